@@ -1,0 +1,198 @@
+"""The `key: value` grammar of Groundlight's zoom paper (arXiv 2506.14821, §2.1, figure 2, appendix A).
+
+A turn is ``<think>…</think>`` and then either ``<answer>…</answer>`` or::
+
+    <tool>
+    name: zoom
+    keypoint: [412, 96]
+    </tool>
+
+The paper found JSON calls too brittle for a small model. One call to a turn; what stands inside a
+thought is thought, whatever it looks like.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.types import Image, Part
+
+if TYPE_CHECKING:
+    from visenv.tools.base import Tool
+
+_TAG = re.compile(r"<(/?)(think|tool|answer)>")
+_LONGEST_VALUE = 4096
+
+_NOTHING = Problem(
+    "no_action",
+    "Your turn holds neither a tool call nor an answer. After </think> write one "
+    "<tool>…</tool> or one <answer>…</answer>.",
+)
+_UNCLOSED_THOUGHT = Problem("thought_unclosed", "Your <think> is never closed with </think>.")
+_SEVERAL_CALLS = Problem("several_calls", "Call one tool to a turn; you called several.", True)
+_SEVERAL_ANSWERS = Problem("several_answers", "Give one <answer>; you gave several.")
+_CALL_AND_ANSWER = Problem(
+    "call_and_answer",
+    "Either use a tool or answer, not both in one turn: an answer ends the episode before the "
+    "result could be seen.",
+    True,
+)
+
+
+class KeyValueGrammar:
+    """Thought, then a tool call in `key: value` lines, or the answer."""
+
+    stop: tuple[str, ...] = ("</tool>", "</answer>")
+    result_prefix = "tool_result_"
+
+    def parse(self, text: str) -> ParsedTurn:
+        """Read one turn in one pass over its tags.
+
+        Problem codes: ``no_action``, ``thought_unclosed``, ``tool_unclosed``, ``answer_unclosed``,
+        ``several_calls``, ``several_answers``, ``call_and_answer``, ``no_name``, ``bad_line``,
+        ``repeated_key``.
+        """
+        thought: str | None = None
+        blocks: dict[str, list[str]] = {"tool": [], "answer": []}
+        tags = _TAG.finditer(text)
+        for tag in tags:
+            closes, name = tag.groups()
+            if closes:
+                continue  # a closing tag without its opening says nothing
+            end = _closing(tags, name)
+            if end is None:
+                return ParsedTurn(thought, problems=(_unclosed(name),))
+            body = text[tag.end() : end]
+            if name == "think":
+                thought = body if thought is None else thought
+            else:
+                blocks[name].append(body)
+        return _combine(thought, blocks["tool"], blocks["answer"])
+
+    def compose(self, turn: ParsedTurn) -> str:
+        """Write a turn; the inverse of `parse` for texts without tags."""
+        head = "" if turn.thought is None else f"<think>{turn.thought}</think>"
+        if turn.answer is not None:
+            return f"{head}<answer>{turn.answer}</answer>"
+        return head + "".join(f"<tool>\n{_lines(call)}\n</tool>" for call in turn.calls)
+
+    def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
+        """Text inside ``<result>``; before each image its name inside ``<image_name>``."""
+        rendered: list[Part] = []
+        names_left = iter(names)
+        for part in parts:
+            if isinstance(part, Image):
+                rendered += [f"<image_name> {next(names_left)} </image_name>\n", part]
+            else:
+                rendered.append(f"<result>\n{part}\n</result>")
+        return tuple(rendered)
+
+    def render_error(self, message: str) -> tuple[Part, ...]:
+        """An error is a text result that begins with ``Error:``."""
+        return (f"<result>\nError: {message}\n</result>",)
+
+    def instructions(self, tools: Sequence[Tool[Any]]) -> str:
+        """How to speak, and each tool with an example call."""
+        described = "\n\n".join(_describe(tool) for tool in tools)
+        return (
+            f"{described}\n\n"
+            "Work in steps. Begin each step by reasoning inside <think> tags. Then do exactly one "
+            "of two things: use a tool inside <tool> tags, or give your final answer inside "
+            "<answer> tags.\n"
+            "A tool call has one line per argument in the form 'key: value', and its first line "
+            "is 'name: <tool name>'. What the tool returns is shown to you, text inside <result> "
+            "tags. Use only the tools and the keys described here, with values of the form shown."
+        )
+
+    def answer_regex(self, prefix: str) -> str:
+        """The published expression: no ``<`` in thought or answer (paper §2.1)."""
+        opening = "" if prefix.startswith("<think>") else "<think>"
+        return f"{opening}([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
+
+
+def _closing(tags: Any, name: str) -> int | None:
+    """Where the block ends: a thought at its first closing tag, others only at the very next tag."""
+    for tag in tags:
+        closes, found = tag.groups()
+        if closes and found == name:
+            start: int = tag.start()
+            return start
+        if name != "think":
+            return None
+    return None
+
+
+def _unclosed(name: str) -> Problem:
+    if name == "think":
+        return _UNCLOSED_THOUGHT
+    message = f"Your <{name}> is not closed with </{name}> before another tag or the end."
+    return Problem(f"{name}_unclosed", message, name == "tool")
+
+
+def _combine(thought: str | None, calls: list[str], answers: list[str]) -> ParsedTurn:
+    if calls and answers:
+        return ParsedTurn(thought, problems=(_CALL_AND_ANSWER,))
+    if len(calls) > 1:
+        return ParsedTurn(thought, problems=(_SEVERAL_CALLS,))
+    if len(answers) > 1:
+        return ParsedTurn(thought, problems=(_SEVERAL_ANSWERS,))
+    if answers:
+        return ParsedTurn(thought, answer=answers[0].strip())
+    if not calls:
+        return ParsedTurn(thought, problems=(_NOTHING,))
+    call = _read_call(calls[0])
+    if isinstance(call, Problem):
+        return ParsedTurn(thought, problems=(call,))
+    return ParsedTurn(thought, calls=(call,))
+
+
+def _read_call(body: str) -> Call | Problem:
+    values: dict[str, Any] = {}
+    for line in body.strip().splitlines():
+        if not line.strip():
+            continue
+        key, colon, value = line.partition(":")
+        key = key.strip()
+        if not colon or not key:
+            return Problem("bad_line", "Each line of a call must read 'key: value'.", True)
+        if key in values:
+            return Problem("repeated_key", "A key stands twice in your call.", True)
+        values[key] = value.strip()
+    name = values.pop("name", None)
+    if not name:
+        return Problem("no_name", "The first line of a call must be 'name: <tool name>'.", True)
+    return Call(name, {key: _value(text) for key, text in values.items()})
+
+
+def _value(text: str) -> Any:
+    """JSON where it is JSON, otherwise the text; the tool's model judges either."""
+    if len(text) > _LONGEST_VALUE:
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _lines(call: Call) -> str:
+    lines = [f"name: {call.name}"]
+    for key, value in call.arguments.items():
+        bare = isinstance(value, str) and _value(value) == value and value == value.strip()
+        lines.append(f"{key}: {value if bare and value.isprintable() else json.dumps(value)}")
+    return "\n".join(lines)
+
+
+def _describe(tool: Tool[Any]) -> str:
+    arguments: Mapping[str, Any] = tool.example().model_dump()
+    example = _lines(Call(tool.name, arguments))
+    fields = "\n".join(
+        f"- {key}: {field.description}" for key, field in tool.arguments.model_fields.items()
+    )
+    return (
+        f"Tool: {tool.name}\n{tool.description}\nArguments:\n{fields}\n"
+        f"Example:\n<tool>\n{example}\n</tool>"
+    )

@@ -1,0 +1,92 @@
+"""Every name in visenv, in one table, as strings: ids, policies, algorithms, data sets.
+
+Nothing here imports what it names; `load` does, when it is asked for. This file, `cli` and
+`testing` are the only places of the core that reach the parts.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+
+from visenv.errors import ConfigurationError, UnknownNameError
+
+NAMESPACE = "visenv"
+
+
+class EnvEntry(NamedTuple):
+    """One environment: the function that makes it, and what it is in a line."""
+
+    entry_point: str
+    summary: str
+
+
+ENVIRONMENTS: dict[str, EnvEntry] = {
+    "visenv/ZoomVQA-v0": EnvEntry(
+        "visenv.envs.zoom_vqa:make", "zoom into an image once, then answer (Groundlight)"
+    ),
+}
+
+POLICIES: dict[str, str] = {
+    "scripted": "visenv.policies.scripted:ScriptedPolicy",
+    "oracle": "visenv.policies.oracle:OraclePolicy",
+    "random": "visenv.policies.random:RandomPolicy",
+    "openai": "visenv.policies.openai:OpenAIPolicy",
+    "transformers": "visenv.policies.transformers:TransformersPolicy",
+}
+
+ALGORITHMS: dict[str, str] = {
+    "grpo": "visenv.algos.grpo:GRPO",
+    "sft": "visenv.algos.sft:SFT",
+}
+
+DATA: dict[str, str] = {
+    "textvqa": "visenv.data.textvqa:TextVQA",
+    "vstar": "visenv.data.vstar:VStarBench",
+    "hrbench": "visenv.data.hrbench:HRBench",
+}
+
+TABLES = {
+    "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
+    "policy": POLICIES,
+    "algorithm": ALGORITHMS,
+    "data set": DATA,
+}
+
+
+def load(kind: str, name: str) -> Any:
+    """The object that `name` stands for.
+
+    Args:
+        kind: ``"environment"``, ``"policy"``, ``"algorithm"`` or ``"data set"``.
+        name: A key of that table, or ``"module:attribute"`` for a user's own.
+
+    Raises:
+        UnknownNameError: If the table has no such name; names the nearest.
+        ConfigurationError: If what it names cannot be imported (says which extra is missing).
+    """
+    table = TABLES[kind]
+    own = ":" in name and name not in table
+    if not own and name not in table:
+        raise UnknownNameError(kind, name, table)
+    module_name, _, attribute = (name if own else table[name]).partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"The {kind} {name!r} needs the package {error.name!r}, which is not installed. "
+            "Install visenv with the extra that holds it, for example visenv[train]."
+        ) from error
+    except AttributeError as error:
+        raise ConfigurationError(f"There is no {attribute!r} in {module_name!r}.") from error
+
+
+def register_all() -> None:
+    """Register every environment with Gymnasium, with our episode pool for `make_vec`."""
+    for env_id, entry in ENVIRONMENTS.items():
+        if env_id not in gym.registry:
+            gym.register(
+                env_id, entry.entry_point, vector_entry_point=f"visenv.pool.registered:{env_id}"
+            )

@@ -1,0 +1,67 @@
+"""Rewards as a wrapper: named terms over the event log and the sample, never over text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+from visenv.env import Observation, VisEnv
+from visenv.errors import ServiceError
+from visenv.types import Aborted, Log, Sample, StepRecord
+
+
+class RewardTerm(NamedTuple):
+    """One named part of a reward.
+
+    Attributes:
+        name: Its key in `StepRecord.terms`.
+        weight: Its factor in the sum.
+        score: The unweighted value of a finished episode, from its events and its sample.
+    """
+
+    name: str
+    weight: float
+    score: Callable[[Log, Sample], float]
+
+
+class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
+    """Replaces the bare result by a weighted sum of terms, paid when the episode ends.
+
+    Terms are paid for a truncated episode too (a well-formed turn is worth something). An aborted
+    episode gets 0; a term that cannot be computed (`ServiceError`) aborts it.
+
+    Args:
+        env: The environment.
+        terms: What is summed; every unweighted term lands in ``info["step"].terms``.
+    """
+
+    def __init__(self, env: gym.Env[Observation, str], terms: Sequence[RewardTerm]) -> None:
+        super().__init__(env)
+        self.terms = tuple(terms)
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """The environment's own spec: the reward is chosen by its ``reward`` argument."""
+        return self.env.spec
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Step, and pay the terms when the episode has ended."""
+        observation, _, terminated, truncated, info = self.env.step(action)
+        if not (terminated or truncated) or info["aborted"]:
+            return observation, 0.0, terminated, truncated, info
+        base = self.env.unwrapped
+        assert isinstance(base, VisEnv)
+        record: StepRecord = info["step"]
+        try:
+            record.terms = {term.name: term.score(base.log, base.sample) for term in self.terms}
+        except ServiceError as error:
+            if base.on_abort == "raise":
+                raise
+            record.events += (Aborted(base.turn - 1, error.boundary, error.reason),)
+            record.metrics = {}
+            return observation, 0.0, False, True, {**info, "aborted": str(error)}
+        reward = sum(term.weight * record.terms[term.name] for term in self.terms)
+        return observation, float(reward), terminated, truncated, info

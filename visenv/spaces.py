@@ -1,0 +1,112 @@
+"""The two spaces of every visenv environment: any text, and RGB images of any size.
+
+Plain `gymnasium.Space` subclasses: Gymnasium's own `Text` knows alphanumeric characters only, takes
+milliseconds to check a long turn, and goes stale without a warning in a shared-memory vector env.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Rows
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.types import Pixels
+
+_ALPHABET = np.array(list("abcdefghijklmnopqrstuvwxyz 0123456789<>/{}[]:,.\n\té漢🙂"))
+
+
+class Unicode(gym.Space[str]):
+    """Any Python string.
+
+    `sample` draws short strings (at most `sample_length` characters) with tags, digits and
+    non-ASCII characters among them.
+    """
+
+    def __init__(self, sample_length: int = 64, seed: int | None = None) -> None:
+        self.sample_length = sample_length
+        super().__init__(shape=None, dtype=None, seed=seed)
+
+    def sample(self, mask: None = None, probability: None = None) -> str:
+        """A random string of 0 to `sample_length` characters."""
+        length = int(self.np_random.integers(0, self.sample_length + 1))
+        return "".join(self.np_random.choice(_ALPHABET, size=length))
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is a string."""
+        return isinstance(x, str)
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Strings have no fixed-size array form."""
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unicode) and self.sample_length == other.sample_length
+
+    def __repr__(self) -> str:
+        return "Unicode()"
+
+    def to_jsonable(self, sample_n: Rows[str]) -> list[str]:
+        """Strings are JSON already."""
+        return list(sample_n)
+
+    def from_jsonable(self, sample_n: list[Any]) -> list[str]:
+        """The inverse of `to_jsonable`."""
+        return [str(text) for text in sample_n]
+
+
+class RgbImage(gym.Space[Pixels]):
+    """An RGB image of any size: uint8 ``[height, width, 3]`` with at least one pixel.
+
+    `sample` draws noise of at most `sample_side` pixels a side.
+    """
+
+    def __init__(self, sample_side: int = 32, seed: int | None = None) -> None:
+        self.sample_side = sample_side
+        super().__init__(shape=None, dtype=np.uint8, seed=seed)
+
+    def sample(self, mask: None = None, probability: None = None) -> Pixels:
+        """A random image."""
+        height, width = self.np_random.integers(1, self.sample_side + 1, size=2)
+        noise: NDArray[np.uint8] = self.np_random.integers(
+            0, 256, size=(int(height), int(width), 3), dtype=np.uint8
+        )
+        return noise
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is a non-empty uint8 RGB array."""
+        return (
+            isinstance(x, np.ndarray)
+            and x.dtype == np.uint8
+            and x.ndim == 3
+            and x.shape[2] == 3
+            and x.size > 0
+        )
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Images of any size have no fixed-size flat form."""
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RgbImage) and self.sample_side == other.sample_side
+
+    def __repr__(self) -> str:
+        return "RgbImage()"
+
+    def to_jsonable(self, sample_n: Rows[Pixels]) -> list[Any]:
+        """Nested lists of integers."""
+        return [image.tolist() for image in sample_n]
+
+    def from_jsonable(self, sample_n: list[Any]) -> list[Pixels]:
+        """The inverse of `to_jsonable`."""
+        return [np.asarray(image, np.uint8) for image in sample_n]
+
+
+def observation_space() -> gym.spaces.Dict:
+    """``Dict(text=Unicode, images=Sequence(RgbImage))``: what every environment shows."""
+    images = gym.spaces.Sequence(RgbImage(), stack=False)
+    return gym.spaces.Dict({"text": Unicode(), "images": images})

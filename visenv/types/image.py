@@ -1,0 +1,166 @@
+"""A picture by reference: opened once, decoded once, known by the hash of its pixels."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.errors import ImageError
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+MAX_PIXELS = 200_000_000
+"""Images of more pixels are refused from their header, before any decoding (an 8K frame has 33 M)."""
+
+Pixels = NDArray[np.uint8]
+"""RGB pixels, uint8 ``[height, width, 3]``."""
+
+
+class Image:
+    """A handle to one RGB image.
+
+    Use `from_file`, `from_bytes` or `from_pixels`. A file is opened when its size or its pixels are
+    first asked for; the decoded array is kept, read-only, and shared by all who ask. Two handles
+    are equal when their pixels are.
+    """
+
+    __slots__ = ("_encoded", "_path", "_pixels", "_sha256", "_size", "name")
+
+    def __init__(
+        self, *, path: Path | None, encoded: bytes | None, pixels: Pixels | None, name: str
+    ) -> None:
+        self._path = path
+        self._encoded = encoded
+        self._pixels = pixels
+        self._size: tuple[int, int] | None = None
+        self._sha256: str | None = None
+        self.name = name
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Image:
+        """A handle to an image file; nothing is opened yet."""
+        return cls(path=Path(path), encoded=None, pixels=None, name=str(path))
+
+    @classmethod
+    def from_bytes(cls, encoded: bytes, name: str = "image bytes") -> Image:
+        """A handle to an encoded image (PNG, JPEG, …) held in memory; `name` is for errors."""
+        return cls(path=None, encoded=encoded, pixels=None, name=name)
+
+    @classmethod
+    def from_pixels(cls, pixels: Pixels) -> Image:
+        """A handle to an array, uint8 ``[height, width, 3]``, which is frozen and not copied.
+
+        Raises:
+            ImageError: If the array is not a non-empty uint8 RGB image.
+        """
+        if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
+            raise ImageError(
+                "Expected a non-empty uint8 array [height, width, 3], "
+                f"got {pixels.dtype} {list(pixels.shape)}."
+            )
+        pixels.flags.writeable = False
+        return cls(path=None, encoded=None, pixels=pixels, name="array")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """``(width, height)`` in pixels, read from the header without decoding.
+
+        Raises:
+            ImageError: If the file is missing, is not an image, or exceeds `MAX_PIXELS`.
+        """
+        if self._size is None:
+            if self._pixels is not None:
+                height, width = self._pixels.shape[:2]
+                self._size = (width, height)
+            else:
+                with self._open() as opened:
+                    self._size = opened.size
+        return self._size
+
+    @property
+    def pixels(self) -> Pixels:
+        """The decoded image, uint8 ``[height, width, 3]``, read-only and shared.
+
+        Raises:
+            ImageError: If it cannot be decoded.
+        """
+        if self._pixels is None:
+            with self._open() as opened:
+                try:
+                    decoded = np.asarray(opened.convert("RGB"))
+                except (OSError, ValueError, SyntaxError, MemoryError) as error:
+                    raise ImageError(f"Cannot decode {self.name}: {error}.") from error
+            decoded.flags.writeable = False
+            self._pixels = decoded
+        return self._pixels
+
+    @property
+    def sha256(self) -> str:
+        """Hash of size and pixels, hexadecimal; the same however the image was encoded."""
+        if self._sha256 is None:
+            pixels = self.pixels
+            digest = hashlib.sha256(repr(pixels.shape).encode())
+            digest.update(np.ascontiguousarray(pixels).data)
+            self._sha256 = digest.hexdigest()
+        return self._sha256
+
+    def png(self) -> bytes:
+        """The image as a PNG file, lossless."""
+        import PIL.Image
+
+        buffer = io.BytesIO()
+        PIL.Image.fromarray(self.pixels).save(buffer, "PNG", compress_level=1)
+        return buffer.getvalue()
+
+    def _open(self) -> PIL.Image.Image:
+        """Open the file or bytes far enough to know the size, and refuse bombs."""
+        import PIL.Image
+
+        source = self._path if self._path is not None else io.BytesIO(self._encoded or b"")
+        try:
+            opened = PIL.Image.open(source)
+        except PIL.Image.DecompressionBombError as error:
+            raise ImageError(f"{self.name} is too large to decode: {error}") from error
+        except FileNotFoundError as error:
+            raise ImageError(f"There is no image file {self.name}.") from error
+        except (OSError, ValueError, SyntaxError) as error:
+            raise ImageError(f"{self.name} is not an image that can be read: {error}.") from error
+        width, height = opened.size
+        if width * height > MAX_PIXELS:
+            opened.close()
+            raise ImageError(
+                f"{self.name} is {width}x{height} = {width * height:,} pixels; "
+                f"at most {MAX_PIXELS:,} are decoded. Resize it first."
+            )
+        return opened
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Image):
+            return NotImplemented
+        return self is other or (self.size == other.size and self.sha256 == other.sha256)
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __repr__(self) -> str:
+        return f"Image({self.name!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        keeps_source = self._path is not None or self._encoded is not None
+        return {
+            "path": self._path,
+            "encoded": self._encoded,
+            "pixels": None if keeps_source else self._pixels,
+            "name": self.name,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+        if self._pixels is not None:
+            self._pixels.flags.writeable = False

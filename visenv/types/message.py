@@ -1,0 +1,70 @@
+"""Chat messages: text and images in order, and their two plain forms."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from visenv.types.image import Image
+
+Role = Literal["system", "user", "assistant"]
+Part = str | Image
+"""One piece of a message. Text is data: no token of any tokenizer in it is ever special."""
+
+IMAGE_MARKER = "<image>"
+"""Stands for one image, in order, where a message must be plain text (the observation)."""
+
+_MARKER_AS_TEXT = "< image>"
+
+
+class Message(NamedTuple):
+    """One chat message.
+
+    Attributes:
+        role: Who speaks.
+        parts: Texts and images in reading order.
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The images of the message, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Image))
+
+    def plain(self) -> str:
+        """The message as text with one `IMAGE_MARKER` per image.
+
+        A marker that foreign text contains is broken by a blank, so that markers always count
+        the images; `parts` keeps the text as it was.
+        """
+        return "".join(
+            part.replace(IMAGE_MARKER, _MARKER_AS_TEXT) if isinstance(part, str) else IMAGE_MARKER
+            for part in self.parts
+        )
+
+    def openai(self) -> dict[str, Any]:
+        """The message as OpenAI chat content parts, images as PNG data URLs."""
+        content: list[dict[str, Any]] = []
+        for part in self.parts:
+            if isinstance(part, Image):
+                data = base64.b64encode(part.png()).decode("ascii")
+                url = {"url": f"data:image/png;base64,{data}"}
+                content.append({"type": "image_url", "image_url": url})
+            else:
+                content.append({"type": "text", "text": part})
+        return {"role": self.role, "content": content}
+
+
+def plain_text(messages: Sequence[Message]) -> str:
+    """All messages as one text (`Message.plain`), a blank line between two."""
+    if len(messages) == 1:
+        return messages[0].plain()
+    return "\n\n".join(message.plain() for message in messages)
+
+
+def all_images(messages: Iterable[Message]) -> tuple[Image, ...]:
+    """All images of the messages, in the order of their markers."""
+    return tuple(image for message in messages for image in message.images)
