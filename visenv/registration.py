@@ -48,11 +48,16 @@ DATA: dict[str, str] = {
     "hrbench": "visenv.data.hrbench:HRBench",
 }
 
+RECIPES: dict[str, str] = {
+    "warm-up-then-rl": "visenv.algos.recipe:Train",
+}
+
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
     "policy": POLICIES,
     "algorithm": ALGORITHMS,
     "data set": DATA,
+    "recipe": RECIPES,
 }
 
 
@@ -60,7 +65,7 @@ def load(kind: str, name: str) -> Any:
     """The object that `name` stands for.
 
     Args:
-        kind: ``"environment"``, ``"policy"``, ``"algorithm"`` or ``"data set"``.
+        kind: A key of `TABLES`.
         name: A key of that table, or ``"module:attribute"`` for a user's own.
 
     Raises:

@@ -18,11 +18,19 @@ Env = gym.Env[Observation, str]
 
 
 class Place(NamedTuple):
-    """Where an episode belongs: its seed, its group in the batch, and its place in the group."""
+    """Where an episode belongs: its seed, its group in the batch, and its place in the group.
+
+    Attributes:
+        seed: Passed to `reset`; with `index` it only seeds the sampling.
+        group: Index of the group in the batch.
+        member: Place in the group; members share the sample and sample differently.
+        index: Row of a finite source to play instead of the one the seed picks.
+    """
 
     seed: int
     group: int = 0
     member: int = 0
+    index: int | None = None
 
 
 async def play(
@@ -30,7 +38,6 @@ async def play(
     policy: Policy[Any],
     place: Place,
     sampling: Sampling | None = None,
-    options: dict[str, Any] | None = None,
 ) -> Episode:
     """Play one episode.
 
@@ -40,15 +47,15 @@ async def play(
     Args:
         env: An environment made by `gym.make`, not in use elsewhere.
         policy: Who plays.
-        place: Seed and place; members of a group share the seed and sample differently.
+        place: Which sample, and where the episode belongs.
         sampling: How to sample; its seed is replaced by one derived from `place`.
-        options: Passed to `reset`.
 
     Returns:
         The finished episode.
     """
     seed = int(np.random.SeedSequence([place.seed, place.member]).generate_state(1)[0])
     sampling = (sampling or Sampling())._replace(seed=seed)
+    options = None if place.index is None else {"index": place.index}
     turns: list[Turn] = []
     session = policy.open(env, seed)
     try:
@@ -159,11 +166,19 @@ class Collector:
         Returns:
             The groups in the order of `seeds`, aborted episodes included and marked.
         """
-        return asyncio.run(self._groups(seeds, size, on_episode))
+        places = [Place(seed, g, m) for g, seed in enumerate(seeds) for m in range(size)]
+        episodes = self.episodes(places, on_episode)
+        return [episodes[start : start + size] for start in range(0, len(episodes), size)]
 
-    async def _groups(
-        self, seeds: Sequence[int], size: int, on_episode: Callable[[Episode], None] | None
-    ) -> list[Group]:
+    def episodes(
+        self, places: Sequence[Place], on_episode: Callable[[Episode], None] | None = None
+    ) -> list[Episode]:
+        """Play one episode for each place; in their order, aborted ones included."""
+        return asyncio.run(self._play_all(places, on_episode))
+
+    async def _play_all(
+        self, places: Sequence[Place], on_episode: Callable[[Episode], None] | None
+    ) -> list[Episode]:
         gate = asyncio.Semaphore(self._concurrency)
 
         async def one(place: Place) -> Episode:
@@ -177,9 +192,7 @@ class Collector:
                 on_episode(episode)
             return episode
 
-        places = [Place(seed, g, m) for g, seed in enumerate(seeds) for m in range(size)]
-        episodes = await asyncio.gather(*(one(place) for place in places))
-        return [episodes[start : start + size] for start in range(0, len(episodes), size)]
+        return list(await asyncio.gather(*(one(place) for place in places)))
 
     def close(self) -> None:
         """Close the environments; the policy stays open."""

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from visenv.grammar.base import Call, ParsedTurn, Problem
 from visenv.types import Image, Part
@@ -43,6 +43,24 @@ _CALL_AND_ANSWER = Problem(
 )
 
 
+class Blocks(NamedTuple):
+    """A turn cut at its tags.
+
+    Attributes:
+        thoughts: What stands inside ``<think>`` blocks.
+        calls: What stands inside ``<tool>`` blocks outside thoughts.
+        answers: What stands inside ``<answer>`` blocks outside thoughts.
+        outside: All text outside closed blocks.
+        unclosed: The tag of a block that is never closed, at which the scan ended; otherwise ``""``.
+    """
+
+    thoughts: tuple[str, ...]
+    calls: tuple[str, ...]
+    answers: tuple[str, ...]
+    outside: str
+    unclosed: str
+
+
 class KeyValueGrammar:
     """Thought, then a tool call in `key: value` lines, or the answer."""
 
@@ -56,22 +74,11 @@ class KeyValueGrammar:
         ``several_calls``, ``several_answers``, ``call_and_answer``, ``no_name``, ``bad_line``,
         ``repeated_key``.
         """
-        thought: str | None = None
-        blocks: dict[str, list[str]] = {"tool": [], "answer": []}
-        tags = _TAG.finditer(text)
-        for tag in tags:
-            closes, name = tag.groups()
-            if closes:
-                continue  # a closing tag without its opening says nothing
-            end = _closing(tags, name)
-            if end is None:
-                return ParsedTurn(thought, problems=(_unclosed(name),))
-            body = text[tag.end() : end]
-            if name == "think":
-                thought = body if thought is None else thought
-            else:
-                blocks[name].append(body)
-        return _combine(thought, blocks["tool"], blocks["answer"])
+        blocks = scan(text)
+        thought = blocks.thoughts[0] if blocks.thoughts else None
+        if blocks.unclosed:
+            return ParsedTurn(thought, problems=(_unclosed(blocks.unclosed),))
+        return _combine(thought, blocks.calls, blocks.answers)
 
     def compose(self, turn: ParsedTurn) -> str:
         """Write a turn; the inverse of `parse` for texts without tags."""
@@ -114,13 +121,37 @@ class KeyValueGrammar:
         return f"{opening}([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
 
 
-def _closing(tags: Any, name: str) -> int | None:
+def scan(text: str) -> Blocks:
+    """Cut a turn into its blocks; linear in its length, and total."""
+    found: dict[str, list[str]] = {"think": [], "tool": [], "answer": []}
+    outside: list[str] = []
+    position = 0
+    tags = _TAG.finditer(text)
+    for tag in tags:
+        closes, name = tag.groups()
+        if closes:
+            continue  # a closing tag without its opening is text
+        outside.append(text[position : tag.start()])
+        closing = _closing(tags, name)
+        if closing is None:
+            return _blocks(found, outside, name)
+        found[name].append(text[tag.end() : closing.start()])
+        position = closing.end()
+    outside.append(text[position:])
+    return _blocks(found, outside, "")
+
+
+def _blocks(found: dict[str, list[str]], outside: list[str], unclosed: str) -> Blocks:
+    bodies = (tuple(found[name]) for name in ("think", "tool", "answer"))
+    return Blocks(*bodies, outside="".join(outside), unclosed=unclosed)
+
+
+def _closing(tags: Iterator[re.Match[str]], name: str) -> re.Match[str] | None:
     """Where the block ends: a thought at its first closing tag, others only at the very next tag."""
     for tag in tags:
         closes, found = tag.groups()
         if closes and found == name:
-            start: int = tag.start()
-            return start
+            return tag
         if name != "think":
             return None
     return None
@@ -133,7 +164,9 @@ def _unclosed(name: str) -> Problem:
     return Problem(f"{name}_unclosed", message, name == "tool")
 
 
-def _combine(thought: str | None, calls: list[str], answers: list[str]) -> ParsedTurn:
+def _combine(
+    thought: str | None, calls: Sequence[str], answers: Sequence[str]
+) -> ParsedTurn:
     if calls and answers:
         return ParsedTurn(thought, problems=(_CALL_AND_ANSWER,))
     if len(calls) > 1:

@@ -1,0 +1,105 @@
+"""ZoomVQA (Groundlight): zoom into an image once, then answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import gymnasium as gym
+
+from visenv.data.open import open_data
+from visenv.data.scenes import ScenesWorld
+from visenv.data.source import Source
+from visenv.env import Observation
+from visenv.envs.zoom_vqa.env import ZoomVQA
+from visenv.envs.zoom_vqa.rewards import AnswerScore, Compat, paper_terms
+from visenv.envs.zoom_vqa.stages import STAGES, Stage
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.rewards import RewardWrapper
+from visenv.rewards.vqa import vqa_score
+from visenv.tools.zoom import KeypointSource
+from visenv.types import Sample
+
+__all__ = ["STAGES", "Stage", "ZoomVQA", "make"]
+
+
+def make(
+    *,
+    data: str | Source = "procedural",
+    stage: str = "train",
+    reward: Literal["paper", "outcome"] = "paper",
+    compat: Compat = None,
+    tool_calls: int = 1,
+    zoom: KeypointSource = "policy",
+    render_mode: str | None = None,
+    on_abort: Literal["truncate", "raise"] = "truncate",
+    **overrides: Any,
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ZoomVQA-v0``.
+
+    Args:
+        data: ``"procedural"`` (unlimited scenes with exact truth), a data set in a local folder
+            such as ``"textvqa:<folder>"``, ``"vstar:<folder>"``, ``"hrbench:<folder>"``, or a
+            `Source`.
+        stage: ``"train"`` (images of at most 1024 px, crops from those), ``"eval"`` (native size)
+            or ``"tiny"`` (a 96 px view, crops from the native scene).
+        reward: ``"paper"`` or ``"outcome"``.
+        compat: ``"r1_vlm"`` reproduces the public code's quirks (docs/zoom_vqa.md lists them).
+        tool_calls: Zooms allowed; the last turn must answer. The paper allows 1.
+        zoom: ``"random"`` cuts at a random keypoint whatever the policy says: a control.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
+        **overrides: Fields of `Stage` to change, for example ``view_side=768``.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    chosen = _stage(stage, overrides)
+    if reward not in ("paper", "outcome"):
+        raise UnknownNameError("reward", str(reward), ["paper", "outcome"])
+    if compat not in (None, "r1_vlm"):
+        raise UnknownNameError("compat mode", str(compat), ["r1_vlm"])
+    if isinstance(tool_calls, bool) or not isinstance(tool_calls, int) or tool_calls < 0:
+        raise ConfigurationError(f"tool_calls must be an integer of 0 or more, got {tool_calls!r}.")
+    source = _source(data, chosen)
+    answer_score = _answer_score(source, compat)
+    env = ZoomVQA(
+        source=source,
+        stage=chosen,
+        answer_score=answer_score,
+        tool_calls=tool_calls,
+        keypoint_source=zoom,
+        render_mode=render_mode,
+        on_abort=on_abort,
+    )
+    if reward == "outcome":
+        return env
+    return RewardWrapper(env, paper_terms(answer_score, compat))
+
+
+def _stage(name: str, overrides: dict[str, Any]) -> Stage:
+    if name not in STAGES:
+        raise UnknownNameError("stage", str(name), STAGES)
+    for option in overrides:
+        if option not in Stage.__slots__:
+            raise UnknownNameError("option of visenv/ZoomVQA-v0", option, Stage.__slots__)
+    return replace(STAGES[name], **overrides)
+
+
+def _source(data: str | Source, stage: Stage) -> Source:
+    if not isinstance(data, str):
+        return data
+    return ScenesWorld(stage.world) if data == "procedural" else open_data(data)
+
+
+def _answer_score(source: Source, compat: Compat) -> AnswerScore:
+    """The source's own scoring, or the VQA score for a source that has none."""
+    own = getattr(source, "score", vqa_answer_score)
+    return partial(own, compat=compat)
+
+
+def vqa_answer_score(answer: str, sample: Sample, compat: Compat = None) -> float:
+    """VQA score of the official script, or of the public code's ``min(1, n / 3)``."""
+    return vqa_score(answer, sample.answers, mode="min3" if compat else "official")

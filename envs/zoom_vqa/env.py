@@ -1,0 +1,160 @@
+"""ZoomVQA: look at an image, zoom in once, answer the question (Groundlight)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Literal
+
+import numpy as np
+
+from visenv.data.source import Source
+from visenv.env import Limits, VisEnv
+from visenv.envs.zoom_vqa.prompts import INPUT_IMAGE, LATER_PREFIX, first_prefix, opening
+from visenv.envs.zoom_vqa.rewards import AnswerScore
+from visenv.envs.zoom_vqa.stages import Stage
+from visenv.errors import DataError
+from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.images import shrink, size_with_long_side, size_within
+from visenv.tools.zoom import KeypointSource, KeypointZoom
+from visenv.types import Ask, Image, Message
+
+
+class ZoomVQA(VisEnv):
+    """Answer a question about an image, after zooming into it once.
+
+    ### Description
+    The image is shown at a limited size. The policy may name one keypoint; a square around it is
+    cut out and shown at the size of the input. Then it must answer. From "Reinforcing VLMs to Use
+    Tools for Detailed Visual Reasoning Under Resource Constraints" (Groundlight, arXiv 2506.14821).
+
+    ### Action space
+    `Unicode`: one whole turn, ``<think>…</think>`` and then ``<tool>`` with ``name: zoom`` and
+    ``keypoint: [x, y]``, or ``<answer>…</answer>``.
+
+    ### Observation space
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the prompt with the image, then the crop.
+
+    ### Starting state
+    A sample drawn by the seed: a procedural scene, or a row of the data set named.
+
+    ### Reward
+    ``"paper"``: 0.5 vqa + 0.5 soft + 1.0 format + 0.1 tool, at most 2.1, paid at the end
+    (`visenv.envs.zoom_vqa.rewards`). ``"outcome"``: the answer's score alone, 0 to 1.
+
+    ### Episode end
+    Terminated by an answer; truncated after ``tool_calls + 1`` turns. The last turn's `Ask` holds
+    the regular expression that forces an answer.
+
+    ### Information
+    ``info["step"].metrics`` on the last step: ``accuracy`` (the answer's score, 0 to 1), ``zoomed``
+    (a crop was seen), and, where the truth has a box, ``hit`` (a crop held all of it).
+
+    ### Arguments
+    See `visenv.envs.zoom_vqa.make`.
+
+    ### Version history
+    v0: first release.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        stage: Stage,
+        answer_score: AnswerScore,
+        tool_calls: int = 1,
+        keypoint_source: KeypointSource = "policy",
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.stage = stage
+        self.tool_calls = tool_calls
+        self._answer_score = answer_score
+        self._key_value = KeyValueGrammar()
+        zoom = KeypointZoom(
+            crop_side=stage.crop_side,
+            source=stage.crop_source,
+            max_pixels=stage.image_pixels,
+            keypoint_source=keypoint_source,
+        )
+        super().__init__(
+            source=source,
+            grammar=self._key_value,
+            tools=[zoom] if tool_calls else [],
+            limits=Limits(turns=tool_calls + 1, image_pixels=stage.image_pixels),
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    def opening(self) -> list[Message]:
+        """Show the image at its limited size, and ask."""
+        view = self._view()
+        self.store.images[INPUT_IMAGE] = view
+        tools = list(self.tools.values())
+        question = self.sample.question
+        return opening(
+            self.stage.prompt, question, view, self._key_value, tools, self.tool_calls
+        )
+
+    def ask(self) -> Ask:
+        """A free turn while a tool call is left; on the last turn the answer is forced."""
+        prefix = LATER_PREFIX if self.turn else first_prefix(self.stage.prompt)
+        regex = self.grammar.answer_regex(prefix) if self.turns_left == 1 else None
+        return Ask(prefix, self.grammar.stop, regex)
+
+    def outcome(self) -> float:
+        """The data set's own score of the answer, 0 to 1."""
+        answer = self.log.answer
+        return 0.0 if answer is None else float(self._answer_score(answer, self.sample))
+
+    def metrics(self) -> dict[str, float]:
+        """``accuracy``, ``zoomed`` and, where the truth has a box, ``hit``."""
+        crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
+        metrics = {"accuracy": self.outcome(), "zoomed": float(bool(crops))}
+        box = self.sample.meta.get("detail_box")
+        if box is not None:
+            metrics["hit"] = float(any(_holds(crop, box) for crop in crops))
+        return metrics
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Zoom onto the target's middle, then give the commonest reference answer."""
+        brief = self.stage.prompt == "brief"
+        if self.turns_left > 1:
+            thought = " look closer " if brief else " The detail is too small; I zoom in on it. "
+            call = Call("zoom", {"keypoint": self._target_in_view()})
+            return ParsedTurn(thought, calls=(call,))
+        thought = " now clear " if brief else " The crop shows it clearly enough to answer. "
+        answers = Counter(self.sample.answers).most_common(1)
+        return ParsedTurn(thought, answer=answers[0][0] if answers else "unanswerable")
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """One of the sample's options, or a number."""
+        options = self.sample.meta.get("options")
+        return str(rng.choice(options)) if options else super().random_answer(rng)
+
+    def _view(self) -> Image:
+        if not self.sample.images:
+            raise DataError(f"Sample {self.sample.id!r} has no image; ZoomVQA needs one.")
+        native = self.sample.images[0]
+        size, side = native.size, self.stage.view_side
+        if side is not None and max(size) > side:
+            size = size_with_long_side(size, side)
+        size = size_within(size, self.stage.image_pixels)
+        return native if size == native.size else Image.from_pixels(shrink(native.pixels, size))
+
+    def _target_in_view(self) -> list[int]:
+        native, view = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size
+        left, top, right, bottom = self.sample.meta.get("target_box", [0, 0, *native])
+        middle = ((left + right) / 2, (top + bottom) / 2)
+        return [
+            min(int(middle[axis] * view[axis] / native[axis]), view[axis] - 1) for axis in (0, 1)
+        ]
+
+
+def _holds(outer: list[int], inner: list[int]) -> bool:
+    return (
+        outer[0] <= inner[0]
+        and outer[1] <= inner[1]
+        and outer[2] >= inner[2]
+        and outer[3] >= inner[3]
+    )

@@ -1,0 +1,63 @@
+"""What ZoomVQA says to the policy: our words, the paper's structure (appendix A)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from visenv.grammar import KeyValueGrammar
+from visenv.tools import Tool
+from visenv.types import Image, Message
+
+PromptStyle = Literal["full", "brief"]
+
+INPUT_IMAGE = "input_image"
+FIRST_PREFIX = "<think> Let me go through this step by step."
+LATER_PREFIX = "<think>"
+
+
+def opening(
+    style: PromptStyle,
+    question: str,
+    view: Image,
+    grammar: KeyValueGrammar,
+    tools: Sequence[Tool[Any]],
+    tool_calls: int,
+) -> list[Message]:
+    """The first messages of an episode.
+
+    ``"full"`` explains the tools in a system message and the task in a user message, as the paper
+    does. ``"brief"`` is the image and the question alone, for a model so small that it learns the
+    format from examples and spends its context on pixels.
+    """
+    named = f"<image_name> {INPUT_IMAGE} </image_name>\n"
+    if style == "brief":
+        return [Message("user", (named, view, f"\n{question}"))]
+    width, height = view.size
+    task = (
+        f"\nThe image is ({width}, {height}) pixels, width first.\n"
+        "Think the question through with care, and check your answer as you think. Gather the "
+        "visual evidence that your answer rests on before you give it. Inside the <answer> "
+        "</answer> tags write one word or one short phrase that answers the question directly.\n"
+        f"Question: {question}"
+    )
+    system = Message("system", (_rules(grammar, tools, tool_calls),))
+    return [system, Message("user", (named, view, task))]
+
+
+def first_prefix(style: PromptStyle) -> str:
+    """How the first turn begins; the paper's bootstrap opens a thought and sets its tone."""
+    return FIRST_PREFIX if style == "full" else LATER_PREFIX
+
+
+def _rules(grammar: KeyValueGrammar, tools: Sequence[Tool[Any]], tool_calls: int) -> str:
+    if not tool_calls:
+        return (
+            "Reason inside <think> tags, then give your final answer inside <answer> tags. "
+            "You have no tools."
+        )
+    times = "once" if tool_calls == 1 else f"{tool_calls} times"
+    return (
+        f"Tools can help you with this problem. You may use them {times} in all:\n\n"
+        f"{grammar.instructions(tools)}"
+    )

@@ -1,0 +1,41 @@
+"""Presets of ZoomVQA: what is shown, what is cropped, how it is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from visenv.envs.zoom_vqa.prompts import PromptStyle
+from visenv.tools.zoom import CropSource
+
+QWEN_PIXELS = 12_845_056
+"""16,384 visual tokens of 28x28 pixels: the most a Qwen2.5-VL processor takes by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One preset.
+
+    Attributes:
+        view_side: Longest side of the image shown, pixels; None shows it at native size.
+        crop_source: Whether the zoom cuts from the shown image or from the native one.
+        crop_side: Side of the square crop, in pixels of the shown image.
+        image_pixels: Pixel budget of one image shown.
+        prompt: How the task is put.
+        world: Preset of the procedural world used when no data is named.
+    """
+
+    view_side: int | None
+    crop_source: CropSource
+    crop_side: int
+    image_pixels: int
+    prompt: PromptStyle
+    world: str
+
+
+STAGES = {
+    # Paper §2.1: train on images of at most 1024 px and crop from those; evaluate at native size.
+    "train": Stage(1024, "view", 400, QWEN_PIXELS, "full", "default"),
+    "eval": Stage(None, "native", 400, QWEN_PIXELS, "full", "default"),
+    # The main job on a CPU: a view so small that zooming is the only way to the answer.
+    "tiny": Stage(96, "native", 36, 96 * 96, "brief", "tiny"),
+}

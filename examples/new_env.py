@@ -1,0 +1,124 @@
+"""An environment of your own, in a page: turn over one of four cards, then name its colour.
+
+    python examples/new_env.py
+
+It has a procedural source, a tool that returns an image, and an oracle. `visenv.testing` checks it
+against the whole environment contract; after `gym.register`, every policy, the trainer and the
+command line know it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import gymnasium as gym
+import numpy as np
+from pydantic import Field
+
+from visenv.env import Limits, VisEnv
+from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.registration import load
+from visenv.rollout import Place, play
+from visenv.tools import Arguments, Store, Tool, ToolResult
+from visenv.types import Ask, Image, Message, Sample
+
+COLOURS = {"red": (200, 30, 40), "green": (30, 140, 60), "blue": (40, 70, 200)}
+
+
+class CardTable:
+    """The world: four face-down cards; the question is about one of them."""
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Deal."""
+        cards = [str(card) for card in rng.choice(list(COLOURS), size=4)]
+        asked = int(rng.integers(1, 5))
+        back = Image.from_pixels(np.full((64, 256, 3), 90, np.uint8))
+        question = f"Which colour is card {asked}, counted from the left?"
+        name = f"{'-'.join(cards)}/{asked}"
+        return Sample(name, question, (back,), (cards[asked - 1],), meta={"cards": cards, "asked": asked})
+
+
+class CardNumber(Arguments):
+    """What the tool takes; its JSON schema is made from this."""
+
+    number: Annotated[int, Field(ge=1, le=4, description="which card to turn over, 1 to 4")]
+
+
+class TurnOver(Tool[CardNumber]):
+    """Shows the front of a card."""
+
+    name = "turn_over"
+    description = "Turns one card over and shows it."
+    arguments = CardNumber
+
+    def open(self, sample: Sample, store: Store) -> None:
+        """Remember the cards."""
+        self._cards = sample.meta["cards"]
+
+    def call(self, arguments: CardNumber, store: Store) -> ToolResult:
+        """An image of the card's front."""
+        front = np.full((64, 64, 3), COLOURS[self._cards[arguments.number - 1]], np.uint8)
+        return ToolResult((Image.from_pixels(front),))
+
+    def example(self) -> CardNumber:
+        """For the prompt."""
+        return CardNumber(number=2)
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> CardNumber:
+        """For the random policy."""
+        return CardNumber(number=int(rng.integers(1, 5)))
+
+
+class Cards(VisEnv):
+    """Turn over one card, then answer."""
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        tools, limits = [TurnOver()], Limits(turns=2)
+        super().__init__(
+            source=CardTable(),
+            grammar=KeyValueGrammar(),
+            tools=tools,
+            limits=limits,
+            render_mode=render_mode,
+        )
+
+    def opening(self) -> list[Message]:
+        """The rules, the backs of the cards, the question."""
+        rules = Message("system", (self.grammar.instructions(list(self.tools.values())),))
+        return [rules, Message("user", (*self.sample.images, f"\n{self.sample.question}"))]
+
+    def ask(self) -> Ask:
+        """Each turn begins with a thought."""
+        return Ask("<think>", self.grammar.stop)
+
+    def outcome(self) -> float:
+        """1 for the right colour."""
+        return float(self.log.answer in self.sample.answers)
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Turn over the right card, then name it."""
+        if self.turns_left > 1:
+            call = Call("turn_over", {"number": self.sample.meta["asked"]})
+            return ParsedTurn(" I look at the card. ", calls=(call,))
+        return ParsedTurn(" I saw it. ", answer=self.sample.answers[0])
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """Any colour."""
+        return str(rng.choice(list(COLOURS)))
+
+
+def main() -> None:
+    """Register the environment, check it, and play it."""
+    from visenv.testing import check_all
+
+    gym.register("mine/Cards-v0", "new_env:Cards" if __name__ != "__main__" else Cards)
+    check_all(lambda: gym.make("mine/Cards-v0"))
+    episode = asyncio.run(play(gym.make("mine/Cards-v0"), load("policy", "oracle")(), Place(seed=0)))
+    for turn in episode.turns:
+        print(*(message.plain() for message in turn.messages), turn.text, sep="\n\n", end="\n\n")
+    print(f"reward {episode.reward}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""The command line: `visenv list | card | play | rollout | train | eval | view`.
+
+One file per command; each is a dataclass whose fields are its options and whose `run` does the work.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from visenv.errors import VisenvError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: What stands after ``visenv``; the process's own by default.
+
+    Returns:
+        The exit status: 0, 1 for an error that was explained, 130 after Ctrl-C.
+    """
+    import tyro
+
+    command: Any = tyro.cli(_commands(), prog="visenv", args=arguments)
+    try:
+        command.run()
+    except VisenvError as error:
+        print(f"visenv: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("visenv: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as in `visenv list | head`
+        sys.stderr.close()
+        return 0
+    return 0
+
+
+def _commands() -> Any:
+    """The union of all commands, as tyro wants it."""
+    from tyro.conf import subcommand
+
+    from visenv.cli.card import Card
+    from visenv.cli.evaluate import Evaluate
+    from visenv.cli.list import List
+    from visenv.cli.play import Play
+    from visenv.cli.rollout import Rollout
+    from visenv.cli.view import View
+    from visenv.registration import load
+
+    train = load("recipe", "warm-up-then-rl")
+    return (
+        Annotated[List, subcommand("list", description=List.__doc__)]
+        | Annotated[Card, subcommand("card", description=Card.__doc__)]
+        | Annotated[Play, subcommand("play", description=Play.__doc__)]
+        | Annotated[Rollout, subcommand("rollout", description=Rollout.__doc__)]
+        | Annotated[train, subcommand("train", description=train.__doc__)]
+        | Annotated[Evaluate, subcommand("eval", description=Evaluate.__doc__)]
+        | Annotated[View, subcommand("view", description=View.__doc__)]
+    )

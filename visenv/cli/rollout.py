@@ -1,0 +1,60 @@
+"""`visenv rollout ENV --policy …`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tyro
+
+from visenv.cli.options import env_maker, make_policy
+from visenv.types import Sampling
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Play episodes with a policy and write them as JSONL, images beside it."""
+
+    env: tyro.conf.Positional[str]
+    """Id, with or without the namespace."""
+    policy: str = "oracle"
+    """Name of a policy (visenv list), or module:Class."""
+    policy_option: list[str] = field(default_factory=list)
+    """Arguments of the policy, key=value."""
+    data: str | None = None
+    """Data set, for example textvqa:<folder>."""
+    option: list[str] = field(default_factory=list)
+    """Further arguments of the environment, key=value."""
+    episodes: int = 8
+    """How many groups to play; group k has seed ``seed + k``."""
+    group_size: int = 1
+    """Episodes of each group."""
+    seed: int = 0
+    """Seed of the first group."""
+    temperature: float = 1.0
+    """Sampling temperature; 0 is greedy."""
+    max_tokens: int = 512
+    """Most tokens in a turn."""
+    out: Path = Path("rollout")
+    """Folder to write to."""
+
+    def run(self) -> None:
+        """Play, write, and print a summary."""
+        from visenv.cli.tables import print_summary, progress
+        from visenv.episodes import write_episodes
+        from visenv.evaluation import summarise
+        from visenv.rollout import Collector
+
+        sampling = Sampling(self.temperature, self.max_tokens)
+        policy = make_policy(self.policy, self.policy_option)
+        collector = Collector(env_maker(self.env, self.option, self.data), policy, sampling)
+        seeds = range(self.seed, self.seed + self.episodes)
+        with progress("episodes", self.episodes * self.group_size) as advance:
+            groups = collector.groups(seeds, self.group_size, lambda _: advance())
+        collector.close()
+        policy.close()
+        episodes = [episode for group in groups for episode in group]
+        path = self.out / "episodes.jsonl"
+        write_episodes(path, episodes)
+        print_summary(summarise(episodes))
+        print(f"{len(episodes)} episodes in {path}; look at them: visenv view {self.out}")
