@@ -1,0 +1,209 @@
+"""The details: drawn in lines finer than a view pixel, and made to vanish from the view.
+
+A detail is ink on a grey panel. `hide` subtracts from the ink exactly what shrinking to the view
+would keep of it, so every view pixel of the panel has the same mean whatever the answer is: the
+view holds nothing to read, while the native pixels show the ink with a faint halo. Vision science
+calls such figures vanishing optotypes (Howland, Ginsburg and Campbell, "High-pass spatial
+frequency letters as clinical optotypes", Vision Research 1978).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ink = NDArray[np.float32]
+"""float32 ``[side, side, 3]``: levels to add to the panel's grey."""
+
+PANEL = 110
+"""Grey of every panel: mid-way, so that lines can be lighter and darker."""
+
+_DARK, _LIGHT = 26, 250
+_LINE = Fraction(1, 3)
+"""Width of a stripe, view px."""
+
+_COLOURS = {
+    "red": (_LIGHT, _DARK, _DARK),
+    "green": (_DARK, _LIGHT, _DARK),
+    "blue": (_DARK, _DARK, _LIGHT),
+    "yellow": (_LIGHT, _LIGHT, _DARK),
+    "cyan": (_DARK, _LIGHT, _LIGHT),
+    "magenta": (_LIGHT, _DARK, _LIGHT),
+}
+_WORDS = tuple(
+    "BANK BOAT CAFE DOCK EXIT FARM FIRE GATE GOLD HALL HILL JAZZ KIWI LAKE LIFT MILK MOON PARK "
+    "PIER POST ROSE SALE SHOP SWIM TAXI TRAM ZONE 108 264 375 490 612".split()
+)
+
+
+class Canvas(NamedTuple):
+    """Where a detail is drawn.
+
+    Attributes:
+        side: Native pixels of the square panel.
+        unit: Native pixels per view pixel.
+        stripe_period: View px from stripe to stripe.
+    """
+
+    side: int
+    unit: Fraction
+    stripe_period: int
+
+
+class Kind(NamedTuple):
+    """One kind of detail.
+
+    Attributes:
+        question: With ``{sign}`` where the sign is named.
+        options: Every possible answer.
+        draw: Makes the ink of an answer, before it is hidden from the view.
+    """
+
+    question: str
+    options: tuple[str, ...]
+    draw: Callable[[np.random.Generator, str, Canvas], Ink]
+
+
+def hide(ink: Ink, unit: Fraction) -> Ink:
+    """The ink less what the view would show of it: every view pixel's mean becomes 0.
+
+    With ``A`` the matrix that averages native pixels into view pixels along one side, the view of
+    the ink is ``A ink A'``; subtracting ``A+ (A ink A') A+'`` (``A+`` the pseudo-inverse) leaves the
+    nearest ink whose view is 0.
+
+    Args:
+        ink: Levels, `Ink`; its side is a whole number of view pixels.
+        unit: Native pixels per view pixel.
+    """
+    shown = _shown(ink.shape[0], unit)
+    return np.ascontiguousarray(ink - np.einsum("ij,jkc,lk->ilc", shown, ink, shown, optimize=True))
+
+
+@lru_cache(maxsize=32)
+def _shown(side: int, unit: Fraction) -> NDArray[np.float32]:
+    """``A+ A``: what is left of a column of native pixels after shrinking and enlarging it."""
+    edges = np.arange(int(side / unit) + 1) * float(unit)
+    pixels = np.arange(side)
+    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    averaging = np.clip(overlap, 0, None) / float(unit)
+    return np.asarray(np.linalg.pinv(averaging) @ averaging, np.float32)
+
+
+# ---------------------------------------------------------------------------------------- colour
+
+
+def _stripes(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
+    """Stripes a third of a view pixel wide, in the answer's colour once hidden.
+
+    Hiding takes the stripe's share of its view pixel, a third, out of the stripe itself:
+    drawn 3/2 times as strong, it ends at the colour's own levels.
+    """
+    colour = (np.array(_COLOURS[answer], np.float32) - PANEL) / float(1 - _LINE)
+    ink = np.empty((canvas.side, canvas.side, 3), np.float32)
+    ink[:] = _stripe_coverage(canvas)[:, None, None] * colour
+    return ink if rng.random() < 0.5 else np.ascontiguousarray(ink.swapaxes(0, 1))
+
+
+@lru_cache(maxsize=32)
+def _stripe_coverage(canvas: Canvas) -> NDArray[np.float32]:
+    """How much of each native pixel of a column lies on a stripe, 0 to 1."""
+    unit = float(canvas.unit)
+    period, width = unit * canvas.stripe_period, unit * float(_LINE)
+    start = (canvas.stripe_period // 2 + (1 - float(_LINE)) / 2) * unit
+
+    def inked_up_to(position: NDArray[np.float64]) -> NDArray[np.float64]:
+        turns, rest = np.divmod(position, period)
+        return turns * width + np.clip(rest - start, 0, width)
+
+    coverage = np.diff(inked_up_to(np.arange(canvas.side + 1, dtype=np.float64)))
+    return np.asarray(coverage, np.float32)
+
+
+# --------------------------------------------------------------------- text, count and relation
+
+
+def _text(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
+    from PIL import Image as PilImage
+    from PIL import ImageDraw
+
+    image = PilImage.new("L", (canvas.side, canvas.side), 0)
+    middle = canvas.side / 2
+    draw = ImageDraw.Draw(image)
+    draw.text((middle, middle), answer, fill=255, font=_font(answer, canvas), anchor="mm")
+    return _as_ink(np.asarray(image), rng)
+
+
+@lru_cache(maxsize=256)
+def _font(answer: str, canvas: Canvas) -> Any:
+    """The largest font whose stems stay finer than a view pixel and whose line fits the panel."""
+    from PIL import ImageFont
+
+    size = 7 * float(canvas.unit)
+    width = ImageFont.load_default(size).getlength(answer)
+    return ImageFont.load_default(size * min(1.0, 0.94 * canvas.side / width))
+
+
+def _rings(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
+    """As many rings as the answer says, in cells of a 3x3 grid."""
+    import cv2
+
+    mask = np.zeros((canvas.side, canvas.side), np.uint8)
+    cell = canvas.side / 3
+    for slot in rng.permutation(9)[: int(answer)]:
+        row, column = divmod(int(slot), 3)
+        jitter = rng.uniform(-0.12, 0.12, 2) * cell
+        centre = ((column + 0.5) * cell + jitter[0], (row + 0.5) * cell + jitter[1])
+        cv2.circle(mask, _fixed(centre), round(cell * 0.28 * 16), 255, _pen(canvas), cv2.LINE_AA, 4)
+    return _as_ink(mask, rng)
+
+
+def _pair(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
+    """A triangle and a circle of the same height side by side."""
+    import cv2
+
+    mask = np.zeros((canvas.side, canvas.side), np.uint8)
+    side, pen = canvas.side, _pen(canvas)
+    height = rng.uniform(0.42, 0.58) * side
+    triangle, circle = (0.27, 0.73) if answer == "left" else (0.73, 0.27)
+    radius = 0.17 * side
+    cv2.circle(mask, _fixed((circle * side, height)), round(radius * 16), 255, pen, cv2.LINE_AA, 4)
+    corners = [(triangle * side + x * radius, height + y * radius) for x, y in _TRIANGLE]
+    points = np.array([_fixed(corner) for corner in corners], np.int32)
+    cv2.polylines(mask, [points], True, 255, pen, cv2.LINE_AA, 4)
+    return _as_ink(mask, rng)
+
+
+_TRIANGLE = ((0.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
+
+
+def _fixed(point: tuple[float, float]) -> tuple[int, int]:
+    """A point in cv2's fixed-point coordinates of 4 fractional bits."""
+    return round((point[0] - 0.5) * 16), round((point[1] - 0.5) * 16)
+
+
+def _pen(canvas: Canvas) -> int:
+    return max(1, round(0.45 * canvas.unit))
+
+
+def _as_ink(mask: NDArray[np.uint8], rng: np.random.Generator) -> Ink:
+    """Dark or light lines where the mask is set."""
+    levels = -100.0 if rng.random() < 0.5 else 120.0
+    ink = mask.astype(np.float32) * np.float32(levels / 255)
+    return np.repeat(ink[:, :, None], 3, axis=2)
+
+
+KINDS = {
+    "colour": Kind("What colour are the stripes on {sign}?", tuple(_COLOURS), _stripes),
+    "text": Kind("What is written on {sign}?", _WORDS, _text),
+    "count": Kind("How many rings are on {sign}?", tuple("123456"), _rings),
+    "relation": Kind(
+        "On {sign}, is the triangle to the left or to the right of the circle?",
+        ("left", "right"),
+        _pair,
+    ),
+}

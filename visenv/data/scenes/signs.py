@@ -1,0 +1,123 @@
+"""Signs: plates with a coloured frame, seen and named at the size of the view."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.types import Pixels
+
+FRAMES = {
+    "orange": (255, 140, 0),
+    "red": (205, 28, 34),
+    "green": (20, 140, 60),
+    "blue": (24, 72, 190),
+    "yellow": (245, 205, 20),
+    "purple": (120, 40, 150),
+    "white": (240, 240, 236),
+    "black": (22, 22, 26),
+}
+
+# Corners on the unit square; none for the circle.
+SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
+    "square": ((0, 0), (1, 0), (1, 1), (0, 1)),
+    "round": (),
+    "diamond": ((0.5, 0), (1, 0.5), (0.5, 1), (0, 0.5)),
+    "octagonal": tuple(
+        (0.5 + math.sin(angle) * 0.5 / math.cos(math.pi / 8), 0.5 - math.cos(angle) * 0.5 / math.cos(math.pi / 8))
+        for angle in (math.pi / 8 + turn * math.pi / 4 for turn in range(8))
+    ),
+}
+
+_ROOM = {"square": 1.0, "round": math.sqrt(2), "diamond": 2.0, "octagonal": 1.18}
+"""Inner side of the shape over the side of the square panel it must hold."""
+
+
+class Box(NamedTuple):
+    """A box in whole view pixels; right and bottom are exclusive."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    def native(self, unit: Fraction) -> list[int]:
+        """``[left, top, right, bottom]`` in native pixels."""
+        return [int(edge * unit) for edge in self]
+
+
+class Sign(NamedTuple):
+    """A placed sign.
+
+    Attributes:
+        frame: Name of its colour.
+        shape: Name of its shape.
+        box: Its extent.
+        panel: The square inside it that holds the detail.
+    """
+
+    frame: str
+    shape: str
+    box: Box
+    panel: Box
+
+    @property
+    def name(self) -> str:
+        """How a question calls it."""
+        return f"the {self.frame} {self.shape} sign"
+
+
+def outer_side(shape: str, detail: int, frame: int, grid: int) -> int:
+    """Side of a sign around a panel of `detail` view px, in view px, on the grid."""
+    edge = frame * (2.0 if shape == "square" else 2.4)
+    side = detail * _ROOM[shape] + edge
+    margin = math.ceil((side - detail) / 2 / grid) * grid
+    return detail + 2 * margin
+
+
+def draw_plate(pixels: Pixels, sign: Sign, frame_width: int, unit: Fraction, grey: int) -> None:
+    """Draw the sign in place: frame, then the plate inside it."""
+    left, top, right, bottom = sign.box.native(unit)
+    region = pixels[top:bottom, left:right]
+    inset = float(frame_width * unit) / (right - left)
+    _fill(region, sign.shape, 0.0, FRAMES[sign.frame])
+    _fill(region, sign.shape, inset, (grey, grey, grey))
+
+
+def draw_post(pixels: Pixels, sign: Sign, unit: Fraction, length: int) -> None:
+    """Draw a post from the sign's middle down, `length` view px below it."""
+    import cv2
+
+    left, top, right, bottom = sign.box.native(unit)
+    width = max(1, (right - left) // 12)
+    middle, end = (left + right) // 2, min(pixels.shape[0], bottom + int(length * unit))
+    shades = np.array([70, 120, 150, 130, 84, 52], np.uint8)[None, :, None].repeat(3, 2)
+    start = (top + bottom) // 2
+    post = cv2.resize(shades, (width, end - start), interpolation=cv2.INTER_LINEAR)
+    pixels[start:end, middle - width // 2 : middle - width // 2 + width] = post
+
+
+def _fill(region: Pixels, shape: str, inset: float, colour: tuple[int, int, int]) -> None:
+    import cv2
+
+    side = region.shape[0]
+    corners = SHAPES[shape]
+    if not corners:
+        centre = round((side / 2 - 0.5) * 16)
+        radius = round(side * (0.5 - inset) * 16)
+        cv2.circle(region, (centre, centre), radius, colour, -1, cv2.LINE_AA, 4)
+        return
+    if shape == "square":
+        edge = round(inset * side)
+        region[edge : side - edge, edge : side - edge] = colour
+        return
+    points = np.array([[0.5 + (v - 0.5) * (1 - 2 * inset) for v in corner] for corner in corners])
+    cv2.fillConvexPoly(region, _fixed(points * side), colour, cv2.LINE_AA, 4)
+
+
+def _fixed(points: NDArray[np.float64]) -> NDArray[np.int32]:
+    return np.asarray(np.round((points - 0.5) * 16), np.int32)
