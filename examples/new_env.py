@@ -112,7 +112,7 @@ def main() -> None:
     """Register the environment, check it, and play it."""
     from visenv.testing import check_all
 
-    gym.register("mine/Cards-v0", "new_env:Cards" if __name__ != "__main__" else Cards)
+    gym.register("mine/Cards-v0", "new_env:Cards")
     check_all(lambda: gym.make("mine/Cards-v0"))
     episode = asyncio.run(play(gym.make("mine/Cards-v0"), load("policy", "oracle")(), Place(seed=0)))
     for turn in episode.turns:
