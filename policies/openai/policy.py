@@ -1,0 +1,188 @@
+"""OpenAIPolicy: what is sent for a turn, and how a whole turn is made of what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.env import Observation
+from visenv.errors import ConfigurationError, PolicyError
+from visenv.policy import Policy, Session
+from visenv.types import Ask, FinishReason, Message, Reply, Sampling
+
+from .client import ChatClient, Choice
+
+RegexField = Literal["structured_outputs", "guided_regex", "regex"]
+_REGEX_FIELDS = ("structured_outputs", "guided_regex", "regex")
+_FINISH: dict[str | None, FinishReason] = {"stop": "stop", "length": "length"}
+
+
+class ChatSession(Session):
+    """A session that encodes each message once: images are large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._encoded: list[tuple[Message, dict[str, Any]]] = []
+
+    def encoded(self) -> list[dict[str, Any]]:
+        """The conversation as OpenAI messages, images as PNG data URLs."""
+        kept = self._encoded
+        for place, message in enumerate(self.messages):
+            if place == len(kept) or kept[place][0] is not message:
+                kept[place:] = [(message, message.openai())]
+        del kept[len(self.messages) :]
+        return [encoded for _, encoded in kept]
+
+
+class OpenAIPolicy(Policy[ChatSession]):
+    """Plays through the chat API of vLLM, SGLang, llama.cpp, OpenAI or any server like them.
+
+    Args:
+        model: The model's name at the server.
+        base_url: Where the API begins, for example ``http://localhost:8000/v1``.
+        key_variable: Name of the environment variable that holds the API key, or None. The key is
+            never kept, shown or pickled.
+        prefill: Whether the server continues a final assistant message (vLLM, SGLang): the asked
+            prefix is then sent as its beginning. Otherwise the prefix is not sent, and the model
+            writes the whole turn.
+        regex_field: How the server takes a regular expression for structured decoding: vLLM's
+            ``"structured_outputs"``, the ``"guided_regex"`` of vLLM before 0.11, or SGLang's
+            ``"regex"``. None sends none, and a turn that must answer may do something else.
+        extra: Further fields of the request body, which win over ours, for example
+            ``{"top_p": 0.9}`` or ``{"logprobs": True}``.
+        timeout: Seconds one attempt may take.
+        retries: Further attempts after a failure that may pass (`ChatClient`).
+        concurrency: Most requests in flight.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have, or the key is not set.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str = "http://localhost:8000/v1",
+        *,
+        key_variable: str | None = None,
+        prefill: bool = False,
+        regex_field: RegexField | None = None,
+        extra: Mapping[str, Any] | None = None,
+        timeout: float = 120.0,
+        retries: int = 5,
+        concurrency: int = 64,
+    ) -> None:
+        if regex_field not in (None, *_REGEX_FIELDS):
+            raise ConfigurationError(
+                f"regex_field must be None or one of {_REGEX_FIELDS}, got {regex_field!r}."
+            )
+        self.model = model
+        self.prefill = prefill
+        self.regex_field = regex_field
+        self.extra = dict(extra or {})
+        self.client = ChatClient(
+            base_url,
+            key_variable=key_variable,
+            timeout=timeout,
+            retries=retries,
+            concurrency=concurrency,
+        )
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> ChatSession:
+        """An empty conversation; the server knows nothing of the environment."""
+        return ChatSession()
+
+    async def respond(self, session: ChatSession, ask: Ask, sampling: Sampling) -> Reply:
+        """Ask the server for the next turn.
+
+        `Reply.logprobs` is filled when the server sends them; `Reply.token_ids` never is: generic
+        servers give no ids. Anything but ``"stop"`` and ``"length"`` as the reason it finished
+        (a content filter, an aborted request) is ``"abort"``.
+
+        Raises:
+            PolicyError: If the server cannot be reached, refuses, or sends no text.
+        """
+        messages = await asyncio.to_thread(session.encoded)
+        choice = await self.client.complete(self._body(messages, ask, sampling))
+        if choice.message.content is None:
+            raise PolicyError(
+                f"{self.model} sent no text (finish reason {choice.finish_reason!r}). If the "
+                "server splits off reasoning or tool calls, switch its parsers off: the "
+                "environment's grammar reads the whole text."
+            )
+        # Half a surrogate pair, which JSON can hold, is no character.
+        content = choice.message.content.encode("utf-8", "replace").decode()
+        text, cut = _whole_turn(content, choice, ask, self.prefill)
+        finish: FinishReason = "stop" if cut else _FINISH.get(choice.finish_reason, "abort")
+        reply = Reply(text, np.zeros(0, np.int32), _logprobs(choice), finish)
+        session.said(reply)
+        return reply
+
+    def _body(self, messages: list[dict[str, Any]], ask: Ask, sampling: Sampling) -> dict[str, Any]:
+        limits = (sampling.max_tokens, ask.max_tokens)
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": messages,
+            "temperature": sampling.temperature,
+            "max_tokens": min(limit for limit in limits if limit is not None),
+            "seed": sampling.seed,
+        }
+        if ask.stop:
+            body["stop"] = list(ask.stop)
+        if self.prefill and ask.prefix:
+            body["messages"] = [*messages, {"role": "assistant", "content": ask.prefix}]
+            body |= {"continue_final_message": True, "add_generation_prompt": False}
+        if self.regex_field is not None and ask.regex is not None:
+            body |= self._constraint(ask.prefix, ask.regex)
+        return body | self.extra
+
+    def _constraint(self, prefix: str, regex: str) -> dict[str, Any]:
+        """The expression for what the server writes: without pre-filling, the prefix as well."""
+        if not self.prefill:
+            regex = re.sub(r"[\\^$.|?*+()\[\]{}]", r"\\\g<0>", prefix) + f"(?:{regex})"
+        if self.regex_field == "structured_outputs":
+            return {"structured_outputs": {"regex": regex}}
+        return {str(self.regex_field): regex}
+
+    def __repr__(self) -> str:
+        return f"OpenAIPolicy({self.model!r}, {self.client.url!r})"
+
+
+def _whole_turn(content: str, choice: Choice, ask: Ask, prefill: bool) -> tuple[str, bool]:
+    """The turn from its prefix to its stop string, and whether text after that was cut off."""
+    prefix = ask.prefix if prefill and not content.startswith(ask.prefix) else ""
+    start = len(ask.prefix) if prefill else 0
+    text = prefix + content
+    ends = [text.find(stop, start) + len(stop) for stop in ask.stop if stop in text[start:]]
+    if ends:
+        end = min(ends)
+        return text[:end], end < len(text)
+    if choice.finish_reason == "stop":
+        text += _stripped(text, choice, ask.stop)
+    return text, False
+
+
+def _stripped(text: str, choice: Choice, stops: tuple[str, ...]) -> str:
+    """The stop string that the server cut off, or ``""``.
+
+    vLLM names it in `stop_reason`, which is null when the model ended by itself. Other servers do
+    not tell: it is then the closing tag whose opening tag stands last in the text.
+    """
+    if "stop_reason" in choice.model_fields_set:
+        return str(choice.stop_reason) if choice.stop_reason in stops else ""
+    opened = {text.rfind(stop.replace("</", "<", 1)): stop for stop in stops if stop[:2] == "</"}
+    last = max(opened, default=-1)
+    return opened[last] if last >= 0 else ""
+
+
+def _logprobs(choice: Choice) -> NDArray[np.float32]:
+    """The log-probabilities of the tokens, or nothing when the server sent none."""
+    try:
+        return np.array([token["logprob"] for token in choice.logprobs["content"]], np.float32)
+    except (TypeError, KeyError, ValueError):
+        return np.zeros(0, np.float32)

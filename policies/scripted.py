@@ -1,0 +1,66 @@
+"""ScriptedPolicy: turns written beforehand; the model of every test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+
+from visenv.env import Observation
+from visenv.errors import PolicyError
+from visenv.policy import Policy, Session
+from visenv.types import Ask, Message, Reply, Sampling
+
+Script = Sequence[str] | Callable[[Sequence[Message], Ask], str]
+
+
+class ScriptedSession(Session):
+    """A session that knows how far its script has been read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = 0
+
+
+class ScriptedPolicy(Policy[ScriptedSession]):
+    """Says the same turns in every episode.
+
+    Args:
+        turns: The whole turns of an episode in order, prefixes included; or a function of the
+            conversation so far and the `Ask` that returns the next turn.
+    """
+
+    def __init__(self, turns: Script) -> None:
+        if isinstance(turns, str):
+            raise TypeError("A script is a sequence of turns, not one string: [text].")
+        self.turns = turns if callable(turns) else tuple(turns)
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> ScriptedSession:
+        """Begin the script; neither the environment nor the seed is looked at."""
+        return ScriptedSession()
+
+    async def respond(self, session: ScriptedSession, ask: Ask, sampling: Sampling) -> Reply:
+        """Say the next turn.
+
+        Raises:
+            PolicyError: If the script has run out.
+        """
+        reply = Reply.of_text(self._next(session, ask))
+        session.taken += 1
+        session.said(reply)
+        return reply
+
+    def _next(self, session: ScriptedSession, ask: Ask) -> str:
+        if callable(self.turns):
+            return self.turns(session.messages, ask)
+        if session.taken >= len(self.turns):
+            raise PolicyError(
+                f"The script has {len(self.turns)} turns, but the episode asks for turn "
+                f"{session.taken + 1}. Write a longer script."
+            )
+        return self.turns[session.taken]
+
+    def __repr__(self) -> str:
+        shown: Any = self.turns if callable(self.turns) else f"{len(self.turns)} turns"
+        return f"ScriptedPolicy({shown})"

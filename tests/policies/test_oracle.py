@@ -1,0 +1,50 @@
+"""OraclePolicy on the toy environment."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from visenv.errors import PolicyError
+from visenv.policies.oracle import OraclePolicy
+from visenv.rollout import Place, play
+from visenv.testing import toy
+from visenv.types import Answered, ToolCalled
+
+ENV_ID = toy.register()
+
+
+class Foreign(gym.Env[Any, str]):
+    """An environment that visenv did not make."""
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gets_the_top_reward(seed: int) -> None:
+    episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), Place(seed)))
+    assert (episode.status, episode.reward) == ("terminated", 1.0)  # 0.8 * 1 + 0.2 * 1
+
+
+def test_plays_through_the_grammar_of_the_environment() -> None:
+    env = gym.make(ENV_ID)
+    episode = asyncio.run(play(env, OraclePolicy(), Place(0)))
+    first, second = env.unwrapped.sample.meta["add"]  # type: ignore[attr-defined]
+    calls = [event for event in episode.events if isinstance(event, ToolCalled)]
+    assert [dict(call.arguments) for call in calls] == [{"amount": first}, {"amount": second}]
+    answers = [event.answer for event in episode.events if isinstance(event, Answered)]
+    assert answers == [str(first + second)]
+
+
+def test_a_thought_replaces_the_thoughts_and_nothing_else() -> None:
+    plain = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), Place(3)))
+    spoken = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(thought="hm"), Place(3)))
+    assert spoken.turns[0].text.startswith("<think>hm</think>")
+    rest = [[turn.text.partition("</think>")[2] for turn in each.turns] for each in (plain, spoken)]
+    assert rest[0] == rest[1]
+
+
+def test_an_environment_of_another_process_is_named() -> None:
+    with pytest.raises(PolicyError, match=r"oracle policy reads .* in this process, got Foreign"):
+        OraclePolicy().open(Foreign(), 0)

@@ -1,0 +1,81 @@
+"""ScriptedPolicy on the toy environment."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+
+import gymnasium as gym
+import pytest
+
+from visenv.errors import PolicyError
+from visenv.policies.scripted import ScriptedPolicy
+from visenv.rollout import Place, play
+from visenv.testing import toy
+from visenv.types import Ask, Message, Sampling
+
+ENV_ID = toy.register()
+NOTHING = "<answer>0</answer>"
+
+
+def test_says_its_turns_in_order_in_every_episode() -> None:
+    call = "<think></think><tool>\nname: add\namount: 3\n</tool>"
+    policy = ScriptedPolicy([call, NOTHING])
+    for seed in (1, 2):
+        episode = asyncio.run(play(gym.make(ENV_ID), policy, Place(seed)))
+        assert [turn.text for turn in episode.turns] == [call, NOTHING]
+        assert episode.status == "terminated"
+
+
+def test_two_sessions_read_the_script_independently() -> None:
+    policy = ScriptedPolicy(["one", "two"])
+    env = gym.make(ENV_ID)
+    first, second = policy.open(env, 0), policy.open(env, 0)
+
+    async def interleaved() -> list[str]:
+        order = (first, second, first, second)
+        return [(await policy.respond(session, Ask(), Sampling())).text for session in order]
+
+    assert asyncio.run(interleaved()) == ["one", "one", "two", "two"]
+    assert first.messages == [Message("assistant", ("one",)), Message("assistant", ("two",))]
+
+
+def test_a_script_that_runs_out_says_so() -> None:
+    policy = ScriptedPolicy(["only turn"])
+    session = policy.open(gym.make(ENV_ID), 0)
+    asyncio.run(policy.respond(session, Ask(), Sampling()))
+    with pytest.raises(PolicyError, match="has 1 turns, but the episode asks for turn 2"):
+        asyncio.run(policy.respond(session, Ask(), Sampling()))
+
+
+def test_a_short_script_aborts_the_episode_with_the_reason() -> None:
+    episode = asyncio.run(play(gym.make(ENV_ID), ScriptedPolicy(["noise"]), Place(0)))
+    assert episode.status == "aborted"
+    assert "The script has 1 turns" in episode.reason
+
+
+def test_a_function_sees_the_conversation_and_the_ask() -> None:
+    seen: list[tuple[int, Ask]] = []
+
+    def answer_at_the_second_turn(messages: object, ask: Ask) -> str:
+        assert isinstance(messages, list)
+        seen.append((len(messages), ask))
+        return "noise" if len(messages) == 1 else NOTHING
+
+    policy = ScriptedPolicy(answer_at_the_second_turn)
+    episode = asyncio.run(play(gym.make(ENV_ID), policy, Place(0)))
+    assert [turn.text for turn in episode.turns] == ["noise", NOTHING]
+    # Question; then question, own turn, error.
+    assert [count for count, _ in seen] == [1, 3]
+    assert seen[0][1].stop == ("</tool>", "</answer>")
+
+
+def test_one_string_is_refused_because_it_is_a_sequence_too() -> None:
+    with pytest.raises(TypeError, match="sequence of turns"):
+        ScriptedPolicy("answer")
+
+
+def test_pickles() -> None:
+    copied = pickle.loads(pickle.dumps(ScriptedPolicy(["a", "b"])))
+    assert copied.turns == ("a", "b")
+    assert repr(copied) == "ScriptedPolicy(2 turns)"
