@@ -115,9 +115,7 @@ class OpenAIPolicy(Policy[ChatSession]):
                 "server splits off reasoning or tool calls, switch its parsers off: the "
                 "environment's grammar reads the whole text."
             )
-        # Half a surrogate pair, which JSON can hold, is no character.
-        content = choice.message.content.encode("utf-8", "replace").decode()
-        text, cut = _whole_turn(content, choice, ask, self.prefill)
+        text, cut = _whole_turn(choice.message.content, choice, ask, self.prefill)
         finish: FinishReason = "stop" if cut else _FINISH.get(choice.finish_reason, "abort")
         reply = Reply(text, np.zeros(0, np.int32), _logprobs(choice), finish)
         session.said(reply)
@@ -177,7 +175,8 @@ def _stripped(text: str, choice: Choice, stops: tuple[str, ...]) -> str:
         return str(choice.stop_reason) if choice.stop_reason in stops else ""
     opened = {text.rfind(stop.replace("</", "<", 1)): stop for stop in stops if stop[:2] == "</"}
     last = max(opened, default=-1)
-    return opened[last] if last >= 0 else ""
+    missing = last >= 0 and opened[last] not in text[last:]
+    return opened[last] if missing else ""
 
 
 def _logprobs(choice: Choice) -> NDArray[np.float32]:
