@@ -211,12 +211,12 @@ class VisEnv(gym.Env[Observation, str]):
         truncated_by = "" if terminated or aborted else self._limit_hit()
         if truncated_by:
             events.append(Truncated(self.turn, truncated_by))
-        for event in events:
-            self.log.append(event)
+        self.log.extend(events)
         self.turn += 1
         self._over = terminated or bool(aborted or truncated_by)
         messages = [Message("user", parts)] if parts else []
-        self._remember(action, messages)
+        if self.render_mode is not None:
+            self._conversation += [Message("assistant", (action,)), *messages]
         record = StepRecord(tuple(messages), tuple(events), None if self._over else self.ask())
         reward = self.outcome() if terminated else 0.0
         if self._over and not aborted:
@@ -297,16 +297,12 @@ class VisEnv(gym.Env[Observation, str]):
             return "invalid actions"
         return ""
 
-    def _remember(self, action: str, messages: list[Message]) -> None:
-        self._conversation.append(Message("assistant", (action,)))
-        self._conversation += messages
-
 
 def _observe(messages: Sequence[Message]) -> Observation:
     if not messages:
         return {"text": "", "images": ()}
     # Copies: what a caller does to an observation must not reach the episode's memory.
-    images = tuple(np.array(image.pixels) for image in all_images(messages))
+    images = tuple([np.array(image.pixels) for image in all_images(messages)])
     return {"text": plain_text(messages), "images": images}
 
 

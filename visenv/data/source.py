@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -40,6 +40,11 @@ class ProceduralSource(Protocol):
 Source = IndexedSource | ProceduralSource
 
 
+def is_indexed(source: Source) -> TypeGuard[IndexedSource]:
+    """Whether the source is finite; `isinstance` of a protocol says the same, 50 times slower."""
+    return hasattr(source, "__getitem__")
+
+
 def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -> Sample:
     """The sample that `options` name (``"sample"`` or ``"index"``), otherwise one that `rng` picks.
 
@@ -59,13 +64,13 @@ def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -
         return given
     if "index" in options:
         return _at(source, options["index"])
-    if isinstance(source, IndexedSource):
+    if is_indexed(source):
         return source[int(rng.integers(len(source)))]
     return source.sample(rng)
 
 
 def _at(source: Source, index: Any) -> Sample:
-    if not isinstance(source, IndexedSource):
+    if not is_indexed(source):
         raise ConfigurationError(
             "options['index'] needs data with a length; this source is procedural: pass a seed."
         )

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic_core import from_json
 
 from visenv.grammar.base import Call, ParsedTurn, Problem
 from visenv.types import Image, Part
@@ -24,7 +26,7 @@ from visenv.types import Image, Part
 if TYPE_CHECKING:
     from visenv.tools.base import Tool
 
-_TAG = re.compile(r"<(/?)(think|tool|answer)>")
+_TAG = re.compile(r"(</?(?:think|tool|answer)>)")
 _LONGEST_VALUE = 4096
 
 _NOTHING = Problem(
@@ -123,38 +125,42 @@ class KeyValueGrammar:
 
 def scan(text: str) -> Blocks:
     """Cut a turn into its blocks; linear in its length, and total."""
-    found: dict[str, list[str]] = {"think": [], "tool": [], "answer": []}
-    outside: list[str] = []
-    position = 0
-    tags = _TAG.finditer(text)
-    for tag in tags:
-        closes, name = tag.groups()
-        if closes:
-            continue  # a closing tag without its opening is text
-        outside.append(text[position : tag.start()])
-        closing = _closing(tags, name)
-        if closing is None:
-            return _blocks(found, outside, name)
-        found[name].append(text[tag.end() : closing.start()])
-        position = closing.end()
-    outside.append(text[position:])
+    pieces = _TAG.split(text)  # text at even places, tags at odd ones
+    found: dict[str, list[str]] = {"<think>": [], "<tool>": [], "<answer>": []}
+    outside = [pieces[0]]
+    place = 1
+    while place < len(pieces):
+        tag = pieces[place]
+        end = _closing(pieces, place) if tag in found else place
+        if end is None:
+            return _blocks(found, outside, tag[1:-1])
+        if end == place:
+            outside.append(tag)  # a closing tag without its opening is text
+        else:
+            found[tag].append("".join(pieces[place + 1 : end]))
+        outside.append(pieces[end + 1])
+        place = end + 2
     return _blocks(found, outside, "")
 
 
-def _blocks(found: dict[str, list[str]], outside: list[str], unclosed: str) -> Blocks:
-    bodies = (tuple(found[name]) for name in ("think", "tool", "answer"))
-    return Blocks(*bodies, outside="".join(outside), unclosed=unclosed)
+def _blocks(found: Mapping[str, list[str]], outside: list[str], unclosed: str) -> Blocks:
+    return Blocks(
+        tuple(found["<think>"]),
+        tuple(found["<tool>"]),
+        tuple(found["<answer>"]),
+        "".join(outside),
+        unclosed,
+    )
 
 
-def _closing(tags: Iterator[re.Match[str]], name: str) -> re.Match[str] | None:
+def _closing(pieces: list[str], place: int) -> int | None:
     """Where the block ends: a thought at its first closing tag, others only at the very next tag."""
-    for tag in tags:
-        closes, found = tag.groups()
-        if closes and found == name:
-            return tag
-        if name != "think":
-            return None
-    return None
+    closing = f"</{pieces[place][1:]}"
+    last = len(pieces) if pieces[place] == "<think>" else place + 3
+    try:
+        return pieces.index(closing, place + 1, last)
+    except ValueError:
+        return None
 
 
 def _unclosed(name: str) -> Problem:
@@ -206,8 +212,8 @@ def _value(text: str) -> Any:
     if len(text) > _LONGEST_VALUE:
         return text
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return from_json(text)
+    except ValueError:
         return text
 
 

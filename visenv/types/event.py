@@ -6,7 +6,7 @@ the environment alone, so a reward that reads them cannot be fooled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 
@@ -98,9 +98,9 @@ class Log(Sequence[Event]):
     def __init__(self, events: Sequence[Event] = ()) -> None:
         self._events = list(events)
 
-    def append(self, event: Event) -> None:
-        """Add one event."""
-        self._events.append(event)
+    def extend(self, events: Iterable[Event]) -> None:
+        """Add the events of one step."""
+        self._events.extend(events)
 
     def __len__(self) -> int:
         return len(self._events)

@@ -32,7 +32,7 @@ class Message(NamedTuple):
     @property
     def images(self) -> tuple[Image, ...]:
         """The images of the message, in order."""
-        return tuple(part for part in self.parts if isinstance(part, Image))
+        return tuple([part for part in self.parts if isinstance(part, Image)])
 
     def plain(self) -> str:
         """The message as text with one `IMAGE_MARKER` per image.
@@ -40,10 +40,11 @@ class Message(NamedTuple):
         A marker that foreign text contains is broken by a blank, so that markers always count
         the images; `parts` keeps the text as it was.
         """
-        return "".join(
+        pieces = [
             part.replace(IMAGE_MARKER, _MARKER_AS_TEXT) if isinstance(part, str) else IMAGE_MARKER
             for part in self.parts
-        )
+        ]
+        return "".join(pieces)
 
     def openai(self) -> dict[str, Any]:
         """The message as OpenAI chat content parts, images as PNG data URLs."""
@@ -67,4 +68,4 @@ def plain_text(messages: Sequence[Message]) -> str:
 
 def all_images(messages: Iterable[Message]) -> tuple[Image, ...]:
     """All images of the messages, in the order of their markers."""
-    return tuple(image for message in messages for image in message.images)
+    return tuple([image for message in messages for image in message.images])
