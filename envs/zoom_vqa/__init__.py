@@ -27,7 +27,7 @@ __all__ = ["STAGES", "Stage", "ZoomVQA", "make"]
 def make(
     *,
     data: str | Source = "procedural",
-    stage: str = "train",
+    stage: str | None = None,
     reward: Literal["paper", "outcome"] = "paper",
     compat: Compat = None,
     tool_calls: int = 1,
@@ -42,8 +42,9 @@ def make(
         data: ``"procedural"`` (unlimited scenes with exact truth), a data set in a local folder
             such as ``"textvqa:<folder>"``, ``"vstar:<folder>"``, ``"hrbench:<folder>"``, or a
             `Source`.
-        stage: ``"train"`` (images of at most 1024 px, crops from those), ``"eval"`` (native size)
-            or ``"tiny"`` (a 96 px view, crops from the native scene).
+        stage: ``"train"`` (images of at most 1024 px, crops from those), ``"eval"`` (native size),
+            ``"scenes"`` (a 1024 px view, crops from the native scene) or ``"tiny"`` (a 96 px view);
+            by default ``"scenes"`` for procedural data and ``"train"`` for a data set.
         reward: ``"paper"`` or ``"outcome"``.
         compat: ``"r1_vlm"`` reproduces the public code's quirks (docs/zoom_vqa.md lists them).
         tool_calls: Zooms allowed; the last turn must answer. The paper allows 1.
@@ -56,7 +57,7 @@ def make(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    chosen = _stage(stage, overrides)
+    chosen = _stage(stage or ("scenes" if data == "procedural" else "train"), overrides)
     if reward not in ("paper", "outcome"):
         raise UnknownNameError("reward", str(reward), ["paper", "outcome"])
     if compat not in (None, "r1_vlm"):
@@ -91,7 +92,14 @@ def _stage(name: str, overrides: dict[str, Any]) -> Stage:
 def _source(data: str | Source, stage: Stage) -> Source:
     if not isinstance(data, str):
         return data
-    return ScenesWorld(stage.world) if data == "procedural" else open_data(data)
+    if data != "procedural":
+        return open_data(data)
+    if stage.world is None:
+        raise ConfigurationError(
+            "This stage has no procedural world: it crops from the image as shown, or shows it at "
+            'native size. Use stage="scenes" or "tiny", or name a data set.'
+        )
+    return ScenesWorld(stage.world)
 
 
 def _answer_score(source: Source, compat: Compat) -> AnswerScore:
