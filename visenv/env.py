@@ -1,8 +1,8 @@
 """VisEnv: the loop every environment shares; a task fills in a few hooks.
 
 `reset` picks a sample, opens the tools and shows the opening messages. `step` reads a turn through
-the grammar, runs its tool call or takes its answer, and shows the result. What a policy writes never
-makes `step` raise: it becomes an event and a message, and costs a turn.
+the grammar, runs its tool call or takes its answer, and shows the result. What a policy writes
+never makes `step` raise: it becomes an event and a message, and costs a turn.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -17,7 +18,8 @@ from visenv.types import Aborted, Episode, Group, Reply, Sampling, Status, StepR
 Env = gym.Env[Observation, str]
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Where an episode belongs: its seed, its group in the batch, and its place in the group.
 
     Attributes:

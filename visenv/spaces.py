@@ -6,7 +6,7 @@ milliseconds to check a long turn, and goes stale without a warning in a shared-
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Rows
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium as gym
@@ -49,7 +49,7 @@ class Unicode(gym.Space[str]):
     def __repr__(self) -> str:
         return "Unicode()"
 
-    def to_jsonable(self, sample_n: Rows[str]) -> list[str]:
+    def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
         """Strings are JSON already."""
         return list(sample_n)
 
@@ -97,7 +97,7 @@ class RgbImage(gym.Space[Pixels]):
     def __repr__(self) -> str:
         return "RgbImage()"
 
-    def to_jsonable(self, sample_n: Rows[Pixels]) -> list[Any]:
+    def to_jsonable(self, sample_n: Iterable[Pixels]) -> list[Any]:
         """Nested lists of integers."""
         return [image.tolist() for image in sample_n]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -92,9 +92,7 @@ class ZoomVQA(VisEnv):
         self.store.images[INPUT_IMAGE] = view
         tools = list(self.tools.values())
         question = self.sample.question
-        return opening(
-            self.stage.prompt, question, view, self._key_value, tools, self.tool_calls
-        )
+        return opening(self.stage.prompt, question, view, self._key_value, tools, self.tool_calls)
 
     def ask(self) -> Ask:
         """A free turn while a tool call is left; on the last turn the answer is forced."""

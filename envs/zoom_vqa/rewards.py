@@ -38,7 +38,6 @@ def paper_terms(answer_score: AnswerScore, compat: Compat) -> list[RewardTerm]:
         compat: ``"r1_vlm"`` reproduces the public code's spacing check, which is always passed,
             and its edit score of two empty strings, 0.
     """
-
     return [
         RewardTerm("vqa", ALPHA * LAMBDA, partial(_exact, answer_score=answer_score)),
         RewardTerm("soft", ALPHA * (1 - LAMBDA), partial(_soft, compat=compat)),

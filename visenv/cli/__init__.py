@@ -1,6 +1,6 @@
 """The command line: `visenv list | card | play | rollout | train | eval | view`.
 
-One file per command; each is a dataclass whose fields are its options and whose `run` does the work.
+One file per command: a dataclass whose fields are its options and whose `run` does the work.
 """
 
 from __future__ import annotations

@@ -91,4 +91,4 @@ def _open(path: Path) -> None:
 
     viewer = "open" if sys.platform == "darwin" else "xdg-open"
     if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        subprocess.Popen([viewer, str(path)], stderr=subprocess.DEVNULL)  # noqa: S603
+        subprocess.Popen([viewer, str(path)], stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""The `key: value` grammar of Groundlight's zoom paper (arXiv 2506.14821, §2.1, figure 2, appendix A).
+"""The `key: value` grammar of Groundlight's zoom paper (arXiv 2506.14821, §2.1 and appendix A).
 
 A turn is ``<think>…</think>`` and then either ``<answer>…</answer>`` or::
 
@@ -53,7 +53,7 @@ class Blocks(NamedTuple):
         calls: What stands inside ``<tool>`` blocks outside thoughts.
         answers: What stands inside ``<answer>`` blocks outside thoughts.
         outside: All text outside closed blocks.
-        unclosed: The tag of a block that is never closed, at which the scan ended; otherwise ``""``.
+        unclosed: The tag of a block that is never closed, where the scan ended; otherwise ``""``.
     """
 
     thoughts: tuple[str, ...]
@@ -154,7 +154,7 @@ def _blocks(found: Mapping[str, list[str]], outside: list[str], unclosed: str) -
 
 
 def _closing(pieces: list[str], place: int) -> int | None:
-    """Where the block ends: a thought at its first closing tag, others only at the very next tag."""
+    """Where the block ends: a thought at its first closing tag, others at the very next tag."""
     closing = f"</{pieces[place][1:]}"
     last = len(pieces) if pieces[place] == "<think>" else place + 3
     try:
@@ -170,9 +170,7 @@ def _unclosed(name: str) -> Problem:
     return Problem(f"{name}_unclosed", message, name == "tool")
 
 
-def _combine(
-    thought: str | None, calls: Sequence[str], answers: Sequence[str]
-) -> ParsedTurn:
+def _combine(thought: str | None, calls: Sequence[str], answers: Sequence[str]) -> ParsedTurn:
     if calls and answers:
         return ParsedTurn(thought, problems=(_CALL_AND_ANSWER,))
     if len(calls) > 1:

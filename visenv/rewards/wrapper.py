@@ -42,7 +42,7 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
         super().__init__(env)
         self.terms = tuple(terms)
 
-    @property
+    @property  # type: ignore[override]
     def spec(self) -> EnvSpec | None:
         """The environment's own spec: the reward is chosen by its ``reward`` argument."""
         return self.env.spec

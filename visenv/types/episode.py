@@ -54,10 +54,10 @@ class Segment:
 
     Attributes:
         token_ids: int32 ``[length]``, image placeholders expanded.
-        loss_mask: bool ``[length]``, True for the tokens the policy sampled, its end token included.
+        loss_mask: bool ``[length]``, True for the tokens the policy sampled, end token included.
         logprobs: float32 ``[length]``, natural log under the sampling distribution; 0 off the mask,
             NaN where the engine gave none.
-        policy_version: int32 ``[length]``, the weights each sampled token came from; 0 off the mask.
+        policy_version: int32 ``[length]``, the weights each token was sampled with; 0 off the mask.
         turns: The sampled spans, in order.
         images: The image spans, in order.
         placeholder_id: The token id that stands for image features.
@@ -87,6 +87,8 @@ class Segment:
 
     def __len__(self) -> int:
         return len(self.token_ids)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays do not hash
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Segment):
@@ -123,9 +125,7 @@ def _check_arrays(segment: Segment) -> None:
     _require(
         not segment.logprobs[unsampled].any(), "logprobs must be 0 where no token was sampled."
     )
-    _require(
-        not (segment.logprobs[segment.loss_mask] > 1e-4).any(), "a log-probability exceeds 0."
-    )
+    _require(not (segment.logprobs[segment.loss_mask] > 1e-4).any(), "a log-probability exceeds 0.")
 
 
 def _check_images(segment: Segment) -> None:
@@ -158,7 +158,7 @@ def _check_turns(segment: Segment) -> None:
     for span in segment.turns:
         _require(
             end <= span.start <= span.end <= len(segment),
-            f"turn {span.turn} spans {span.start}..{span.end} of {len(segment)} tokens, after {end}.",
+            f"turn {span.turn}: {span.start}..{span.end} of {len(segment)} tokens, after {end}.",
         )
         end = span.end
         sampled[span.start : end] = True

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import PIL.Image
 
 MAX_PIXELS = 200_000_000
-"""Images of more pixels are refused from their header, before any decoding (an 8K frame has 33 M)."""
+"""Images of more pixels are refused from their header, before any decoding (8K has 33 M)."""
 
 Pixels = NDArray[np.uint8]
 """RGB pixels, uint8 ``[height, width, 3]``."""
