@@ -1,4 +1,4 @@
-"""Backgrounds: fractal colour noise, light, soft and sharp shapes, sensor grain."""
+"""Backgrounds: a hazy landscape of ridges, bushes and blocks, and the camera's grain."""
 
 from __future__ import annotations
 
@@ -9,51 +9,53 @@ from numpy.typing import NDArray
 
 from visenv.types import Pixels
 
+Levels = NDArray[np.float32]
+
 _OCTAVES = ((3, 55), (6, 35), (12, 22), (24, 16), (48, 12), (96, 9))
 """Cells along the long side, and amplitude in levels."""
 
-_CHROMA = 0.35
-_WORKING_SIDE = 384
-"""Backgrounds are painted at this size and enlarged: they are out of focus."""
+_GRAIN_TILE, _GRAIN_SPARE = 1024, 256
 
 
-def paint_background(
-    rng: np.random.Generator, width: int, height: int, clutter: float
-) -> Pixels:
+def paint_background(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
     """A background, uint8 ``[height, width, 3]``.
+
+    It is painted at half size or less and enlarged: out of focus, as behind a sign in a photograph.
 
     Args:
         rng: Source of all randomness.
         width: Pixels.
         height: Pixels.
-        clutter: 0 (a few shapes) to 1 (many).
+        clutter: 0 (a cloudy field with a few shapes) to 1 (a crowded scene).
     """
     import cv2
 
-    scale = min(1.0, _WORKING_SIDE / max(width, height))
-    size = max(1, round(width * scale)), max(1, round(height * scale))
-    field = _noise(rng, size) + _light(rng, size)
-    small = np.clip(field, 8, 247).astype(np.uint8)
-    for _ in range(int(rng.integers(3, 8 + round(40 * clutter**2)))):
-        _shape(rng, small, clutter)
-    return np.asarray(cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR), np.uint8)
+    scale = min(0.5, 768 / max(width, height))
+    size = max(2, round(width * scale)), max(2, round(height * scale))
+    painting = np.empty((size[1], size[0], 3), np.uint8)
+    painting[:] = muted(rng.uniform(85, 160, 3), 0.35).astype(np.uint8)
+    for depth in np.linspace(0.1, 1, round(5 * clutter)):
+        _ridge(rng, painting, float(depth))
+    for _ in range(int(rng.integers(3, 8))):
+        _shape(rng, painting)
+    for _ in range(round(10 * clutter)):
+        _bush(rng, painting)
+    blurred = cv2.GaussianBlur(_textured(rng, painting), (5, 5), 1.1)
+    resized = cv2.resize(blurred, (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(resized, np.uint8)
 
 
 def add_grain(rng: np.random.Generator, pixels: Pixels, deviation: float) -> None:
-    """Add sensor noise in place: a random cut of one fixed noise field."""
+    """Add sensor noise in place: for each tile a random cut of one fixed noise field."""
     import cv2
 
-    height, width = pixels.shape[:2]
     field = _grain(deviation)
-    for top in range(0, height, _GRAIN_TILE):
-        for left in range(0, width, _GRAIN_TILE):
+    for top in range(0, pixels.shape[0], _GRAIN_TILE):
+        for left in range(0, pixels.shape[1], _GRAIN_TILE):
             tile = pixels[top : top + _GRAIN_TILE, left : left + _GRAIN_TILE]
             down, across = (int(offset) for offset in rng.integers(0, _GRAIN_SPARE, 2))
             cut = field[down : down + tile.shape[0], across : across + tile.shape[1]]
             cv2.addWeighted(tile, 1, cut, 1, -128, dst=tile)
-
-
-_GRAIN_TILE, _GRAIN_SPARE = 1024, 256
 
 
 @lru_cache(maxsize=4)
@@ -63,44 +65,86 @@ def _grain(deviation: float) -> Pixels:
     return np.clip(np.round(noise), 0, 255).astype(np.uint8)
 
 
-def _noise(rng: np.random.Generator, size: tuple[int, int]) -> NDArray[np.float32]:
+def _textured(rng: np.random.Generator, painting: Pixels) -> Pixels:
+    """The painting under a slanting light and fractal noise of little colour.
+
+    Each octave is added to the enlarged sum of the coarser ones, so that only the last is large.
+    """
     import cv2
 
-    total = np.zeros((size[1], size[0], 3), np.float32)
+    height, width = painting.shape[:2]
+    long_side = max(width, height)
+    total: Levels = _light(rng)
     for cells, amplitude in _OCTAVES:
-        across, down = (max(2, round(cells * side / max(size))) for side in size)
-        coarse = rng.uniform(-amplitude, amplitude, (down, across, 3)).astype(np.float32)
-        coarse = 1.3 * _muted(coarse, _CHROMA)
-        total += cv2.resize(coarse, size, interpolation=cv2.INTER_LINEAR)
-    return total
+        across, down = (max(2, round(cells * side / long_side)) for side in (width, height))
+        octave = rng.uniform(-amplitude, amplitude, (down, across, 3)).astype(np.float32)
+        coarser = cv2.resize(total, (across, down), interpolation=cv2.INTER_LINEAR)
+        total = np.asarray(coarser + 1.3 * muted(octave, 0.3), np.float32)
+    levels = np.clip(total + 128, 0, 255).astype(np.uint8)
+    texture = cv2.resize(levels, (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(cv2.addWeighted(painting, 1, texture, 1, -128), np.uint8)
 
 
-def _light(rng: np.random.Generator, size: tuple[int, int]) -> NDArray[np.float32]:
-    """A base colour and a linear gradient in a random direction."""
-    across, down = (np.linspace(-1, 1, side, dtype=np.float32) for side in size)
-    angle = rng.uniform(0, 2 * np.pi)
-    slope = np.cos(angle) * across[None, :] + np.sin(angle) * down[:, None]
-    base = _muted(rng.uniform(85, 160, 3), _CHROMA)
-    return np.asarray(rng.uniform(10, 45) * slope[:, :, None] + base, np.float32)
+def _light(rng: np.random.Generator) -> Levels:
+    """A gradient in a random direction, ``[3, 3, 3]``."""
+    angle, strength = rng.uniform(0, 2 * np.pi), rng.uniform(10, 45)
+    place = np.linspace(-strength, strength, 3, dtype=np.float32)
+    slope = np.cos(angle) * place[None, :] + np.sin(angle) * place[:, None]
+    return np.asarray(slope[:, :, None].repeat(3, axis=2), np.float32)
 
 
-def _shape(rng: np.random.Generator, pixels: Pixels, clutter: float) -> None:
-    """One ellipse or rotated rectangle of a muted colour."""
+def _ridge(rng: np.random.Generator, painting: Pixels, depth: float) -> None:
+    """Ground up to a wavy skyline: the nearer (`depth` to 1), the lower and the less hazy."""
     import cv2
 
-    side = max(pixels.shape[:2])
-    colour = tuple(int(level) for level in _muted(rng.integers(20, 236, 3), 0.6))
-    centre = (int(rng.integers(0, pixels.shape[1])), int(rng.integers(0, pixels.shape[0])))
-    axes = tuple(int(axis) for axis in rng.integers(side // 40, side // 9, 2))
+    height, width = painting.shape[:2]
+    knots = rng.uniform(-0.08, 0.08, (1, int(rng.integers(4, 14))))
+    waves = cv2.resize(knots, (width, 1), interpolation=cv2.INTER_CUBIC)[0]
+    skyline = height * (0.2 + 0.65 * depth + waves)
+    outline = np.stack([np.arange(width), skyline], axis=1)
+    corners = [(width, height), (0, height)]
+    polygon = np.round(np.concatenate([outline, corners])).astype(np.int32)
+    haze, earth = painting[0, 0].astype(np.float32), rng.uniform((55, 65, 40), (110, 110, 80))
+    colour = haze + (earth - haze) * (0.3 + 0.6 * depth)
+    cv2.fillPoly(painting, [polygon], tuple(int(level) for level in colour), cv2.LINE_AA)
+
+
+def _bush(rng: np.random.Generator, painting: Pixels) -> None:
+    """A cluster of leaves, lighter towards its top."""
+    import cv2
+
+    height, width = painting.shape[:2]
+    spread = max(height, width) * rng.uniform(0.02, 0.06)
+    middle = rng.uniform((0, 0.35 * height), (width, height))
+    green = rng.uniform((50, 75, 30), (110, 120, 70))
+    offsets = rng.normal(0, 1, (70, 2))
+    offsets = offsets[np.argsort(-offsets[:, 1])]
+    shades = 0.9 - 0.25 * offsets[:, 1] + rng.uniform(-0.15, 0.15, len(offsets))
+    leaves = np.clip(green * shades[:, None], 10, 235).astype(int).tolist()
+    places = (middle + spread * offsets).astype(int).tolist()
+    axes = (rng.uniform(0.12, 0.36, offsets.shape) * spread + 1).astype(int).tolist()
+    turns = rng.uniform(0, 180, len(offsets)).tolist()
+    for place, axis, turn, leaf in zip(places, axes, turns, leaves, strict=True):
+        cv2.ellipse(painting, place, axis, turn, 0, 360, leaf, -1)
+
+
+def _shape(rng: np.random.Generator, painting: Pixels) -> None:
+    """One ellipse or turned rectangle of a muted colour, unlike any sign."""
+    import cv2
+
+    side = max(painting.shape[:2])
+    colour = tuple(int(level) for level in muted(rng.uniform(30, 220, 3), 0.5))
+    centre = (int(rng.integers(0, painting.shape[1])), int(rng.integers(0, painting.shape[0])))
+    axes = tuple(int(axis) for axis in rng.integers(side // 40, side // 9 + 1, 2))
     turn = float(rng.uniform(0, 180))
     if rng.random() < 0.5:
-        cv2.ellipse(pixels, centre, axes, turn, 0, 360, colour, -1, cv2.LINE_AA)
+        cv2.ellipse(painting, centre, axes, turn, 0, 360, colour, -1, cv2.LINE_AA)
     else:
         corners = cv2.boxPoints((centre, (2 * axes[0], 2 * axes[1]), turn))
-        cv2.fillConvexPoly(pixels, corners.astype(np.int32), colour, cv2.LINE_AA)
+        cv2.fillConvexPoly(painting, corners.astype(np.int32), colour, cv2.LINE_AA)
 
 
-def _muted(colour: NDArray[np.generic], chroma: float) -> NDArray[np.float32]:
+def muted(colour: NDArray[np.generic], chroma: float) -> Levels:
     """The colour with its distance from grey scaled by `chroma`."""
     levels = np.asarray(colour, np.float32)
     grey = levels.mean(axis=-1, keepdims=True)

@@ -18,12 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ink = NDArray[np.float32]
-"""float32 ``[side, side, 3]``: levels to add to the panel's grey."""
+"""float32 ``[side, side, 3]``, or 1 channel for grey ink: levels to add to the panel's grey."""
 
 PANEL = 110
 """Grey of every panel: mid-way, so that lines can be lighter and darker."""
 
-_DARK, _LIGHT = 26, 250
+_DARK, _LIGHT = 26, 236
+"""Darkest and lightest level of a detail: grain of 5 levels is not clipped, which would tint the
+view."""
+_ROUNDS = 2
 _LINE = Fraction(1, 3)
 """Width of a stripe, view px."""
 
@@ -35,10 +38,13 @@ _COLOURS = {
     "cyan": (_DARK, _LIGHT, _LIGHT),
     "magenta": (_LIGHT, _DARK, _LIGHT),
 }
-_WORDS = tuple(
-    "BANK BOAT CAFE DOCK EXIT FARM FIRE GATE GOLD HALL HILL JAZZ KIWI LAKE LIFT MILK MOON PARK "
-    "PIER POST ROSE SALE SHOP SWIM TAXI TRAM ZONE 108 264 375 490 612".split()
+# fmt: off
+_TEXTS = (
+    "BANK", "BOAT", "CAFE", "DOCK", "EXIT", "FARM", "FIRE", "GATE", "GOLD", "HALL", "HILL",
+    "JAZZ", "KIWI", "LAKE", "LIFT", "MILK", "MOON", "PARK", "PIER", "POST", "ROSE", "SALE",
+    "SHOP", "SWIM", "TAXI", "TRAM", "ZONE", "108", "264", "375", "490", "612",
 )
+# fmt: on
 
 
 class Canvas(NamedTuple):
@@ -73,25 +79,43 @@ def hide(ink: Ink, unit: Fraction) -> Ink:
     """The ink less what the view would show of it: every view pixel's mean becomes 0.
 
     With ``A`` the matrix that averages native pixels into view pixels along one side, the view of
-    the ink is ``A ink A'``; subtracting ``A+ (A ink A') A+'`` (``A+`` the pseudo-inverse) leaves the
-    nearest ink whose view is 0.
+    the ink is ``A ink A'``. Subtracting ``B (A ink A') B'``, where ``B`` is the pseudo-inverse of
+    ``A``, leaves the nearest ink whose view is 0.
 
     Args:
-        ink: Levels, `Ink`; its side is a whole number of view pixels.
+        ink: Its side is a whole number of view pixels.
         unit: Native pixels per view pixel.
     """
-    shown = _shown(ink.shape[0], unit)
-    return np.ascontiguousarray(ink - np.einsum("ij,jkc,lk->ilc", shown, ink, shown, optimize=True))
+    averaging, inverse = _view_matrices(ink.shape[0], unit)
+    return np.asarray(ink - _apply(inverse, _apply(averaging, ink)), np.float32)
+
+
+def engrave(ink: Ink, unit: Fraction, contrast: float) -> NDArray[np.uint8]:
+    """The panel, uint8, with the ink on it: as strong as fits its range of levels, and hidden.
+
+    Being hidden and being in range are both convex, so projecting onto each in turn approaches
+    both; the last projection is the hiding one, and what then exceeds the range is negligible.
+    """
+    hidden = hide(ink, unit)
+    for _ in range(_ROUNDS):
+        hidden = hide(np.clip(hidden, _DARK - PANEL, _LIGHT - PANEL), unit)
+    return np.asarray(np.clip(np.round(PANEL + contrast * hidden), 0, 255), np.uint8)
+
+
+def _apply(matrix: NDArray[np.float32], image: Ink) -> Ink:
+    """``matrix image matrix'`` for each channel."""
+    rows = np.matmul(matrix, image.reshape(image.shape[0], -1))
+    return np.asarray(np.matmul(matrix, rows.reshape(len(matrix), *image.shape[1:])), np.float32)
 
 
 @lru_cache(maxsize=32)
-def _shown(side: int, unit: Fraction) -> NDArray[np.float32]:
-    """``A+ A``: what is left of a column of native pixels after shrinking and enlarging it."""
+def _view_matrices(side: int, unit: Fraction) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The averaging of `side` native pixels, ``[view, side]``, and its pseudo-inverse."""
     edges = np.arange(int(side / unit) + 1) * float(unit)
     pixels = np.arange(side)
     overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
     averaging = np.clip(overlap, 0, None) / float(unit)
-    return np.asarray(np.linalg.pinv(averaging) @ averaging, np.float32)
+    return averaging.astype(np.float32), np.linalg.pinv(averaging).astype(np.float32)
 
 
 # ---------------------------------------------------------------------------------------- colour
@@ -128,24 +152,25 @@ def _stripe_coverage(canvas: Canvas) -> NDArray[np.float32]:
 
 
 def _text(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
+    """Hollow letters that fill the panel's width: the outline is finer than a view pixel."""
     from PIL import Image as PilImage
     from PIL import ImageDraw
 
+    font, pen = _font(answer, canvas), _pen(canvas)
     image = PilImage.new("L", (canvas.side, canvas.side), 0)
-    middle = canvas.side / 2
     draw = ImageDraw.Draw(image)
-    draw.text((middle, middle), answer, fill=255, font=_font(answer, canvas), anchor="mm")
+    middle = (canvas.side / 2, canvas.side / 2)
+    draw.text(middle, answer, 255, font, "mm", stroke_width=pen, stroke_fill=255)
+    draw.text(middle, answer, 0, font, "mm")
     return _as_ink(np.asarray(image), rng)
 
 
 @lru_cache(maxsize=256)
 def _font(answer: str, canvas: Canvas) -> Any:
-    """The largest font whose stems stay finer than a view pixel and whose line fits the panel."""
     from PIL import ImageFont
 
-    size = 7 * float(canvas.unit)
-    width = ImageFont.load_default(size).getlength(answer)
-    return ImageFont.load_default(size * min(1.0, 0.94 * canvas.side / width))
+    width: float = ImageFont.load_default(100).getbbox(answer)[2]  # type: ignore[no-untyped-call]
+    return ImageFont.load_default(90 * (canvas.side - 2 * _pen(canvas)) // int(width))
 
 
 def _rings(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
@@ -192,14 +217,13 @@ def _pen(canvas: Canvas) -> int:
 
 def _as_ink(mask: NDArray[np.uint8], rng: np.random.Generator) -> Ink:
     """Dark or light lines where the mask is set."""
-    levels = -100.0 if rng.random() < 0.5 else 120.0
-    ink = mask.astype(np.float32) * np.float32(levels / 255)
-    return np.repeat(ink[:, :, None], 3, axis=2)
+    levels = -220.0 if rng.random() < 0.5 else 220.0
+    return mask.astype(np.float32)[:, :, None] * np.float32(levels / 255)
 
 
 KINDS = {
     "colour": Kind("What colour are the stripes on {sign}?", tuple(_COLOURS), _stripes),
-    "text": Kind("What is written on {sign}?", _WORDS, _text),
+    "text": Kind("What is written on {sign}?", _TEXTS, _text),
     "count": Kind("How many rings are on {sign}?", tuple("123456"), _rings),
     "relation": Kind(
         "On {sign}, is the triangle to the left or to the right of the circle?",

@@ -43,8 +43,8 @@ class Preset:
     view_side: int
     kinds: tuple[str, ...] = tuple(KINDS)
     difficulty: float = 0.5
-    detail: Span = (32, 20)
-    frame: int = 3
+    detail: Span = (56, 32)
+    frame: int = 5
     signs: Span = (2, 6)
     contrast: Span = (1.0, 0.7)
     clutter: Span = (0.3, 1.0)
@@ -96,7 +96,7 @@ class Preset:
 
 PRESETS = {
     "default": Preset(3072, 2304, 1024),
-    "small": Preset(1024, 1024, 256, detail=(28, 20), frame=2, signs=(1, 4)),
+    "small": Preset(1024, 1024, 256, detail=(36, 24), frame=2, signs=(1, 4)),
     "4k": Preset(3840, 2160, 1024),
     "8k": Preset(7680, 4320, 1024),
     # The main job: one sign, always the same frame, on a view of a few patches.
@@ -109,7 +109,7 @@ PRESETS = {
         frame=1,
         signs=(1, 1),
         contrast=(1.0, 1.0),
-        clutter=(0.3, 0.3),
+        clutter=(0, 0),
         stripe_period=1,
         grain=5.0,
         frames=("orange",),

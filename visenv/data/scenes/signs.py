@@ -27,13 +27,9 @@ SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
     "square": ((0, 0), (1, 0), (1, 1), (0, 1)),
     "round": (),
     "diamond": ((0.5, 0), (1, 0.5), (0.5, 1), (0, 0.5)),
-    "octagonal": tuple(
-        (0.5 + math.sin(angle) * 0.5 / math.cos(math.pi / 8), 0.5 - math.cos(angle) * 0.5 / math.cos(math.pi / 8))
-        for angle in (math.pi / 8 + turn * math.pi / 4 for turn in range(8))
-    ),
 }
 
-_ROOM = {"square": 1.0, "round": math.sqrt(2), "diamond": 2.0, "octagonal": 1.18}
+_ROOM = {"square": 1.0, "round": math.sqrt(2), "diamond": 2.0}
 """Inner side of the shape over the side of the square panel it must hold."""
 
 

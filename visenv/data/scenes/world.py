@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from visenv.data.scenes.background import add_grain, paint_background
-from visenv.data.scenes.details import KINDS, PANEL, Canvas, hide
+from visenv.data.scenes.details import KINDS, PANEL, Canvas, engrave
 from visenv.data.scenes.presets import PRESETS, Preset
 from visenv.data.scenes.signs import Box, Sign, draw_plate, draw_post, outer_side
 from visenv.errors import UnknownNameError
@@ -77,22 +77,22 @@ class ScenesWorld:
         order = rng.permutation(len(looks))[: round(preset.at(preset.signs))]
         signs: list[Sign] = []
         for look in order:
-            sign = self._place_one(rng, *looks[look], signs)
+            sign = self._place_one(rng, looks[int(look)], signs)
             if sign is not None:
                 signs.append(sign)
         return signs
 
     def _place_one(
-        self, rng: np.random.Generator, frame: str, shape: str, others: list[Sign]
+        self, rng: np.random.Generator, look: tuple[str, str], others: list[Sign]
     ) -> Sign | None:
         preset = self.preset
         grid = preset.unit.denominator
         detail = round(preset.at(preset.detail) / grid) * grid
+        frame, shape = look
         side = outer_side(shape, detail, preset.frame, grid)
         margin = (side - detail) // 2
         rows, columns = (
-            int(native / preset.unit - side) // grid + 1
-            for native in (preset.height, preset.width)
+            int(native / preset.unit - side) // grid + 1 for native in (preset.height, preset.width)
         )
         for _ in range(_PLACES_TRIED):
             left, top = int(rng.integers(columns)) * grid, int(rng.integers(rows)) * grid
@@ -122,9 +122,9 @@ class ScenesWorld:
         preset = self.preset
         left, top, right, bottom = sign.panel.native(preset.unit)
         canvas = Canvas(right - left, preset.unit, preset.stripe_period)
-        ink = hide(KINDS[kind].draw(rng, answer, canvas), preset.unit)
-        levels = np.round(PANEL + preset.at(preset.contrast) * ink)
-        pixels[top:bottom, left:right] = np.clip(levels, 0, 255)
+        ink = KINDS[kind].draw(rng, answer, canvas)
+        contrast = preset.at(preset.contrast)
+        pixels[top:bottom, left:right] = engrave(ink, preset.unit, contrast)
 
     def _truth(self, kind: str, signs: list[_Marked]) -> dict[str, Any]:
         unit = self.preset.unit
