@@ -1,1 +1,5 @@
 """What proves an environment: its contract as tests (`contract`), and a toy to try things on."""
+
+from visenv.testing.contract import EnvContract, check_all
+
+__all__ = ["EnvContract", "check_all"]

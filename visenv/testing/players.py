@@ -1,0 +1,72 @@
+"""Checks that knowing the truth pays, and guessing does not."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import gymnasium as gym
+
+from visenv.rewards import RewardWrapper
+from visenv.testing.record import SEEDS, Env, MakeEnv, base_of, episode, turns_of
+
+
+def top_reward(env: Env) -> float:
+    """The largest reward there is: the positive weights of the terms, each scored 0 to 1."""
+    layer: gym.Env[Any, Any] = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(layer, RewardWrapper):
+            return float(sum(max(term.weight, 0.0) for term in layer.terms))
+        layer = layer.env
+    return 1.0  # the bare outcome
+
+
+def check_oracle_gets_the_top_reward(make_env: MakeEnv) -> None:
+    """The oracle ends every episode with outcome 1 and the largest reward there is."""
+    env = make_env()
+    top = top_reward(env)
+    for seed in SEEDS:
+        steps = list(episode(env, turns_of(env, "oracle", seed), seed))
+        terms = steps[-1].info["step"].terms
+        assert steps[-1].terminated, f"Expected the oracle to end seed {seed}, saw a truncation."
+        outcome = base_of(env).outcome()
+        assert outcome == 1.0, f"Expected the outcome 1 of the oracle, saw {outcome}, seed {seed}."
+        reward = sum(step.reward for step in steps)
+        assert math.isclose(reward, top, rel_tol=1e-9), (
+            f"Expected the top reward {top:g} of the oracle, saw {reward:g} {terms}, seed {seed}."
+        )
+
+
+def check_oracle_keeps_to_the_ask(make_env: MakeEnv) -> None:
+    """The oracle's turns are ones that a pre-filled, constrained policy could have written."""
+    env = make_env()
+    for seed in SEEDS:
+        turns = turns_of(env, "oracle", seed)
+        for turn, step in zip(turns, episode(env, turns, seed), strict=False):
+            ask = step.info["step"].ask
+            assert turn.startswith(ask.prefix), (
+                f"Expected the oracle's turn to begin with {ask.prefix!r}, saw {turn!r}."
+            )
+            rest = turn.removeprefix(ask.prefix)
+            assert ask.regex is None or re.fullmatch(ask.regex, rest), (
+                f"Expected the oracle's turn to match {ask.regex!r}, saw {rest!r}."
+            )
+            stopped = not ask.stop or any(map(turn.endswith, ask.stop))
+            assert stopped, f"Expected the oracle's turn to end with {ask.stop}, saw {turn!r}."
+
+
+def check_random_does_not(make_env: MakeEnv) -> None:
+    """The random policy is never above the top, and reaches it in fewer than half its episodes."""
+    env = make_env()
+    top = top_reward(env)
+    rewards = []
+    for seed in SEEDS:
+        steps = episode(env, turns_of(env, "random", seed), seed)
+        rewards.append(sum(step.reward for step in steps))
+    assert max(rewards) <= top + 1e-9, f"Expected at most {top:g}, saw {max(rewards):g} by chance."
+    reached = sum(math.isclose(reward, top, rel_tol=1e-9) for reward in rewards)
+    assert reached < len(SEEDS) / 2, (
+        f"Expected the top reward by chance in fewer than half the episodes, saw it in {reached} "
+        f"of {len(SEEDS)}: the task does not need its observation."
+    )

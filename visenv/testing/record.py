@@ -1,0 +1,138 @@
+"""Episodes as plain facts, so that two of them can be compared to the byte."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from visenv.env import Observation, VisEnv
+from visenv.registration import load
+from visenv.rollout import Place, play
+from visenv.types import Image
+
+Env = gym.Env[Observation, str]
+MakeEnv = Callable[[], Env]
+
+SEEDS = range(12)
+"""The seeds that checks over several episodes play."""
+
+_SHOWN = 200
+
+
+class Step(NamedTuple):
+    """What `reset` (with reward 0) or `step` returned."""
+
+    observation: Observation
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode ended here."""
+        return self.terminated or self.truncated
+
+
+def base_of(env: Env) -> VisEnv:
+    """The `VisEnv` under the wrappers.
+
+    Raises:
+        AssertionError: If there is none.
+    """
+    base = env.unwrapped
+    assert isinstance(base, VisEnv), f"Expected a VisEnv under the wrappers, saw {type(base)}."
+    return base
+
+
+def turns_of(env: Env, policy: str, seed: int) -> list[str]:
+    """What a registered policy says in the episode of that seed.
+
+    Raises:
+        AssertionError: If the episode was aborted.
+    """
+    episode = asyncio.run(play(env, load("policy", policy)(), Place(seed)))
+    assert episode.status != "aborted", (
+        f"Expected the {policy} policy to play seed {seed} to its end, saw: {episode.reason}"
+    )
+    return [turn.text for turn in episode.turns]
+
+
+def episode(env: Env, turns: Iterable[str], seed: int) -> Iterator[Step]:
+    """Reset, and take the turns one by one until they are used up or the episode is over."""
+    observation, info = env.reset(seed=seed)
+    yield Step(observation, 0.0, False, False, info)
+    yield from go_on(env, turns)
+
+
+def go_on(env: Env, turns: Iterable[str]) -> Iterator[Step]:
+    """Take the turns one by one until they are used up or the episode is over."""
+    for turn in turns:
+        step = Step(*env.step(turn))
+        yield step
+        if step.over:
+            return
+
+
+def facts(value: object, path: str = "") -> dict[str, str]:
+    """Every leaf of a nested value by its path, floats and arrays to the last bit."""
+    return dict(_facts(value, path))
+
+
+def _facts(value: object, path: str) -> Iterator[tuple[str, str]]:
+    kind = type(value).__name__
+    if isinstance(value, Image):
+        yield path, f"Image {value.size} {value.sha256}"
+    elif isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()
+        yield path, f"{value.dtype} {value.shape} {digest}"
+    elif isinstance(value, float):
+        yield path, f"{kind} {value!r} {float(value).hex()}"
+    elif isinstance(value, (Mapping, list, tuple)) or dataclasses.is_dataclass(value):
+        children = list(_children(value))
+        yield path, f"{kind} of {len(children)}"
+        for name, child in children:
+            yield from _facts(child, f"{path}{name}")
+    else:
+        yield path, f"{kind} {value!r}"
+
+
+def _children(value: Any) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            yield f"[{key!r}]", child
+    elif isinstance(value, (list, tuple)):
+        names = getattr(value, "_fields", None)
+        for place, child in enumerate(value):
+            yield (f".{names[place]}" if names else f"[{place}]"), child
+    else:
+        for field in dataclasses.fields(value):
+            yield f".{field.name}", getattr(value, field.name)
+
+
+def assert_same(expected: object, seen: object, what: str) -> None:
+    """Compare two nested values, naming the first place where they differ.
+
+    Args:
+        expected: A value, or facts taken of it before it could change.
+        seen: The other.
+        what: A sentence that holds when they are equal.
+
+    Raises:
+        AssertionError: If they differ in any bit.
+    """
+    before, after = facts(expected), facts(seen)
+    for path in [*before, *(path for path in after if path not in before)]:
+        left, right = before.get(path, "nothing"), after.get(path, "nothing")
+        if left != right:
+            raise AssertionError(f"{what} At {path}: expected {_cut(left)}, saw {_cut(right)}.")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

@@ -1,0 +1,88 @@
+"""Checks that nothing a policy writes makes an environment fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from visenv.errors import EpisodeOverError
+from visenv.testing.hostile import TEXTS, mangled, pieces
+from visenv.testing.record import Env, MakeEnv, Step, base_of, episode, turns_of
+from visenv.types import IMAGE_MARKER, StepRecord
+
+EXAMPLES = 60
+"""Texts that hypothesis tries on one environment."""
+
+
+def check_survives_hostile_text(make_env: MakeEnv) -> None:
+    """No text of the corpus makes `step` raise or return what it must not; every episode ends."""
+    env = make_env()
+    turns = turns_of(env, "oracle", seed=1)
+    spoilt = {f"turn {turn} {name}": text for turn, name, text in _spoilt(turns)}
+    for name, text in {**TEXTS, **spoilt}.items():
+        _say_only(env, text, f"The text {name!r}")
+
+
+def _spoilt(turns: list[str]) -> Iterator[tuple[int, str, str]]:
+    for place, turn in enumerate(turns):
+        for name, text in mangled(turn).items():
+            yield place, name, text
+
+
+def check_survives_any_text(make_env: MakeEnv) -> None:
+    """The same for texts that hypothesis finds, made of any characters and of spoilt turns."""
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as st
+
+    env = make_env()
+    parts = pieces("".join(turns_of(env, "oracle", seed=1)))
+    anything = st.text(st.characters(exclude_categories=()))
+    built = st.lists(st.sampled_from(parts) | anything).map("".join)
+
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(anything | built)
+    def say(text: str) -> None:
+        _say_only(env, text, f"The text {text!r}")
+
+    say()
+
+
+def _say_only(env: Env, text: str, what: str) -> None:
+    """Say one text at every turn of an episode."""
+    limit = base_of(env).limits.turns
+    steps: list[Step] = []
+    try:
+        for step in episode(env, [text] * limit, seed=1):
+            _check_step(env, step, what)
+            steps.append(step)
+    except Exception as error:
+        if isinstance(error, AssertionError):
+            raise
+        raise AssertionError(f"{what}: expected no exception, saw {error!r}.") from error
+    assert steps[-1].over, f"{what}: expected the end within {limit} turns, saw none."
+    try:
+        env.step(text)
+    except EpisodeOverError:
+        return
+    raise AssertionError(f"{what}: expected EpisodeOverError from a step after the end, saw none.")
+
+
+def _check_step(env: Env, step: Step, what: str) -> None:
+    assert env.observation_space.contains(step.observation), (
+        f"{what}: expected an observation in {env.observation_space}, saw {step.observation!r}."
+    )
+    markers = step.observation["text"].count(IMAGE_MARKER)
+    images = len(step.observation["images"])
+    assert markers == images, f"{what}: expected {images} image markers, saw {markers}."
+    reward = step.reward
+    finite = type(reward) is float and math.isfinite(reward)
+    assert finite, f"{what}: expected a finite float as reward, saw {type(reward)} {reward!r}."
+    for flag in (step.terminated, step.truncated):
+        assert type(flag) is bool, f"{what}: expected a bool as flag, saw {type(flag)}."
+    assert not (step.terminated and step.truncated), f"{what}: expected one end, saw both."
+    record = step.info["step"]
+    assert isinstance(record, StepRecord), f"{what}: expected a StepRecord, saw {record!r}."
+    assert (record.ask is None) == step.over, (
+        f"{what}: expected an Ask until the end, saw {record.ask!r} with over={step.over}."
+    )
+    assert not step.info["aborted"], f"{what}: expected no abort, saw {step.info['aborted']!r}."
