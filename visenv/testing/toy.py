@@ -1,0 +1,151 @@
+"""A tiny text environment on the real base class: what tests and benchmarks play.
+
+An episode is two tool calls and an answer: add one number, add another, say the total.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from pydantic import Field
+
+from visenv.env import Limits, Observation, VisEnv
+from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.rewards import RewardTerm, RewardWrapper
+from visenv.testing.trouble import Trouble
+from visenv.tools.base import Arguments, Store, Tool, ToolResult
+from visenv.types import Ask, Log, Message, Sample
+
+ENV_ID = "visenv-testing/Adder-v0"
+
+
+class AddArguments(Arguments):
+    """Arguments of `Add`."""
+
+    amount: int = Field(description="an integer from 0 to 99", ge=0, le=99)
+
+
+class Add(Tool[AddArguments]):
+    """Adds to a running total.
+
+    Args:
+        latency: Seconds each call sleeps, as a tool that waits for a server does.
+    """
+
+    name = "add"
+    description = "Adds an amount to the total, which begins at 0, and returns the new total."
+    arguments = AddArguments
+
+    def __init__(self, latency: float = 0.0) -> None:
+        self._latency = latency
+        self._total = 0
+
+    def open(self, sample: Sample, store: Store) -> None:
+        """Begin at 0."""
+        self._total = 0
+
+    def call(self, arguments: AddArguments, store: Store) -> ToolResult:
+        """Add, and return the total."""
+        if self._latency:
+            time.sleep(self._latency)
+        self._total += arguments.amount
+        return ToolResult((f"total {self._total}",), {"total": self._total})
+
+    def example(self) -> AddArguments:
+        """Add 7."""
+        return AddArguments(amount=7)
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> AddArguments:
+        """Any amount."""
+        return AddArguments(amount=int(rng.integers(100)))
+
+
+class Sums:
+    """An unbounded source of pairs of numbers."""
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Two numbers from 0 to 99."""
+        first, second = divmod(int(rng.integers(10_000)), 100)
+        name = f"{first}+{second}"
+        question = f"Add {first}, then {second}, and say the total."
+        return Sample(name, question, (), (str(first + second),), "sum", {"add": [first, second]})
+
+
+class Adder(VisEnv):
+    """Two additions, then the answer; the arguments are those of `VisEnv`."""
+
+    def opening(self) -> list[Message]:
+        """The question."""
+        return [Message("user", (self.sample.question,))]
+
+    def ask(self) -> Ask:
+        """A whole turn."""
+        return Ask(stop=self.grammar.stop)
+
+    def outcome(self) -> float:
+        """1 for the right total."""
+        return float(self.log.answer in self.sample.answers)
+
+    def oracle_turn(self) -> ParsedTurn:
+        """The next number, then the total."""
+        numbers = self.sample.meta["add"]
+        if self.turn < len(numbers):
+            return ParsedTurn("add", (Call("add", {"amount": numbers[self.turn]}),))
+        return ParsedTurn("say", answer=self.sample.answers[0])
+
+    def metrics(self) -> dict[str, float]:
+        """Whether the answer was right."""
+        return {"accuracy": self.outcome()}
+
+
+def make(
+    *,
+    latency: float = 0.0,
+    trouble: bool = False,
+    turns: int = 4,
+    invalid_actions: int | None = None,
+    render_mode: str | None = None,
+    on_abort: Literal["truncate", "raise"] = "truncate",
+) -> gym.Env[Observation, str]:
+    """Make the environment with its reward, 0.8 x correct + 0.2 x tool used.
+
+    Args:
+        latency: Seconds each tool call sleeps.
+        trouble: Adds the tool `Trouble`, which fails in the way the policy asks for.
+        turns: Turns in an episode.
+        invalid_actions: See `Limits`.
+        render_mode: See `VisEnv`.
+        on_abort: See `VisEnv`.
+    """
+    tools: list[Tool[Any]] = [Add(latency)]
+    if trouble:
+        tools.append(Trouble())
+    env = Adder(
+        source=Sums(),
+        grammar=KeyValueGrammar(),
+        tools=tools,
+        limits=Limits(turns, invalid_actions),
+        render_mode=render_mode,
+        on_abort=on_abort,
+    )
+    terms = (RewardTerm("correct", 0.8, _correct), RewardTerm("tool", 0.2, _tool_used))
+    return RewardWrapper(env, terms)
+
+
+def register() -> str:
+    """Register the environment with Gymnasium as the library's own are; return its id."""
+    if ENV_ID not in gym.registry:
+        pool = f"visenv.pool.registered:{ENV_ID}"
+        gym.register(ENV_ID, "visenv.testing.toy:make", vector_entry_point=pool)
+    return ENV_ID
+
+
+def _correct(log: Log, sample: Sample) -> float:
+    return float(log.answer in sample.answers)
+
+
+def _tool_used(log: Log, sample: Sample) -> float:
+    return float(any(call.ok for call in log.tool_calls))

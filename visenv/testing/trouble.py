@@ -1,0 +1,57 @@
+"""A tool that fails in the way the policy asks for: to prove that failures stay where they are."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import defaultdict
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from visenv.errors import ServiceError
+from visenv.tools.base import Arguments, Store, Tool, ToolResult
+
+REACHED: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+"""Set by a call of kind ``"wait"`` when it begins to wait; by gate."""
+
+OPENED: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+"""Set by a test to let that call go on; by gate. Threads of one process only."""
+
+
+class TroubleArguments(Arguments):
+    """Arguments of `Trouble`."""
+
+    kind: Literal["service", "error", "wait", "exit"] = Field(description="how to fail")
+    gate: str = Field(default="", description="the gate to wait at")
+
+
+class Trouble(Tool[TroubleArguments]):
+    """Raises, waits at a gate (without end when nobody opens it), or ends its process."""
+
+    name = "trouble"
+    description = "Fails."
+    arguments = TroubleArguments
+
+    def call(self, arguments: TroubleArguments, store: Store) -> ToolResult:
+        """Fail as asked."""
+        match arguments.kind:
+            case "service":
+                raise ServiceError("search", "the server is down")
+            case "error":
+                raise RuntimeError("a bug in a tool")
+            case "exit":
+                os._exit(3)
+            case "wait":
+                REACHED[arguments.gate].set()
+                OPENED[arguments.gate].wait()
+                return ToolResult((f"passed {arguments.gate}",))
+
+    def example(self) -> TroubleArguments:
+        """A service that fails."""
+        return TroubleArguments(kind="service")
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> TroubleArguments:
+        """A service that fails: what else happens must be asked for."""
+        return TroubleArguments(kind="service")
