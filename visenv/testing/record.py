@@ -41,13 +41,9 @@ class Step(NamedTuple):
 
 
 def base_of(env: Env) -> VisEnv:
-    """The `VisEnv` under the wrappers.
-
-    Raises:
-        AssertionError: If there is none.
-    """
+    """The `VisEnv` under the wrappers."""
     base = env.unwrapped
-    assert isinstance(base, VisEnv), f"Expected a VisEnv under the wrappers, saw {type(base)}."
+    assert isinstance(base, VisEnv)
     return base
 
 
@@ -116,20 +112,19 @@ def _children(value: Any) -> Iterator[tuple[str, object]]:
             yield f".{field.name}", getattr(value, field.name)
 
 
-def assert_same(expected: object, seen: object, what: str) -> None:
-    """Compare two nested values, naming the first place where they differ.
+def assert_same(expected: Mapping[str, str], seen: Mapping[str, str], what: str) -> None:
+    """Compare the `facts` of two values, naming the first place where they differ.
 
     Args:
-        expected: A value, or facts taken of it before it could change.
-        seen: The other.
+        expected: Facts of a value.
+        seen: Facts of the other.
         what: A sentence that holds when they are equal.
 
     Raises:
         AssertionError: If they differ in any bit.
     """
-    before, after = facts(expected), facts(seen)
-    for path in [*before, *(path for path in after if path not in before)]:
-        left, right = before.get(path, "nothing"), after.get(path, "nothing")
+    for path in [*expected, *(path for path in seen if path not in expected)]:
+        left, right = expected.get(path, "nothing"), seen.get(path, "nothing")
         if left != right:
             raise AssertionError(f"{what} At {path}: expected {_cut(left)}, saw {_cut(right)}.")
 

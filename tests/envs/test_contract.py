@@ -1,0 +1,19 @@
+"""Every registered environment keeps the contract: a new one is tested by existing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import gymnasium as gym
+import pytest
+
+from visenv.registration import ENVIRONMENTS
+from visenv.testing.contract import CHECKS
+from visenv.testing.record import MakeEnv
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_keeps_the_contract(env_id: str, check: Callable[[MakeEnv], None]) -> None:
+    check(partial(gym.make, env_id))

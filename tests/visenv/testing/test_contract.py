@@ -1,0 +1,456 @@
+"""The contract passes good environments, and each check fails the flaw it is there for."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from pydantic import Field
+
+from visenv.env import Limits, Observation, VisEnv
+from visenv.errors import PolicyError, ServiceError
+from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.rewards import RewardTerm, RewardWrapper
+from visenv.testing import EnvContract, check_all, contract, toy
+from visenv.testing.contract import CHECKS
+from visenv.testing.record import assert_same, facts
+from visenv.tools.base import Arguments, Store, Tool, ToolResult
+from visenv.types import Ask, Image, Log, Message, Sample
+
+# ------------------------------------------------------- an environment that shows images
+
+
+class LookArguments(Arguments):
+    """Which picture."""
+
+    place: int = Field(description="0 or 1", ge=0, le=1)
+
+
+class Look(Tool[LookArguments]):
+    """Returns the very image object that the sample holds, however often it is asked."""
+
+    name = "look"
+    description = "Shows a picture."
+    arguments = LookArguments
+
+    def open(self, sample: Sample, store: Store) -> None:
+        self._images = sample.images
+
+    def call(self, arguments: LookArguments, store: Store) -> ToolResult:
+        image = self._images[arguments.place]
+        return ToolResult((image, image, "the same <image> twice"))
+
+    def example(self) -> LookArguments:
+        return LookArguments(place=0)
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> LookArguments:
+        return LookArguments(place=int(rng.integers(2)))
+
+
+class Pictures:
+    """Two pictures of one grey each; which is brighter?"""
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        greys = rng.choice(256, size=2, replace=False)
+        images = tuple(
+            Image.from_pixels(np.full((4 + place, 6, 3), grey, np.uint8))
+            for place, grey in enumerate(greys)
+        )
+        answer = str(int(greys[0]) + 256 * int(greys[1]))
+        return Sample(f"{greys[0]}-{greys[1]}", "Which greys?", images, (answer,))
+
+
+class Gallery(VisEnv):
+    """Look at a picture as often as you like, then answer."""
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(
+            source=Pictures(),
+            grammar=KeyValueGrammar(),
+            tools=[Look()],
+            limits=Limits(turns=4),
+            render_mode=render_mode,
+        )
+
+    def opening(self) -> list[Message]:
+        return [Message("user", ("Look: ", self.sample.images[0], self.sample.question))]
+
+    def ask(self) -> Ask:
+        regex = self.grammar.answer_regex("<think>") if self.turns_left == 1 else None
+        return Ask("<think>", self.grammar.stop, regex)
+
+    def outcome(self) -> float:
+        return float(self.log.answer in self.sample.answers)
+
+    def oracle_turn(self) -> ParsedTurn:
+        if self.turn < 2:
+            return ParsedTurn("again", (Call("look", {"place": 0}),))
+        return ParsedTurn("seen", answer=self.sample.answers[0])
+
+
+def _correct(log: Log, sample: Sample) -> float:
+    return float(log.answer in sample.answers)
+
+
+def _many_calls(log: Log, sample: Sample) -> float:
+    return float(len(log.tool_calls) > 2)
+
+
+def make_gallery(render_mode: str | None = None) -> gym.Env[Observation, str]:
+    """Rewarded 1 for the answer, with a penalty the oracle does not get."""
+    terms = (RewardTerm("correct", 1.0, _correct), RewardTerm("calls", -0.5, _many_calls))
+    return RewardWrapper(Gallery(render_mode), terms)
+
+
+def register(env_id: str, entry_point: str | Callable[..., Any]) -> str:
+    if env_id not in gym.registry:
+        gym.register(env_id, entry_point)
+    return env_id
+
+
+GALLERY = register("visenv-testing/Gallery-v0", f"{__name__}:make_gallery")
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("env_id", [toy.register(), GALLERY])
+def test_good_environments_pass(env_id: str, check: Callable[..., None]) -> None:
+    check(partial(gym.make, env_id))
+
+
+def test_the_gallery_shows_images_at_every_turn() -> None:
+    """Otherwise the checks of memory would pass on nothing."""
+    env = gym.make(GALLERY)
+    assert len(env.reset(seed=0)[0]["images"]) == 1
+    base = env.unwrapped
+    assert isinstance(base, VisEnv)
+    observation = env.step(base.grammar.compose(base.oracle_turn()))[0]
+    assert len(observation["images"]) == 2
+
+
+def test_check_all_and_the_class_run_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[object] = []
+    make = partial(gym.make, GALLERY)
+    monkeypatch.setattr(contract, "CHECKS", [ran.append, ran.append])
+    check_all(make)
+    assert ran == [make, make]
+    names = {name for name in vars(EnvContract) if name.startswith("test_")}
+    assert names == {check.__name__.replace("check_", "test_", 1) for check in CHECKS}
+    assert EnvContract.test_conforms.__doc__ == contract.check_conforms.__doc__  # type: ignore[attr-defined]
+
+
+class TestGalleryByClass(EnvContract):
+    """The form that the documentation shows; pytest collects the inherited tests."""
+
+    def make(self) -> gym.Env[Observation, str]:
+        return gym.make(GALLERY)
+
+
+def test_a_contract_without_make_says_what_to_write() -> None:
+    with pytest.raises(NotImplementedError, match="Write make"):
+        EnvContract().make()
+
+
+# ------------------------------------------------------- flaws
+
+
+class WallClock(Gallery):
+    """Says something else at each reset of the process."""
+
+    count = itertools.count()
+
+    def opening(self) -> list[Message]:
+        return [Message("user", (f"at {next(self.count)}",))]
+
+
+class LastBit(Gallery):
+    """The second episode of an instance pays a reward that differs in its last bit."""
+
+    episodes = 0
+
+    def reset(self, **kwargs: Any) -> Any:
+        self.episodes += 1
+        return super().reset(**kwargs)
+
+    def outcome(self) -> float:
+        return float(np.nextafter(super().outcome(), self.episodes % 2))
+
+
+class OneEpisode(Gallery):
+    """Ignores the seed."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return super().reset(seed=0, options=options)
+
+
+class SharesState(Gallery):
+    """Sends views of the images it keeps."""
+
+    def step(self, action: str) -> Any:
+        observation, *rest = super().step(action)
+        kept = tuple(self.sample.images[0].pixels[:] for _ in observation["images"])
+        return {**observation, "images": kept}, *rest
+
+
+class ReusesBuffer(Gallery):
+    """Sends one buffer of its own again and again."""
+
+    buffer = np.zeros((4, 6, 3), np.uint8)
+
+    def step(self, action: str) -> Any:
+        observation, *rest = super().step(action)
+        return {**observation, "images": tuple(self.buffer for _ in observation["images"])}, *rest
+
+
+class Writable(Gallery):
+    """Hands out a memory that can be written to."""
+
+    def opening(self) -> list[Message]:
+        self.sample.images[0].pixels.flags.writeable = True
+        return super().opening()
+
+
+class Feedback(Gallery):
+    """Reads back what it returned."""
+
+    def step(self, action: str) -> Any:
+        returned = super().step(action)
+        self.returned = returned[4]
+        return returned
+
+    def opening(self) -> list[Message]:
+        self.returned: Any = {"step": None}
+        return super().opening()
+
+    def ask(self) -> Ask:
+        return super().ask()._replace(max_tokens=1 + len(self.returned))
+
+
+class RaisesOnNul(Gallery):
+    def step(self, action: str) -> Any:
+        if "\0" in action:
+            raise ValueError("embedded null character")
+        return super().step(action)
+
+
+class RaisesOnRareLetter(Gallery):
+    """Only fuzzing finds it."""
+
+    def step(self, action: str) -> Any:
+        if any(ord(letter) > 0x3000 and letter.isalpha() for letter in action):
+            raise ValueError("codec can't encode")
+        return super().step(action)
+
+
+class Endless(Gallery):
+    def _limit_hit(self) -> str:
+        return ""
+
+
+class StepsOn(Gallery):
+    """May be stepped after its end."""
+
+    def step(self, action: str) -> Any:
+        self._over = False
+        return super().step(action)
+
+
+class NumpyReward(Gallery):
+    def step(self, action: str) -> Any:
+        observation, reward, *rest = super().step(action)
+        return observation, np.float64(reward), *rest
+
+
+class NumpyFlag(Gallery):
+    def step(self, action: str) -> Any:
+        observation, reward, terminated, *rest = super().step(action)
+        return observation, reward, np.bool_(terminated), *rest
+
+
+class NanReward(Gallery):
+    def step(self, action: str) -> Any:
+        observation, _, *rest = super().step(action)
+        return observation, float("nan"), *rest
+
+
+class ListOfImages(Gallery):
+    def step(self, action: str) -> Any:
+        observation, *rest = super().step(action)
+        return {**observation, "images": list(observation["images"])}, *rest
+
+
+class EchoesMarkers(Gallery):
+    """Puts what the policy wrote into the observation as it is."""
+
+    def step(self, action: str) -> Any:
+        observation, *rest = super().step(action)
+        return {**observation, "text": observation["text"] + action[-40:]}, *rest
+
+
+class Fragile(Gallery):
+    """A service that hostile text can break."""
+
+    def _act(self, parsed: ParsedTurn, events: Any) -> Any:
+        if parsed.problems:
+            raise ServiceError("search", "bad query")
+        return super()._act(parsed, events)
+
+
+class Unpicklable(Gallery):
+    def opening(self) -> list[Message]:
+        self.key = lambda: None
+        return super().opening()
+
+
+class ForgetsItsTurn(Gallery):
+    def __getstate__(self) -> Any:
+        return {**self.__dict__, "turn": 0}
+
+
+class ForgetsItsGenerator(Gallery):
+    def __getstate__(self) -> Any:
+        return {**self.__dict__, "_np_random": np.random.default_rng(0)}
+
+
+class WrongOracle(Gallery):
+    def oracle_turn(self) -> ParsedTurn:
+        return ParsedTurn("", answer="0" * (self.sample.id[0] != "1"))
+
+
+class SilentOracle(Gallery):
+    def oracle_turn(self) -> ParsedTurn:
+        return ParsedTurn("nothing to say")
+
+
+class CarefreeOracle(Gallery):
+    """Right, but not as the ask wants it: no thought, so not the prefix."""
+
+    def oracle_turn(self) -> ParsedTurn:
+        return super().oracle_turn()._replace(thought=None)
+
+
+class UnmatchedOracle(Gallery):
+    """The last turn must match an expression that the oracle does not know."""
+
+    def ask(self) -> Ask:
+        return Ask("<think>", self.grammar.stop, r"[a-z]*</think><answer>\d</answer>")
+
+
+class Generous(Gallery):
+    def outcome(self) -> float:
+        return 1.0
+
+
+def _generous_terms(log: Log, sample: Sample) -> float:
+    return 1.0
+
+
+FLAWS: list[tuple[str, type[VisEnv], str]] = [
+    ("check_deterministic", WallClock, r"in one instance twice. At \[0\]\.observation\['text'\]"),
+    ("check_deterministic", LastBit, r"\.reward: expected float"),
+    ("check_differs_across_seeds", OneEpisode, "different episodes of 12 seeds, saw one"),
+    ("check_shares_no_memory", SharesState, r"fresh array .* one of \(4, 6, 3\)"),
+    ("check_shares_no_memory", ReusesBuffer, "fresh array"),
+    ("check_shares_no_memory", Writable, "to be read-only"),
+    ("check_shares_no_memory", Feedback, r"Overwriting a result.*max_tokens: expected int 4"),
+    ("check_survives_hostile_text", RaisesOnNul, r"'NUL': expected no exception, saw ValueError"),
+    ("check_survives_any_text", RaisesOnRareLetter, "expected no exception, saw ValueError"),
+    ("check_survives_hostile_text", Endless, "expected the end within 4 turns, saw none"),
+    ("check_survives_hostile_text", StepsOn, "expected EpisodeOverError"),
+    ("check_survives_hostile_text", NumpyReward, "finite float as reward, saw .*float64"),
+    ("check_survives_hostile_text", NumpyFlag, "expected a bool as flag, saw .*bool"),
+    ("check_survives_hostile_text", NanReward, "finite float as reward, saw .* nan"),
+    ("check_survives_hostile_text", ListOfImages, "expected an observation in Dict"),
+    ("check_survives_hostile_text", EchoesMarkers, "'image marker': expected 0 image markers"),
+    ("check_survives_hostile_text", Fragile, "expected no abort, saw 'search: bad query'"),
+    ("check_pickles_mid_episode", ForgetsItsTurn, "A pickle after 1 turns must go on identically"),
+    ("check_pickles_mid_episode", ForgetsItsGenerator, "A pickle after 0 turns"),
+    ("check_rebuilds_from_json", Gallery, "Expected a spec that JSON can hold, saw Callable"),
+    ("check_oracle_gets_the_top_reward", WrongOracle, "Expected the outcome 1 .* saw 0.0, seed"),
+    ("check_oracle_gets_the_top_reward", SilentOracle, "saw a truncation"),
+    ("check_oracle_keeps_to_the_ask", CarefreeOracle, "to begin with '<think>', saw '<tool>"),
+    ("check_oracle_keeps_to_the_ask", UnmatchedOracle, r"to match .* saw 'again</think><tool>"),
+    ("check_random_does_not", Generous, "by chance in fewer than half the episodes, saw it in"),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "flawed", "message"),
+    FLAWS,
+    ids=[f"{check}-{env.__name__}" for check, env, _ in FLAWS],
+)
+def test_a_flaw_is_found(check: str, flawed: type[VisEnv], message: str) -> None:
+    env_id = register(f"visenv-testing/{flawed.__name__}Flawed-v0", flawed)
+    with pytest.raises(AssertionError, match=re.compile(message, re.DOTALL)):
+        getattr(contract, check)(partial(gym.make, env_id, disable_env_checker=True))
+
+
+def test_an_unpicklable_environment_is_found() -> None:
+    env_id = register("visenv-testing/Unpicklable-v0", Unpicklable)
+    with pytest.raises((AttributeError, TypeError), match="pickle"):
+        contract.check_pickles_mid_episode(partial(gym.make, env_id))
+
+
+def test_what_check_env_only_warns_of_is_found() -> None:
+    """Gymnasium warns of a reward that is NaN and goes on; here a warning fails."""
+    env_id = register("visenv-testing/NanReward-v0", NanReward)
+    with pytest.raises(UserWarning, match="NaN"):
+        contract.check_conforms(partial(gym.make, env_id, disable_env_checker=True))
+
+
+def test_a_reward_above_the_oracle_is_found() -> None:
+    """The penalised oracle must not pass for the top: 1.0 is to be had, it gets 0.5."""
+
+    def make() -> gym.Env[Observation, str]:
+        terms = (RewardTerm("correct", 1.0, _correct), RewardTerm("any", -0.5, _generous_terms))
+        return RewardWrapper(Gallery(), terms)
+
+    with pytest.raises(AssertionError, match=r"Expected the top reward 1 of the oracle, saw 0\.5"):
+        contract.check_oracle_gets_the_top_reward(make)
+
+
+def test_an_environment_that_is_no_visenv_is_named() -> None:
+    with pytest.raises(PolicyError, match="got Env"):
+        contract.check_survives_hostile_text(gym.Env)
+
+
+# ------------------------------------------------------- comparing
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "place"),
+    [
+        (0.0, -0.0, ""),
+        (1.0, 1, ""),
+        (True, 1, ""),
+        (np.float64(1), 1.0, ""),
+        ([1.0], (1.0,), ""),
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}, r"\['a'\]\[1\]\['b'\]"),
+        ({"a": 1}, {"a": 1, "b": 2}, ""),
+        (Ask("x"), Ask("y"), r"\.prefix"),
+        (np.zeros(2, np.uint8), np.zeros(2, np.int8), ""),
+        (np.zeros((2, 1)), np.zeros((1, 2)), ""),
+        (np.zeros(2), np.array([0, 5e-324]), ""),
+    ],
+)
+def test_the_slightest_difference_is_named(left: object, right: object, place: str) -> None:
+    with pytest.raises(AssertionError, match=f"^Equal. At {place}: expected .*, saw .*"):
+        assert_same(facts(left), facts(right), "Equal.")
+    assert_same(facts(left), facts(left), "Equal.")
+
+
+def test_equal_values_are_equal_and_nan_is_itself() -> None:
+    assert facts({"a": float("nan")}) == facts({"a": float("nan")})
+    black = np.zeros((2, 2, 3), np.uint8)
+    assert facts(Image.from_pixels(black)) == facts(Image.from_pixels(black.copy()))
+
+
+def test_a_long_difference_is_cut() -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_same(facts("a" * 10_000), facts("b" * 10_000), "Equal.")
+    assert len(str(caught.value)) < 700
