@@ -13,7 +13,7 @@ import numpy as np
 from visenv.env import Observation, VisEnv
 from visenv.errors import DataError, PolicyError, ServiceError
 from visenv.policy import Policy, Session
-from visenv.types import Aborted, Episode, Group, Reply, Sampling, Status, StepRecord, Turn
+from visenv.types import Aborted, Ask, Episode, Group, Reply, Sampling, Status, StepRecord, Turn
 
 Env = gym.Env[Observation, str]
 
@@ -79,7 +79,8 @@ async def play(
 
 
 def _turn(shown: StepRecord, reply: Reply, reward: float, result: StepRecord) -> Turn:
-    return Turn(shown.messages, reply.text, reward, result.events, reply.finish_reason)
+    ask = shown.ask or Ask()
+    return Turn(shown.messages, reply.text, reward, result.events, reply.finish_reason, ask)
 
 
 def _aborted(

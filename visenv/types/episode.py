@@ -18,7 +18,7 @@ from visenv.errors import EpisodeError
 from visenv.types.event import Event
 from visenv.types.image import Image
 from visenv.types.message import Message
-from visenv.types.turn import FinishReason
+from visenv.types.turn import Ask, FinishReason
 
 Status = Literal["terminated", "truncated", "aborted"]
 
@@ -175,6 +175,7 @@ class Turn:
         reward: The reward of the step.
         events: The events of the step.
         finish_reason: Why sampling stopped.
+        ask: What the environment asked for; tells the prefix, which was not sampled.
     """
 
     messages: tuple[Message, ...]
@@ -182,6 +183,7 @@ class Turn:
     reward: float
     events: tuple[Event, ...]
     finish_reason: FinishReason
+    ask: Ask = Ask()
 
 
 @dataclass(frozen=True, slots=True)

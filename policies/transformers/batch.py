@@ -1,0 +1,68 @@
+"""Gathering concurrent requests into batches on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+_QUIET_ROUNDS = 3
+"""Turns of the event loop without a new request after which nobody else is about to ask.
+
+An episode that was answered steps its environment and asks again within one turn of the loop; one
+that waits for a tool would hold the others up, so it is not waited for.
+"""
+
+
+class Batcher(Generic[Item]):
+    """Runs requests that are made at the same time together, in the order they were made.
+
+    Args:
+        run: Works off a batch, in place. It blocks the loop, on purpose: batches are then the same
+            in every run.
+        size: Most requests in a batch.
+    """
+
+    def __init__(self, run: Callable[[Sequence[Item]], None], size: int) -> None:
+        self._run = run
+        self._size = size
+        self._waiting: list[tuple[Item, asyncio.Future[None]]] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def submit(self, item: Item) -> None:
+        """Wait until a batch with `item` has run; raises what the batch raised."""
+        loop = asyncio.get_running_loop()
+        if self._worker is None or self._worker.done() or self._worker.get_loop() is not loop:
+            self._waiting = []
+            self._worker = loop.create_task(self._work())
+        done = loop.create_future()
+        self._waiting.append((item, done))
+        await done
+
+    async def _work(self) -> None:
+        while self._waiting:
+            await self._settle()
+            batch = [entry for entry in self._waiting[: self._size] if not entry[1].done()]
+            self._waiting = self._waiting[self._size :]
+            if batch:
+                self._answer(batch)
+
+    async def _settle(self) -> None:
+        """Let everyone who can ask now ask."""
+        quiet = 0
+        while quiet < _QUIET_ROUNDS and len(self._waiting) < self._size:
+            before = len(self._waiting)
+            await asyncio.sleep(0)
+            quiet = 0 if len(self._waiting) > before else quiet + 1
+
+    def _answer(self, batch: Sequence[tuple[Item, asyncio.Future[None]]]) -> None:
+        try:
+            self._run([item for item, _ in batch])
+        except Exception as error:  # noqa: BLE001 - whoever asked must hear of it, whatever it is
+            for _, done in batch:
+                done.set_exception(error)
+        else:
+            for _, done in batch:
+                done.set_result(None)

@@ -1,0 +1,86 @@
+"""Regular expressions as constraints on tokens, by the finite automata of outlines-core."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+
+import numpy as np
+import outlines_core
+import torch
+from numpy.typing import NDArray
+
+from visenv.errors import PolicyError
+from visenv.policies.transformers.vocabulary import Vocabulary
+
+
+class Constraint:
+    """One regular expression over one vocabulary; shared by all turns that must match it.
+
+    Attributes:
+        start: The automaton's first state.
+    """
+
+    def __init__(self, index: outlines_core.Index, size: int, end_id: int) -> None:
+        self.start: int = index.get_initial_state()
+        self._index = index
+        self._size = size
+        self._end = end_id
+        self._final = frozenset(index.get_final_states())
+        self._masks: dict[int, torch.Tensor] = {}
+
+    def allowed(self, state: int) -> torch.Tensor:
+        """bool ``[vocabulary]``: the tokens that keep a match possible; the end where one is."""
+        if state not in self._masks:
+            mask = torch.zeros(self._size, dtype=torch.bool)
+            mask[self._index.get_allowed_tokens(state) or []] = True
+            mask[self._end] = self.matches(state)
+            self._masks[state] = mask
+        return self._masks[state]
+
+    def after(self, state: int, token: int) -> int:
+        """The state after a token that is allowed and not the end."""
+        following: int = self._index.get_next_state(state, token)
+        return following
+
+    def matches(self, state: int) -> bool:
+        """Whether the text so far is a full match."""
+        return state in self._final
+
+
+class Constraints:
+    """Builds each regular expression once.
+
+    Args:
+        vocabulary: The tokens.
+        banned: bool ``[vocabulary]``: those that are never sampled.
+        end_id: The token that ends a turn.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, banned: NDArray[np.bool_], end_id: int) -> None:
+        self._vocabulary = vocabulary
+        self._banned = banned
+        self._end = end_id
+        self._built: dict[str, Constraint] = {}
+
+    def get(self, regex: str) -> Constraint:
+        """The constraint of a regular expression (the syntax of Rust's regex crate).
+
+        Raises:
+            PolicyError: If it is not a regular expression, or no text of tokens matches it.
+        """
+        if regex not in self._built:
+            try:
+                index = outlines_core.Index(regex, self._spelling)
+            except ValueError as error:
+                raise PolicyError(f"Cannot constrain sampling to {regex!r}: {error}") from error
+            self._built[regex] = Constraint(index, len(self._banned), self._end)
+        return self._built[regex]
+
+    @cached_property
+    def _spelling(self) -> outlines_core.Vocabulary:
+        tokens: dict[bytes, list[int]] = defaultdict(list)
+        for token_id, spelt in enumerate(self._vocabulary.bytes):
+            if spelt and not self._banned[token_id]:
+                tokens[spelt].append(token_id)
+        return outlines_core.Vocabulary(self._end, dict(tokens))

@@ -1,0 +1,91 @@
+"""Loading and saving a Qwen-VL processor with or without torchvision.
+
+The stock processors of transformers demand a video processor, which exists only with torchvision,
+and torchvision's CUDA build breaks beside a CPU build of torch. Where it is absent we use the stock
+class without its video half; what is saved names the stock classes, so that any machine loads it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import transformers
+from transformers.processing_utils import ProcessorMixin
+from transformers.utils import is_torchvision_available
+
+from visenv.errors import PolicyError
+
+_TOKENS = {
+    "image": "<|image_pad|>",
+    "video": "<|video_pad|>",
+    "vision_start": "<|vision_start|>",
+    "vision_end": "<|vision_end|>",
+}
+_VIDEO_PROCESSORS = {
+    "qwen2_5_vl": {"video_processor_type": "Qwen2VLVideoProcessor", "do_sample_frames": False},
+    "qwen3_vl": {
+        "video_processor_type": "Qwen3VLVideoProcessor",
+        "do_sample_frames": True,
+        "fps": 2,
+    },
+}
+
+
+def load_processor(name: str) -> Any:
+    """The processor of a folder or a hub name.
+
+    Raises:
+        PolicyError: If the model is of an architecture we do not know.
+    """
+    if is_torchvision_available():
+        return transformers.AutoProcessor.from_pretrained(name)
+    model_type = transformers.AutoConfig.from_pretrained(name).model_type
+    return processor_class(model_type).from_pretrained(name)
+
+
+def save_processor(processor: Any, folder: Path) -> None:
+    """Save a processor so that stock `AutoProcessor` can load the folder."""
+    processor.save_pretrained(folder)
+    file = folder / "processor_config.json"
+    config = json.loads(file.read_text())
+    if "video_processor" not in config:
+        video = dict(config["image_processor"])
+        del video["image_processor_type"]
+        model_type = "qwen3_vl" if "Qwen3" in type(processor).__name__ else "qwen2_5_vl"
+        limits = {"min_frames": 4, "max_frames": 768, "return_metadata": False}
+        config["video_processor"] = video | limits | _VIDEO_PROCESSORS[model_type]
+        file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def processor_class(model_type: str) -> Any:
+    """The stock processor class of an architecture, without its video processor.
+
+    Raises:
+        PolicyError: If the model is of an architecture we do not know.
+    """
+    stock: dict[str, Any] = {
+        "qwen2_5_vl": transformers.Qwen2_5_VLProcessor,
+        "qwen3_vl": transformers.Qwen3VLProcessor,
+    }
+    if model_type not in stock:
+        raise PolicyError(
+            f"Models of type {model_type!r} are not supported; known are {sorted(stock)}."
+        )
+    return _without_video(stock[model_type])
+
+
+def _without_video(stock: Any) -> Any:
+    class ImageOnly(stock):  # type: ignore[misc]
+        # ProcessorMixin learns from this signature which parts there are.
+        def __init__(
+            self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None
+        ) -> None:
+            for name, token in _TOKENS.items():
+                setattr(self, f"{name}_token", token)
+                setattr(self, f"{name}_token_id", tokenizer.convert_tokens_to_ids(token))
+            ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
+
+    ImageOnly.__name__ = stock.__name__  # save_pretrained writes the stock name
+    return ImageOnly

@@ -1,0 +1,237 @@
+"""Chat template increments: what the template adds when the environment speaks.
+
+A session's tokens are append-only: what was sampled is never encoded again. So we need the template
+not of a whole conversation but of its next piece. The pieces are read off the template itself: a
+probe conversation of the same shape is rendered with marks in place of its texts, and what stands
+after the mark of the last assistant turn is what the template adds. A self-test at the start proves
+that the pieces put together are the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import jinja2
+
+from visenv.errors import PolicyError
+from visenv.policies.transformers.vocabulary import Vocabulary
+from visenv.types import Image, Message
+
+Shape = tuple[tuple[str, tuple[bool, ...]], ...]
+"""Of each message its role, and of each part whether it is an image."""
+
+_MARK = re.compile(r"§(\d+)§")
+_ASSISTANT_MARK = "§A§"
+
+
+class Piece(NamedTuple):
+    """A piece of a rendered increment.
+
+    Attributes:
+        kind: ``"control"``: one control token; ``"text"``: plain text of the template;
+            ``"part"``: the message text of that number; ``"image"``: the place of the next image.
+        value: The token id, the text, or the number.
+    """
+
+    kind: Literal["control", "text", "part", "image"]
+    value: int | str
+
+
+class Increment(NamedTuple):
+    """Tokens to append before the policy's turn.
+
+    Attributes:
+        token_ids: One placeholder for each image, not yet expanded.
+        images: The images, in the order of their placeholders.
+    """
+
+    token_ids: list[int]
+    images: tuple[Image, ...]
+
+
+class ChatTemplate:
+    """The increments of one chat template.
+
+    Args:
+        processor: Has `tokenizer` and `apply_chat_template`.
+        vocabulary: Of its tokenizer.
+
+    Attributes:
+        end_id: The token that ends a turn.
+        image_id: The placeholder of an image.
+
+    Raises:
+        PolicyError: If the template does not keep earlier turns as they were; says how.
+    """
+
+    def __init__(self, processor: Any, vocabulary: Vocabulary) -> None:
+        self._processor = processor
+        self._vocabulary = vocabulary
+        image_token: str = processor.image_token
+        self.image_id = vocabulary.control[image_token]
+        control = sorted(vocabulary.control, key=len, reverse=True)
+        self._cut = re.compile("(" + "|".join(map(re.escape, control)) + r"|§\d+§)")
+        self._known: dict[tuple[Shape, bool], list[Piece]] = {}
+        self.end_id = self._find_end()
+        self._self_test()
+
+    def increment(
+        self, messages: Sequence[Message], prefix: str, after_turn: bool, ended: bool
+    ) -> Increment:
+        """The tokens between the policy's last turn, or the beginning, and its next.
+
+        Args:
+            messages: What the environment says.
+            prefix: What the next turn is pre-filled with.
+            after_turn: Whether a turn of the policy precedes.
+            ended: Whether that turn sampled its end token, which is then not added.
+        """
+        shape = tuple(
+            (message.role, tuple(isinstance(part, Image) for part in message.parts))
+            for message in messages
+        )
+        pieces = self._pieces(shape, after_turn)
+        parts = [part for message in messages for part in message.parts]
+        texts = [part for part in parts if isinstance(part, str)]
+        images = tuple(part for part in parts if isinstance(part, Image))
+        return Increment(self._encode(pieces[int(ended) :], texts, prefix), images)
+
+    def _encode(self, pieces: Sequence[Piece], texts: Sequence[str], prefix: str) -> list[int]:
+        """Join neighbouring texts before encoding them, as a whole rendering would."""
+        ids: list[int] = []
+        run: list[str] = []
+        for kind, value in pieces:
+            if kind == "text":
+                run.append(str(value))
+            elif kind == "part":
+                run.append(texts[int(value)])
+            else:
+                ids += [*self._vocabulary.encode("".join(run)), int(value)]
+                run = []
+        return [*ids, *self._vocabulary.encode("".join(run) + prefix)]
+
+    def _pieces(self, shape: Shape, after_turn: bool) -> list[Piece]:
+        key = (shape, after_turn)
+        if key not in self._known:
+            rendered = self._render(_probe(shape, after_turn), generate=True)
+            if after_turn:
+                rendered = rendered.rpartition(_ASSISTANT_MARK)[2]
+            self._known[key] = self._read(rendered)
+        return self._known[key]
+
+    def _read(self, rendered: str) -> list[Piece]:
+        pieces: list[Piece] = []
+        for text in self._cut.split(rendered):
+            mark = _MARK.fullmatch(text)
+            if mark:
+                pieces.append(Piece("part", int(mark[1])))
+            elif text in self._vocabulary.control:
+                token = self._vocabulary.control[text]
+                pieces.append(Piece("image" if token == self.image_id else "control", token))
+            elif text:
+                pieces.append(Piece("text", text))
+        return pieces
+
+    def _render(self, conversation: list[dict[str, Any]], generate: bool) -> str:
+        try:
+            rendered: str = self._processor.apply_chat_template(
+                conversation, tokenize=False, add_generation_prompt=generate
+            )
+        except (jinja2.TemplateError, TypeError, ValueError, LookupError) as error:
+            raise PolicyError(f"The chat template cannot be rendered: {error}") from error
+        return rendered
+
+    def _find_end(self) -> int:
+        pieces = self._pieces((), after_turn=True)
+        if not pieces or pieces[0].kind != "control":
+            raise PolicyError("The chat template does not end a turn with a control token.")
+        return int(pieces[0].value)
+
+    def _self_test(self) -> None:
+        """Put a conversation of three turns together and compare it with its full rendering."""
+        said = ["<think>first thought</think> one", "<think>second</think> two"]
+        asked = [
+            _text_image("system", " rules ", False) + _text_image("user", "\nbefore", True),
+            _text_image("user", "<result>\nmore", True),
+            _text_image("user", "last?\n", True),
+        ]
+        whole = [*_plain(asked[0]), _assistant(said[0]), *_plain(asked[1]), _assistant(said[1])]
+        full = self._render([*whole, *_plain(asked[2])], generate=True)
+        _require_verbatim(full, said)
+        past = [*whole, *_plain(asked[2]), _assistant(_ASSISTANT_MARK)]
+        _require_same_header(full, self._render(past, generate=False))
+        if self._put_together(asked, said) != self._tokens(full):
+            raise PolicyError(
+                "The chat template is not append-only: earlier turns are rendered differently once "
+                "later ones follow, so that sampled tokens could not be kept."
+            )
+
+    def _put_together(self, asked: list[_Asked], said: list[str]) -> list[int]:
+        ids: list[int] = []
+        for turn, messages in enumerate(asked):
+            shape = tuple((role, tuple(part is None for part in parts)) for role, parts in messages)
+            texts = [part for _, parts in messages for part in parts if part is not None]
+            ids += self._encode(self._pieces(shape, turn > 0), texts, "")
+            ids += self._vocabulary.encode(said[turn]) if turn < len(said) else []
+        return ids
+
+    def _tokens(self, rendered: str) -> list[int]:
+        ids: list[int] = self._processor.tokenizer(rendered, add_special_tokens=False)["input_ids"]
+        return ids
+
+
+_Asked = list[tuple[str, tuple[str | None, ...]]]
+"""Messages of the self-test: role and parts, None being an image."""
+
+
+def _text_image(role: str, text: str, image: bool) -> _Asked:
+    return [(role, (text, None, "\nafter") if image else (text,))]
+
+
+def _plain(asked: _Asked) -> list[dict[str, Any]]:
+    return [{"role": role, "content": [_part(part) for part in parts]} for role, parts in asked]
+
+
+def _part(text: str | None) -> dict[str, str]:
+    return {"type": "image"} if text is None else {"type": "text", "text": text}
+
+
+def _assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": [_part(text)]}
+
+
+def _probe(shape: Shape, after_turn: bool) -> list[dict[str, Any]]:
+    """A conversation of that shape whose texts are numbered marks."""
+    conversation: list[dict[str, Any]] = []
+    if after_turn:
+        opening = {"role": "user", "content": [_part("probe")]}
+        conversation += [opening, _assistant(_ASSISTANT_MARK)]
+    number = 0
+    for role, images in shape:
+        content = []
+        for is_image in images:
+            content.append(_part(None if is_image else f"§{number}§"))
+            number += not is_image
+        conversation.append({"role": role, "content": content})
+    return conversation
+
+
+def _require_verbatim(full: str, said: list[str]) -> None:
+    for text in said:
+        if text not in full:
+            raise PolicyError(
+                "The chat template strips earlier thoughts: it is not prefix-preserving, so the "
+                "model would be trained on tokens it never saw. Use one that keeps <think> blocks."
+            )
+
+
+def _require_same_header(prompt: str, history: str) -> None:
+    """The prompt to speak must be how a past turn begins."""
+    header = history.partition(_ASSISTANT_MARK)[0]
+    if header != prompt:
+        raise PolicyError(
+            "The chat template prompts for a turn differently from how it writes one: the prompt "
+            f"ends in {prompt[-40:]!r}, a past turn begins with {header[-40:]!r}."
+        )

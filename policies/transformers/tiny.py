@@ -1,0 +1,315 @@
+"""A tiny Qwen-VL built offline from its real configuration: the model of the main job and of the tests.
+
+The folder it writes is an ordinary checkpoint: stock transformers (and vLLM) load it. The sizes and
+the two initialisations in `TinyConfig` are what was seen to learn on two CPU cores; the reasons
+stand beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import transformers
+
+from visenv.policies.transformers.processor import processor_class, save_processor
+
+Architecture = Literal["qwen3_vl", "qwen2_5_vl"]
+
+CONTROL_TOKENS = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|object_ref_start|>",
+    "<|object_ref_end|>",
+    "<|box_start|>",
+    "<|box_end|>",
+    "<|quad_start|>",
+    "<|quad_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
+"""Qwen's own special tokens, under their own names."""
+
+TAGS = tuple(
+    f"<{slash}{name}>"
+    for name in ("think", "tool", "answer", "result", "image_name")
+    for slash in ("", "/")
+)
+"""One token each, but not special: a parser must see them, and a policy must be able to say them."""
+
+CHAT_TEMPLATE = """\
+{%- for message in messages -%}
+{{- '<|im_start|>' + message.role + '\n' -}}
+{%- if message.content is string -%}{{- message.content -}}{%- else -%}
+{%- for part in message.content -%}
+{%- if part.type == 'image' -%}{{- '<|vision_start|><|image_pad|><|vision_end|>' -}}
+{%- elif 'text' in part -%}{{- part.text -}}{%- endif -%}
+{%- endfor -%}
+{%- endif -%}
+{{- '<|im_end|>\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"""
+"""ChatML as Qwen-VL speaks it, without a default system message: a short context learns faster."""
+
+PRE_TOKENIZER = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""How Qwen's tokenizer cuts text before its merges: words with their blank, and single digits."""
+
+COLOURS = (
+    "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "pink", "brown",
+    "black", "white", "grey",
+)  # fmt: skip
+WORDS = (
+    "system", "user", "assistant", "left", "right", "top", "bottom", "above", "below", "yes", "no",
+    "one", "two", "three", "four", "five", "zoom", "crop", "circle", "square", "triangle", "star",
+)  # fmt: skip
+SENTENCES = (
+    "What colour are the stripes on the sign?",
+    "How many dots are on the sign?",
+    "Which letter is on the sign?",
+    "Is the dot left or right of the line?",
+    "look closer",
+    "now clear",
+    "Error: expected a keypoint inside the image",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TinyConfig:
+    """Sizes and initialisation of a tiny Qwen-VL; the defaults are those of the main job.
+
+    Attributes:
+        architecture: ``"qwen3_vl"`` learns sooner: it has learned absolute positions in its vision
+            tower, where Qwen2.5-VL has rotary ones alone.
+        vocab_size: Tokens of the tokenizer; just enough for one token per task word, so that a turn
+            is some 20 tokens long.
+        view_side: Side of the images it will see, pixels; one learned position per patch.
+        patch_size: Side of a patch, pixels. Small patches make "where" learnable: a coordinate is
+            read off a fine grid, and two by two patches are merged into one token.
+        hidden_size: Width of the language model.
+        layers: Depth of the language model.
+        heads: Query heads of the language model; half as many key-value heads.
+        head_size: Width of one head.
+        mlp_size: Width of the language model's feed-forward.
+        vision_hidden_size: Width of the vision tower.
+        vision_layers: Depth of the vision tower.
+        vision_heads: Heads of the vision tower.
+        vision_mlp_size: Width of the vision tower's feed-forward.
+        initializer_range: Standard deviation of the weights. The usual 0.02 is meant for widths in
+            the thousands; at this width signals vanish and the loss stays on its first plateau.
+        position_std: Standard deviation of the vision tower's learned positions (Qwen3-VL). At the
+            usual 0.02 they drown in the patch embeddings, and "where" is not learnt in hundreds of
+            steps.
+        context: Most tokens in a conversation.
+        seed: Of the weights; one seed, one model.
+    """
+
+    architecture: Architecture = "qwen3_vl"
+    vocab_size: int = 512
+    view_side: int = 96
+    patch_size: int = 8
+    hidden_size: int = 128
+    layers: int = 3
+    heads: int = 4
+    head_size: int = 32
+    mlp_size: int = 384
+    vision_hidden_size: int = 96
+    vision_layers: int = 2
+    vision_heads: int = 3
+    vision_mlp_size: int = 256
+    initializer_range: float = 0.05
+    position_std: float = 0.5
+    context: int = 4096
+    seed: int = 0
+
+
+def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
+    """Build the model and its processor, and save them as a checkpoint.
+
+    Args:
+        folder: Where to write; made if missing.
+        config: Sizes; the main job's by default.
+
+    Returns:
+        The folder.
+    """
+    config = config or TinyConfig()
+    tokenizer = build_tokenizer(config.vocab_size)
+    model = build_model(config, tokenizer)
+    image_processor = _image_processor(config)
+    processor = processor_class(config.architecture)(
+        image_processor, tokenizer, chat_template=CHAT_TEMPLATE
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    save_processor(processor, folder)
+    return folder
+
+
+def build_tokenizer(vocab_size: int) -> Any:
+    """A `Qwen2Tokenizer` trained on our task's words; the same every time."""
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    trained = Tokenizer(models.BPE())
+    trained.normalizer = normalizers.NFC()
+    trained.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PRE_TOKENIZER), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    trained.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - len(CONTROL_TOKENS) - len(TAGS),
+        min_frequency=2,
+        show_progress=False,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    )
+    trained.train_from_iterator(_corpus(), trainer)
+    learnt = json.loads(trained.to_str())["model"]
+    tokenizer = transformers.Qwen2Tokenizer(
+        vocab=learnt["vocab"],
+        merges=[tuple(merge) for merge in learnt["merges"]],
+        unk_token=None,
+        bos_token=None,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+    )
+    added = [(token, True) for token in CONTROL_TOKENS] + [(tag, False) for tag in TAGS]
+    tokenizer.add_tokens(
+        [
+            transformers.AddedToken(text, special=special, normalized=False)
+            for text, special in added
+        ]
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
+
+
+def _corpus() -> Iterator[str]:
+    """Our task's words, often enough that each becomes one token, alone and after a blank."""
+    rng = random.Random(0)
+    for _ in range(300):
+        yield from SENTENCES
+        for word in (*COLOURS, *WORDS):
+            yield f"{word} {word}"
+        yield f"name: zoom\nkeypoint: [{rng.randrange(96)}, {rng.randrange(96)}]\n"
+        yield f" input_image  tool_result_{rng.randint(1, 9)} \n"
+
+
+def build_model(config: TinyConfig, tokenizer: Any) -> transformers.PreTrainedModel:
+    """The randomly initialised model, float32, in evaluation mode."""
+    torch.manual_seed(config.seed)
+    model: transformers.PreTrainedModel
+    if config.architecture == "qwen3_vl":
+        model = transformers.Qwen3VLForConditionalGeneration(_qwen3_config(config, tokenizer))
+        torch.nn.init.normal_(model.model.visual.pos_embed.weight, std=config.position_std)
+    else:
+        model = transformers.Qwen2_5_VLForConditionalGeneration(_qwen2_5_config(config, tokenizer))
+    end, pad = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
+    model.generation_config.eos_token_id = [end, pad]
+    model.generation_config.pad_token_id = pad
+    return model.float().eval()
+
+
+def _qwen3_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen3VLConfig:
+    # M-RoPE shares the frequencies out: a quarter to time, the rest to height and width.
+    half = config.head_size // 2
+    height = (half - half // 4) // 2
+    rope = {
+        "rope_type": "default",
+        "rope_theta": 10_000.0,
+        "mrope_section": [half // 4, height, half - half // 4 - height],
+        "mrope_interleaved": True,
+    }
+    text = _text_config(config, tokenizer) | {"head_dim": config.head_size, "rope_parameters": rope}
+    vision = _vision_config(config) | {
+        "num_position_embeddings": (config.view_side // config.patch_size) ** 2,
+        "deepstack_visual_indexes": [0],
+    }
+    return transformers.Qwen3VLConfig(
+        text_config=text, vision_config=vision, **_common_config(config, tokenizer)
+    )
+
+
+def _qwen2_5_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen2_5_VLConfig:
+    # Rotary positions alone must tell "where": a low base makes neighbouring patches differ, and
+    # nearly all frequencies go to height and width.
+    side = (config.head_size // 2 - 2) // 2
+    rope = {"rope_type": "default", "rope_theta": 100.0, "mrope_section": [2, side, side]}
+    text = _text_config(config, tokenizer) | {"rope_parameters": rope}
+    vision = _vision_config(config) | {
+        "window_size": 8 * config.patch_size,
+        "fullatt_block_indexes": list(range(config.vision_layers)),
+    }
+    return transformers.Qwen2_5_VLConfig(
+        text_config=text, vision_config=vision, **_common_config(config, tokenizer)
+    )
+
+
+def _text_config(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
+    end, pad = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
+    return {
+        # Real checkpoints pad the vocabulary too; ours must, so that the tests see such rows.
+        "vocab_size": math.ceil((len(tokenizer) + 1) / 64) * 64,
+        "hidden_size": config.hidden_size,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.heads // 2,
+        "intermediate_size": config.mlp_size,
+        "max_position_embeddings": config.context,
+        "initializer_range": config.initializer_range,
+        "tie_word_embeddings": True,
+        "bos_token_id": pad,
+        "eos_token_id": end,
+        "pad_token_id": pad,
+    }
+
+
+def _vision_config(config: TinyConfig) -> dict[str, Any]:
+    return {
+        "depth": config.vision_layers,
+        "hidden_size": config.vision_hidden_size,
+        "num_heads": config.vision_heads,
+        "intermediate_size": config.vision_mlp_size,
+        "patch_size": config.patch_size,
+        "spatial_merge_size": 2,
+        "temporal_patch_size": 2,
+        "out_hidden_size": config.hidden_size,
+        "initializer_range": config.initializer_range,
+    }
+
+
+def _common_config(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
+    names = {
+        "image_token_id": "<|image_pad|>",
+        "video_token_id": "<|video_pad|>",
+        "vision_start_token_id": "<|vision_start|>",
+        "vision_end_token_id": "<|vision_end|>",
+    }
+    ids = {key: tokenizer.convert_tokens_to_ids(name) for key, name in names.items()}
+    return ids | {"tie_word_embeddings": True, "initializer_range": config.initializer_range}
+
+
+def _image_processor(config: TinyConfig) -> Any:
+    unit = (2 * config.patch_size) ** 2  # pixels behind one token of the language model
+    return transformers.Qwen2VLImageProcessorPil(
+        patch_size=config.patch_size,
+        merge_size=2,
+        temporal_patch_size=2,
+        size={"shortest_edge": 4 * unit, "longest_edge": 256 * unit},
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+    )

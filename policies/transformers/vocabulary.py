@@ -1,0 +1,95 @@
+"""What each token id stands for: bytes, control token, or nothing at all.
+
+Byte-level BPE tokens are byte strings, and a character may be spread over several of them; decoding
+here joins bytes first. Text is encoded so that no control token can come out of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from visenv.errors import PolicyError
+
+_LOOKS_LIKE_CONTROL = re.compile(r"<\|[^|<>\s]+\|>\Z")
+
+
+class Vocabulary:
+    """The tokens of one tokenizer, seen from the side of a policy.
+
+    Args:
+        tokenizer: A fast byte-level BPE tokenizer (Qwen's).
+        size: Rows of the model's output; checkpoints pad them beyond the tokenizer's tokens.
+
+    Attributes:
+        bytes: Each token's bytes, by id; empty for control tokens and padding rows.
+        control: Ids of control tokens by their text: the special ones, and those that only look so
+            (Qwen's ``<|fim_prefix|>`` is not marked special, but no text may become it).
+
+    Raises:
+        PolicyError: If the tokenizer is not byte-level.
+    """
+
+    def __init__(self, tokenizer: Any, size: int) -> None:
+        self._tokenizer = tokenizer
+        added = tokenizer.added_tokens_decoder
+        self.control = {
+            token.content: token_id
+            for token_id, token in added.items()
+            if token.special or _LOOKS_LIKE_CONTROL.match(token.content)
+        }
+        self.bytes = [b""] * size
+        for token, token_id in tokenizer.get_vocab().items():
+            if token_id in added:
+                self.bytes[token_id] = b"" if token in self.control else token.encode()
+            else:
+                self.bytes[token_id] = _to_bytes(token)
+        unmarked = [text for text in self.control if not added[self.control[text]].special]
+        self._unmarked = re.compile("|".join(map(re.escape, unmarked)) or r"(?!)")
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of plain text; look-alikes of control tokens stay letters."""
+        return [token for piece in self._pieces(text) for token in self._ids(piece)]
+
+    def decode(self, token_ids: list[int]) -> str:
+        """The text of tokens, control tokens left out; broken UTF-8 becomes U+FFFD."""
+        return b"".join([self.bytes[token] for token in token_ids]).decode(errors="replace")
+
+    def banned(self, end_id: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """bool ``[size]``: what a policy may never say (control tokens but the end, padding rows)."""
+        banned = np.array([not token for token in self.bytes])
+        banned[end_id] = False
+        return banned
+
+    def _pieces(self, text: str) -> list[str]:
+        # The tokenizer spells out what is marked special; the others are cut after their "<".
+        cuts = [match.start() + 1 for match in self._unmarked.finditer(text)]
+        return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+    def _ids(self, text: str) -> list[int]:
+        encoded = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        ids: list[int] = encoded["input_ids"]
+        return ids
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The printable character that stands for each byte in a byte-level vocabulary (GPT-2's rule)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {
+        chr(256 + offset): byte for offset, byte in enumerate(others)
+    }
+
+
+_ALPHABET = _byte_alphabet()
+
+
+def _to_bytes(token: str) -> bytes:
+    try:
+        return bytes([_ALPHABET[character] for character in token])
+    except KeyError as error:
+        raise PolicyError(
+            f"The tokenizer is not byte-level: its token {token!r} is not spelt in bytes."
+        ) from error
