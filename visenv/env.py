@@ -172,6 +172,8 @@ class VisEnv(gym.Env[Observation, str]):
         """
         super().reset(seed=seed)
         self.close()
+        self._over = True  # a reset that fails leaves no old episode to step or to report
+        vars(self).pop("sample", None)
         self.sample = draw(self.source, self.np_random, options or {})
         self.store = Store()
         self.log = Log()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -86,16 +86,14 @@ def _turn(shown: StepRecord, reply: Reply, reward: float, result: StepRecord) ->
 def _aborted(
     env: Env, place: Place, turns: list[Turn], session: Session, error: Exception
 ) -> Episode:
-    boundary = error.boundary if isinstance(error, ServiceError) else type(error).__name__
+    boundary, reason = type(error).__name__, str(error)
+    if isinstance(error, ServiceError):
+        boundary, reason = error.boundary, error.reason
     if turns:
-        last = turns[-1]
-        event = Aborted(len(turns) - 1, boundary, str(error))
-        turns[-1] = Turn(
-            last.messages, last.text, last.reward, (*last.events, event), last.finish_reason
-        )
-    turns = [Turn(t.messages, t.text, 0.0, t.events, t.finish_reason) for t in turns]
-    reason = f"{boundary}: {error}"
-    return _episode(env, place, turns, None, "aborted", reason, StepRecord())
+        event = Aborted(len(turns) - 1, boundary, reason)
+        turns[-1] = replace(turns[-1], events=(*turns[-1].events, event))
+    turns = [replace(turn, reward=0.0) for turn in turns]
+    return _episode(env, place, turns, None, "aborted", f"{boundary}: {reason}", StepRecord())
 
 
 def _episode(

@@ -42,8 +42,8 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
         super().__init__(env)
         self.terms = tuple(terms)
 
-    @property  # type: ignore[override]
-    def spec(self) -> EnvSpec | None:
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]
         """The environment's own spec: the reward is chosen by its ``reward`` argument."""
         return self.env.spec
 
@@ -62,6 +62,7 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
                 raise
             record.events += (Aborted(base.turn - 1, error.boundary, error.reason),)
             record.metrics = {}
-            return observation, 0.0, False, True, {**info, "aborted": str(error)}
+            info = {**info, "aborted": str(error), "truncated_by": ""}
+            return observation, 0.0, False, True, info
         reward = sum(term.weight * record.terms[term.name] for term in self.terms)
         return observation, float(reward), terminated, truncated, info
