@@ -3,8 +3,9 @@
     python benchmarks/env_overhead.py --gem-python <interpreter that has gem-llm 0.1.0>
 
 The adder game, three turns an episode (call, call, answer) and a reset, fixed turns so that no
-policy is timed. visenv has everything on: `gym.make`, the reward wrapper, the event log. Peers in the same
-run, turn about: the same game on bare Gymnasium through `gym.make`, and in GEM's `ToolEnvWrapper`.
+policy is timed. visenv has everything on: `gym.make`, the reward wrapper, the event log. Peers in
+the same run, turn about: the same game on bare Gymnasium through `gym.make`, and in GEM's
+`ToolEnvWrapper`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 class BareAdder(gym.Env[Observation, str]):
-    """The least code that plays the game: no grammar, no argument check, no log, no reward terms."""
+    """The least code that plays the game: no grammar, argument check, log or reward terms."""
 
     def __init__(self) -> None:
         self.observation_space = observation_space()  # type: ignore[assignment]
@@ -105,7 +106,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=2000, help="episodes in a round")
     parser.add_argument("--rounds", type=int, default=9)
     arguments = parser.parse_args()
-    gym.register("bare/Adder-v0", BareAdder)
+    gym.register("bare/Adder-v0", lambda **_: BareAdder())
     speeds: dict[str, Speed] = {
         "visenv": of_env(gym.make(toy.register())),
         "gymnasium": of_env(gym.make("bare/Adder-v0")),

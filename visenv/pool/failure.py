@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from visenv.errors import ConfigurationError, ServiceError, VisenvError
 
 Fate = Literal["refused", "failed", "broken"]
-"""The caller's fault; nobody's, and the environment goes on; or the environment must be replaced."""
+"""The caller's fault; nobody's, and the environment goes on; or it must be replaced."""
 
 
 class Failure(NamedTuple):

@@ -1,0 +1,435 @@
+"""VisEnv: every way a turn can go, on the adder and on an environment that shows images."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.env import Limits, Observation, VisEnv
+from visenv.errors import ConfigurationError, DataError, EpisodeOverError, ServiceError
+from visenv.grammar import KeyValueGrammar
+from visenv.testing import toy
+from visenv.tools.base import Arguments, Store, Tool, ToolResult
+from visenv.types import (
+    Aborted,
+    Answered,
+    Ask,
+    Image,
+    Malformed,
+    Message,
+    Sample,
+    StepRecord,
+    ToolCalled,
+    Truncated,
+    TurnTaken,
+)
+
+ADD = "<think>go</think><tool>\nname: add\namount: {}\n</tool>"
+TROUBLE = "<tool>\nname: trouble\nkind: {}\n</tool>"
+
+
+def adder(**options: Any) -> VisEnv:
+    """The bare environment, without its reward."""
+    env = toy.make(**options).unwrapped
+    assert isinstance(env, VisEnv)
+    return env
+
+
+def record(info: dict[str, Any]) -> StepRecord:
+    found = info["step"]
+    assert isinstance(found, StepRecord)
+    return found
+
+
+def shows(text: str) -> Observation:
+    return {"text": text, "images": ()}
+
+
+def kinds(info: dict[str, Any]) -> list[type]:
+    return [type(event) for event in record(info).events]
+
+
+def test_check_env_passes_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make(toy.register(), render_mode="ansi").unwrapped)
+        # The rewarded environment, too: that it is wrapped is the one thing the checker remarks.
+        warnings.filterwarnings("ignore", ".*different from the unwrapped version")
+        check_env(gym.make(toy.register(), render_mode="rgb_array"), skip_render_check=True)
+
+
+def test_reset_shows_the_opening_and_asks_for_a_turn() -> None:
+    env = adder()
+    observation, info = env.reset(seed=0)
+    first, second = env.sample.meta["add"]
+    assert observation == shows(f"Add {first}, then {second}, and say the total.")
+    assert record(info).messages == (Message("user", (observation["text"],)),)
+    assert record(info).ask == Ask(stop=("</tool>", "</answer>"))
+    assert (info["aborted"], info["truncated_by"], env.turns_left) == ("", "", 4)
+
+
+def test_a_tool_call_shows_its_result() -> None:
+    env = adder()
+    env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step(ADD.format(12))
+    assert observation == shows("<result>\ntotal 12\n</result>")
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert record(info).events == (
+        TurnTaken(0, ADD.format(12), "go"),
+        ToolCalled(0, "add", {"amount": 12}, True, "", (), {"total": 12}),
+    )
+    assert record(info).ask is not None
+    assert list(env.log) == list(record(info).events)
+
+
+def test_a_right_answer_terminates_with_its_outcome_and_metrics() -> None:
+    env = adder()
+    env.reset(seed=0)
+    total = env.sample.answers[0]
+    observation, reward, terminated, truncated, info = env.step(f"<answer> {total} </answer>")
+    assert observation == shows("")
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    assert record(info).events[1] == Answered(0, total)
+    assert record(info).ask is None
+    assert record(info).metrics == {"accuracy": 1.0}
+    assert env.metrics() == {"accuracy": 1.0}
+
+
+def test_a_wrong_answer_terminates_with_nothing() -> None:
+    env = adder()
+    env.reset(seed=0)
+    assert env.step("<answer>-1</answer>")[1:4] == (0.0, True, False)
+
+
+@pytest.mark.parametrize(
+    ("turn", "says"),
+    [
+        ("", "neither a tool call nor an answer"),
+        ("<tool>\nname: add\n", "not closed"),
+        ("<tool>\nname: divide\nby: 0\n</tool>", "There is no tool called 'divide'. Tools: add."),
+        ("<tool>\nname: add\namount: many\n</tool>", "add takes amount."),
+        ("<tool>\nname: add\namount: 100\n</tool>", "less than or equal to 99"),
+        ("<tool>\nname: add\n</tool>", "Field required"),
+        ("<tool>\nname: add\namount: 1\nextra: 2\n</tool>", "extra"),
+    ],
+)
+def test_what_cannot_be_done_is_told_and_costs_a_turn(turn: str, says: str) -> None:
+    env = adder()
+    env.reset(seed=0)
+    observation, reward, terminated, truncated, _ = env.step(turn)
+    assert observation["text"].startswith("<result>\nError: ")
+    assert says in observation["text"]
+    assert (reward, terminated, truncated, env.turns_left) == (0.0, False, False, 3)
+
+
+def test_a_malformed_turn_and_a_failed_call_are_different_events() -> None:
+    env = adder(turns=9)
+    env.reset(seed=0)
+    assert kinds(env.step("hello")[4]) == [TurnTaken, Malformed]
+    assert kinds(env.step("<tool>\nname: add\n")[4]) == [TurnTaken, Malformed, ToolCalled]
+    *_, info = env.step("<tool>\nname: divide\n</tool>")
+    called = record(info).events[1]
+    assert isinstance(called, ToolCalled)
+    assert (called.tool, called.ok) == ("divide", False)
+    assert called.reason == "There is no tool called 'divide'. Tools: add."
+    assert [call.ok for call in env.log.tool_calls] == [False, False]
+
+
+def test_the_last_turn_truncates() -> None:
+    env = adder(turns=2)
+    env.reset(seed=0)
+    env.step(ADD.format(1))
+    _, reward, terminated, truncated, info = env.step(ADD.format(1))
+    assert (reward, terminated, truncated, info["truncated_by"]) == (0.0, False, True, "turns")
+    assert record(info).events[-1] == Truncated(1, "turns")
+    assert record(info).ask is None
+    assert record(info).metrics == {"accuracy": 0.0}
+
+
+def test_an_answer_in_the_last_turn_terminates() -> None:
+    env = adder(turns=1)
+    env.reset(seed=0)
+    assert env.step("<answer>0</answer>")[2:4] == (True, False)
+
+
+def test_invalid_actions_truncate_and_valid_ones_do_not_count() -> None:
+    env = adder(turns=9, invalid_actions=2)
+    env.reset(seed=0)
+    assert not env.step("hello")[3]
+    assert not env.step(ADD.format(1))[3]
+    *_, truncated, info = env.step("<tool>\nname: divide\n</tool>")
+    assert (truncated, info["truncated_by"]) == (True, "invalid actions")
+    env.reset(seed=0)
+    assert not env.step("hello")[3], "a new episode counts from nothing"
+
+
+def test_a_failed_service_aborts() -> None:
+    env = adder(trouble=True)
+    env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step(TROUBLE.format("service"))
+    assert observation == shows("")
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert (info["aborted"], info["truncated_by"]) == ("search: the server is down", "")
+    assert record(info).events[-1] == Aborted(0, "search", "the server is down")
+    assert record(info).metrics == {}
+    with pytest.raises(EpisodeOverError):
+        env.step("x")
+
+
+def test_a_failed_service_can_raise_instead() -> None:
+    env = adder(trouble=True, on_abort="raise")
+    env.reset(seed=0)
+    with pytest.raises(ServiceError, match="search: the server is down"):
+        env.step(TROUBLE.format("service"))
+
+
+def test_a_bug_in_a_tool_is_not_hidden() -> None:
+    env = adder(trouble=True)
+    env.reset(seed=0)
+    with pytest.raises(RuntimeError, match="a bug in a tool"):
+        env.step(TROUBLE.format("error"))
+
+
+def test_stepping_what_is_over_or_not_begun_raises() -> None:
+    env = adder()
+    with pytest.raises(EpisodeOverError, match="reset"):
+        env.step("x")
+    env.reset(seed=0)
+    env.step("<answer>1</answer>")
+    with pytest.raises(EpisodeOverError, match="reset"):
+        env.step("x")
+
+
+def test_an_action_that_is_no_string_is_the_callers_fault() -> None:
+    env = adder()
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="a string, got bytes"):
+        env.step(b"x")  # type: ignore[arg-type]
+
+
+@given(st.text(alphabet=st.characters(), max_size=200))
+def test_no_text_makes_step_raise(text: str) -> None:
+    env = adder(turns=2)
+    env.reset(seed=0)
+    observation, reward, *_ = env.step(text)
+    assert env.observation_space.contains(observation)
+    assert 0.0 <= reward <= 1.0
+
+
+def test_one_seed_one_episode() -> None:
+    one, other = adder(), adder()
+    assert one.reset(seed=5)[0] == other.reset(seed=5)[0]
+    assert one.step(ADD.format(3))[0] == other.step(ADD.format(3))[0]
+    texts = {one.reset(seed=seed)[0]["text"] for seed in range(30)}
+    assert len(texts) > 20
+
+
+class Rows:
+    """A finite source."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> Sample:
+        return Sample(f"row-{index}", f"question {index}", answers=("1",), meta={"add": [0, 1]})
+
+
+def of_rows() -> VisEnv:
+    return toy.Adder(source=Rows(), grammar=KeyValueGrammar(), limits=Limits(2))
+
+
+def test_options_pick_the_sample() -> None:
+    env = of_rows()
+    env.reset(seed=0, options={"index": 2})
+    assert env.sample.id == "row-2"
+    mine = Sample("mine", "what?")
+    observation, _ = env.reset(seed=0, options={"sample": mine})
+    assert env.sample is mine
+    assert observation["text"] == "what?"
+    ids = set()
+    for seed in range(20):
+        env.reset(seed=seed)
+        ids.add(env.sample.id)
+    assert ids == {"row-0", "row-1", "row-2"}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"index": 3}, "0 to 2, got 3"),
+        ({"index": -1}, "0 to 2, got -1"),
+        ({"index": True}, "got True"),
+        ({"index": "1"}, "got '1'"),
+        ({"sample": "row"}, "must be a Sample"),
+        ({"row": 1}, r"got \['row'\]"),
+    ],
+)
+def test_options_that_cannot_be_used(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        of_rows().reset(options=options)
+
+
+def test_a_procedural_source_has_no_index() -> None:
+    with pytest.raises(ConfigurationError, match="procedural: pass a seed"):
+        adder().reset(options={"index": 0})
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"render_mode": "human"}, "render_mode must be one of"),
+        ({"on_abort": "ignore"}, "on_abort must be"),
+        ({"turns": 0}, "at least 1 turn"),
+    ],
+)
+def test_constructor_refuses(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        toy.make(**options)
+
+
+def test_rendering_as_text_is_the_conversation() -> None:
+    env = adder(render_mode="ansi")
+    env.reset(options={"sample": Sample("s", "what?", answers=("1",), meta={"add": [0, 1]})})
+    env.step(ADD.format(5))
+    assert env.render() == (
+        f"[user]\nwhat?\n\n[assistant]\n{ADD.format(5)}\n\n[user]\n<result>\ntotal 5\n</result>"
+    )
+    env.reset(options={"sample": Sample("s", "again?")})
+    assert env.render() == "[user]\nagain?"
+
+
+def test_rendering_without_a_mode_or_an_image() -> None:
+    env = adder()
+    env.reset(seed=0)
+    assert env.render() is None
+    env = adder(render_mode="rgb_array")
+    env.reset(seed=0)
+    assert env.render().shape == (1, 1, 3)
+
+
+def test_a_copy_pickled_in_the_middle_goes_on_the_same() -> None:
+    env = adder()
+    env.reset(seed=4)
+    env.step(ADD.format(7))
+    twin = pickle.loads(pickle.dumps(env))
+    for turn in (ADD.format(8), "hello", "<answer>15</answer>"):
+        mine, theirs = env.step(turn), twin.step(turn)
+        assert mine == theirs
+    assert list(env.log) == list(twin.log)
+    assert env.reset()[0] == twin.reset()[0], "the generators go on the same, too"
+
+
+class NoArguments(Arguments):
+    """Nothing."""
+
+
+class Camera(Tool[NoArguments]):
+    """Returns a long text and a 20 x 10 image."""
+
+    name = "look"
+    description = "Looks."
+    arguments = NoArguments
+
+    def call(self, arguments: NoArguments, store: Store) -> ToolResult:
+        ramp = np.arange(20 * 10 * 3, dtype=np.uint8).reshape(10, 20, 3)
+        return ToolResult(("x" * 50, Image.from_pixels(ramp)))
+
+
+def with_camera(**options: Any) -> VisEnv:
+    limits = Limits(3, tool_characters=8, image_pixels=60)
+    return toy.Adder(
+        source=Rows(), grammar=KeyValueGrammar(), tools=[Camera()], limits=limits, **options
+    )
+
+
+def test_long_results_are_cut_and_large_images_shrunk() -> None:
+    env = with_camera(render_mode="rgb_array")
+    env.reset(seed=0)
+    observation, *_, info = env.step("<tool>\nname: look\n</tool>")
+    # 50 characters, 8 shown: 42 are left. 20 x 10 = 200 pixels in a budget of 60: the scale is
+    # sqrt(60 / 200) = 0.5477, so 20 x 0.5477 = 10.9 and 10 x 0.5477 = 5.4: 10 wide, 5 high.
+    assert "xxxxxxxx… [42 more characters]" in observation["text"]
+    assert observation["text"].count("<image>") == len(observation["images"]) == 1
+    assert observation["images"][0].shape == (5, 10, 3)
+    called = record(info).events[1]
+    assert isinstance(called, ToolCalled)
+    assert called.outputs == ("tool_result_1",)
+    assert env.store.image("tool_result_1").size == (10, 5)
+    assert np.array_equal(env.render(), observation["images"][0])
+
+
+def test_an_observation_shares_no_memory_with_the_episode() -> None:
+    env = with_camera()
+    env.reset(seed=0)
+    observation, *_ = env.step("<tool>\nname: look\n</tool>")
+    before = env.store.image("tool_result_1").pixels.copy()
+    observation["images"][0][:] = 0
+    assert np.array_equal(env.store.image("tool_result_1").pixels, before)
+
+
+class Closing(Camera):
+    """Counts how often it is opened and closed."""
+
+    def __init__(self) -> None:
+        self.counts = [0, 0]
+
+    def open(self, sample: Sample, store: Store) -> None:
+        self.counts[0] += 1
+
+    def close(self) -> None:
+        self.counts[1] += 1
+
+
+def test_tools_are_closed_before_they_are_opened_again() -> None:
+    tool = Closing()
+    env = toy.Adder(source=Rows(), grammar=KeyValueGrammar(), tools=[tool], limits=Limits(1))
+    env.reset(seed=0)
+    env.reset(seed=1)
+    assert tool.counts == [2, 2], "the first reset closes too, which a closed tool must bear"
+    env.close()
+    assert tool.counts == [2, 3]
+
+
+def test_truth_is_what_a_person_wants_to_see() -> None:
+    env = of_rows()
+    env.reset(options={"index": 1})
+    assert env.truth() == {"question": "question 1", "answers": ["1"], "add": [0, 1]}
+
+
+def test_the_oracle_is_right_and_the_random_answer_a_number() -> None:
+    env = adder()
+    env.reset(seed=2)
+    result: tuple[Any, ...] = ()
+    for _ in range(3):
+        result = env.step(env.grammar.compose(env.oracle_turn()))
+    assert result[1:4] == (1.0, True, False)
+    assert env.random_answer(np.random.default_rng(0)).isdigit()
+
+
+class Unreadable(Rows):
+    """A finite source whose second row is broken."""
+
+    def __getitem__(self, index: int) -> Sample:
+        if index == 1:
+            raise DataError("row 1 has no question")
+        return super().__getitem__(index)
+
+
+def test_a_reset_that_fails_leaves_no_old_episode() -> None:
+    env = toy.Adder(source=Unreadable(), grammar=KeyValueGrammar(), limits=Limits(2))
+    env.reset(options={"index": 0})
+    with pytest.raises(DataError, match="row 1"):
+        env.reset(options={"index": 1})
+    with pytest.raises(EpisodeOverError):
+        env.step("x")
+    assert not hasattr(env, "sample")
+    env.reset(options={"index": 2})
+    assert env.step("<answer>1</answer>")[1] == 1.0

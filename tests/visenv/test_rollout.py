@@ -1,0 +1,221 @@
+"""Playing episodes: what is a turn, what aborts, and how a Collector orders and bounds them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from visenv.env import Limits, Observation
+from visenv.errors import DataError, PolicyError, ServiceError
+from visenv.grammar import KeyValueGrammar
+from visenv.policy import Policy, Session
+from visenv.rollout import Collector, Place, play
+from visenv.testing import toy
+from visenv.types import Aborted, Ask, Episode, Message, Reply, Sample, Sampling
+
+ADD = "<tool>\nname: add\namount: 3\n</tool>"
+ANSWER = "<answer>3</answer>"
+
+
+class Scripted(Policy[Session]):
+    """Says fixed turns, notes what it was given, and fails where it should."""
+
+    def __init__(self, *turns: str | Exception) -> None:
+        self.turns = turns
+        self.samplings: list[Sampling] = []
+        self.seeds: list[int] = []
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+        self.seeds.append(seed)
+        return Session()
+
+    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        said = sum(message.role == "assistant" for message in session.messages)
+        self.samplings.append(sampling)
+        turn = self.turns[said]
+        if isinstance(turn, Exception):
+            raise turn
+        reply = Reply.of_text(turn)
+        session.said(reply)
+        return reply
+
+
+def played(env: gym.Env[Observation, str], policy: Policy[Any], **place: Any) -> Episode:
+    return asyncio.run(play(env, policy, Place(**{"seed": 0, **place})))
+
+
+def test_an_episode_holds_every_turn() -> None:
+    env = gym.make(toy.register())
+    episode = played(env, Scripted(ADD, ANSWER), seed=7, group=2, member=1)
+    assert (episode.env_id, episode.status, episode.reason) == (toy.ENV_ID, "terminated", "")
+    assert (episode.seed, episode.group, episode.member) == (7, 2, 1)
+    assert [turn.text for turn in episode.turns] == [ADD, ANSWER]
+    opening, result = (turn.messages for turn in episode.turns)
+    assert opening == (Message("user", (env.unwrapped.sample.question,)),)  # type: ignore[attr-defined]
+    assert result == (Message("user", ("<result>\ntotal 3\n</result>",)),)
+    # A wrong answer after a tool call that worked: 0.8 * 0 + 0.2 * 1.
+    assert episode.reward == 0.2
+    assert episode.terms == {"correct": 0.0, "tool": 1.0}
+    assert episode.metrics == {"accuracy": 0.0}
+    assert episode.truth["add"] == env.unwrapped.sample.meta["add"]  # type: ignore[attr-defined]
+
+
+def test_a_limit_is_the_reason_of_a_truncated_episode() -> None:
+    episode = played(toy.make(turns=1), Scripted(ADD))
+    assert (episode.status, episode.reason) == ("truncated", "turns")
+    assert episode.closing == (Message("user", ("<result>\ntotal 3\n</result>",)),)
+
+
+def test_a_failed_service_aborts_with_its_reason() -> None:
+    trouble = "<tool>\nname: trouble\nkind: service\n</tool>"
+    for on_abort in ("truncate", "raise"):
+        env = toy.make(trouble=True, on_abort=on_abort)
+        episode = played(env, Scripted(ADD, trouble))
+        assert (episode.status, episode.reason) == ("aborted", "search: the server is down")
+        assert episode.reward == 0.0
+        assert episode.segments == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "boundary", "reason"),
+    [
+        (PolicyError("no reply"), "PolicyError", "no reply"),
+        (ServiceError("engine", "out of memory"), "engine", "out of memory"),
+    ],
+)
+def test_a_policy_that_fails_aborts(error: Exception, boundary: str, reason: str) -> None:
+    episode = played(toy.make(), Scripted(ADD, error))
+    assert (episode.status, episode.reason) == ("aborted", f"{boundary}: {reason}")
+    assert [turn.text for turn in episode.turns] == [ADD]
+    assert episode.events[-1] == Aborted(0, boundary, reason)
+    assert (episode.reward, episode.metrics, episode.terms) == (0.0, {}, {})
+
+
+def test_a_policy_that_fails_at_once_leaves_an_episode_without_turns() -> None:
+    episode = played(toy.make(), Scripted(PolicyError("no reply")))
+    assert (episode.status, episode.turns, episode.sample_id != "") == ("aborted", (), True)
+
+
+def test_a_bug_is_not_an_aborted_episode() -> None:
+    with pytest.raises(ZeroDivisionError):
+        played(toy.make(), Scripted(ZeroDivisionError()))
+
+
+class Unreadable:
+    """Two rows, the second of them broken."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Sample:
+        if index == 1:
+            raise DataError("row 1 has no question")
+        return Sample("row-0", "what?", answers=("3",), meta={"add": [1, 2]})
+
+
+def of_rows() -> toy.Adder:
+    return toy.Adder(source=Unreadable(), grammar=KeyValueGrammar(), limits=Limits(2))
+
+
+def test_a_row_that_cannot_be_read_aborts_and_is_not_taken_for_the_last_one() -> None:
+    env = of_rows()
+    assert played(env, Scripted(ANSWER), index=0).sample_id == "row-0"
+    episode = played(env, Scripted(ANSWER), index=1)
+    assert (episode.status, episode.reason) == ("aborted", "DataError: row 1 has no question")
+    assert (episode.sample_id, episode.turns, episode.truth) == ("", (), {})
+
+
+def test_members_share_the_sample_and_sample_differently() -> None:
+    policy = Scripted(ANSWER)
+    with_policy = Collector(toy.make, policy, Sampling(temperature=0.5))
+    first, second = with_policy.groups([3, 4], size=3)
+    assert len({episode.sample_id for episode in first}) == 1
+    assert first[0].sample_id != second[0].sample_id
+    assert len({sampling.seed for sampling in policy.samplings}) == 6
+    assert {sampling.temperature for sampling in policy.samplings} == {0.5}
+    assert policy.seeds == [sampling.seed for sampling in policy.samplings]
+    # The seed is a function of the place alone.
+    assert policy.seeds[1] == int(np.random.SeedSequence([3, 1]).generate_state(1)[0])
+    with_policy.close()
+
+
+class Gated(Scripted):
+    """Replies to an episode when a later one has been asked for: in the reverse order."""
+
+    def __init__(self, episodes: int) -> None:
+        super().__init__()
+        self.waiting: list[asyncio.Event] = []
+        self.most = 0
+        self.episodes = episodes
+
+    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        mine = asyncio.Event()
+        self.waiting.append(mine)
+        self.most = max(self.most, len(self.waiting))
+        if len(self.waiting) == self.episodes:
+            self.waiting[-1].set()
+        await mine.wait()
+        self.waiting.remove(mine)
+        if self.waiting:
+            self.waiting[-1].set()
+        return Reply.of_text(ANSWER)
+
+
+def test_groups_come_in_order_whatever_ends_first() -> None:
+    ended: list[tuple[int, int]] = []
+    collector = Collector(toy.make, Gated(6))
+    groups = collector.groups(
+        [5, 6, 7], size=2, on_episode=lambda each: ended.append((each.group, each.member))
+    )
+    order = [(group, member) for group in range(3) for member in range(2)]
+    assert [(each.group, each.member) for group in groups for each in group] == order
+    assert [group[0].seed for group in groups] == [5, 6, 7]
+    assert ended == order[::-1]
+
+
+class Counting(Scripted):
+    """Notes how many turns are asked for at once."""
+
+    def __init__(self) -> None:
+        super().__init__(ADD, ANSWER)
+        self.now = self.most = 0
+
+    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        return await super().respond(session, ask, sampling)
+
+
+def test_concurrency_is_bounded_and_environments_are_reused() -> None:
+    made: list[gym.Env[Observation, str]] = []
+    closed: list[int] = []
+
+    def make() -> gym.Env[Observation, str]:
+        env = toy.make()
+        env.unwrapped.close = lambda: closed.append(len(made))  # type: ignore[method-assign]
+        made.append(env)
+        return env
+
+    policy = Counting()
+    collector = Collector(make, policy, concurrency=3)
+    groups = collector.groups(range(5), size=2)
+    assert (policy.most, len(made)) == (3, 3)
+    assert [len(group) for group in groups] == [2] * 5
+    collector.groups([9], size=3)
+    assert len(made) == 3
+    closed.clear()
+    collector.close()
+    assert len(closed) == 3
+
+
+def test_one_bad_row_does_not_end_a_run() -> None:
+    places = [Place(seed=0, group=row, index=row) for row in (0, 1, 0)]
+    episodes = Collector(of_rows, Scripted(ANSWER)).episodes(places)
+    assert [episode.status for episode in episodes] == ["terminated", "aborted", "terminated"]
+    assert [episode.reward for episode in episodes] == [1.0, 0.0, 1.0]
