@@ -90,16 +90,30 @@ def hide(ink: Ink, unit: Fraction) -> Ink:
     return np.asarray(ink - _apply(inverse, _apply(averaging, ink)), np.float32)
 
 
-def engrave(ink: Ink, unit: Fraction, contrast: float) -> NDArray[np.uint8]:
-    """The panel, uint8, with the ink on it: as strong as fits its range of levels, and hidden.
+def engrave(
+    rng: np.random.Generator, ink: Ink, unit: Fraction, contrast: float
+) -> NDArray[np.uint8]:
+    """The panel with the ink on it: as strong as fits its range of levels, and hidden.
 
     Being hidden and being in range are both convex, so projecting onto each in turn approaches
     both; the last projection is the hiding one, and what then exceeds the range is negligible.
+    Levels are rounded up or down at random, in proportion: rounding to the nearest would shift the
+    mean of a view pixel where many of its pixels err alike.
+
+    Args:
+        rng: Rounds.
+        ink: Its side is a whole number of view pixels.
+        unit: Native pixels per view pixel.
+        contrast: 0 to 1.
+
+    Returns:
+        uint8, of the shape of `ink`.
     """
     hidden = hide(ink, unit)
     for _ in range(_ROUNDS):
         hidden = hide(np.clip(hidden, _DARK - PANEL, _LIGHT - PANEL), unit)
-    return np.asarray(np.clip(np.round(PANEL + contrast * hidden), 0, 255), np.uint8)
+    dither = rng.random(hidden.shape, np.float32)
+    return np.clip(PANEL + contrast * hidden + dither, 0, 255).astype(np.uint8)
 
 
 def _apply(matrix: NDArray[np.float32], image: Ink) -> Ink:

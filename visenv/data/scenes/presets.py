@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from visenv.data.scenes.details import KINDS
-from visenv.data.scenes.signs import FRAMES, SHAPES
+from visenv.data.scenes.signs import FRAMES, SHAPES, outer_side
 from visenv.errors import ConfigurationError, UnknownNameError
 
 Span = tuple[float, float]
@@ -55,19 +55,29 @@ class Preset:
     posts: bool = True
 
     def __post_init__(self) -> None:
-        if min(self.width, self.height, self.view_side) < 16:
-            raise ConfigurationError("width, height and view_side must be at least 16 pixels.")
-        if max(self.width, self.height) < self.view_side:
-            raise ConfigurationError(
-                f"view_side={self.view_side} exceeds the native size {self.width}x{self.height}."
-            )
+        self._check_names()
+        self._check_size()
         if not 0 <= self.difficulty <= 1:
             raise ConfigurationError(f"difficulty must be 0 to 1, got {self.difficulty!r}.")
-        self._check_names()
+        if min(self.signs) < 1:
+            raise ConfigurationError(f"A scene needs at least 1 sign, got {self.signs}.")
+        side = max(self.sign_side(shape) for shape in self.shapes)
+        if side > min(self.width, self.height) / self.unit:
+            raise ConfigurationError(
+                f"A sign of {side} view px does not fit a view of "
+                f"{self.width / self.unit} x {self.height / self.unit}."
+            )
+
+    def _check_size(self) -> None:
+        size = f"{self.width}x{self.height}"
+        if min(self.width, self.height, self.view_side) < 16:
+            raise ConfigurationError(f"{size} or its view is too small: at least 16 pixels a side.")
+        if max(self.width, self.height) < self.view_side:
+            raise ConfigurationError(f"view_side={self.view_side} exceeds the native size {size}.")
         if min(self.width, self.height) % self.unit.numerator:
             raise ConfigurationError(
-                f"{self.width}x{self.height} does not shrink evenly to a view of {self.view_side}: "
-                f"both sides must be multiples of {self.unit.numerator}."
+                f"{size} does not shrink evenly to a view of {self.view_side}: both sides must be "
+                f"multiples of {self.unit.numerator}."
             )
 
     def _check_names(self) -> None:
@@ -88,6 +98,16 @@ class Preset:
     def unit(self) -> Fraction:
         """Native pixels per view pixel."""
         return Fraction(max(self.width, self.height), self.view_side)
+
+    @property
+    def detail_side(self) -> int:
+        """Side of the detail at this difficulty, view px, a whole number of native pixels."""
+        grid = self.unit.denominator
+        return max(1, round(self.at(self.detail) / grid)) * grid
+
+    def sign_side(self, shape: str) -> int:
+        """Side of a sign of that shape at this difficulty, view px."""
+        return outer_side(shape, self.detail_side, self.frame, self.unit.denominator)
 
     def at(self, span: Span) -> float:
         """The value of a span at this difficulty."""

@@ -10,7 +10,7 @@ import numpy as np
 from visenv.data.scenes.background import add_grain, paint_background
 from visenv.data.scenes.details import KINDS, PANEL, Canvas, engrave
 from visenv.data.scenes.presets import PRESETS, Preset
-from visenv.data.scenes.signs import Box, Sign, draw_plate, draw_post, outer_side
+from visenv.data.scenes.signs import Box, Sign, draw_plate, draw_post
 from visenv.errors import UnknownNameError
 from visenv.types import Image, Pixels, Sample
 
@@ -86,10 +86,9 @@ class ScenesWorld:
         self, rng: np.random.Generator, look: tuple[str, str], others: list[Sign]
     ) -> Sign | None:
         preset = self.preset
-        grid = preset.unit.denominator
-        detail = round(preset.at(preset.detail) / grid) * grid
         frame, shape = look
-        side = outer_side(shape, detail, preset.frame, grid)
+        grid = preset.unit.denominator
+        detail, side = preset.detail_side, preset.sign_side(shape)
         margin = (side - detail) // 2
         rows, columns = (
             int(native / preset.unit - side) // grid + 1 for native in (preset.height, preset.width)
@@ -124,7 +123,7 @@ class ScenesWorld:
         canvas = Canvas(right - left, preset.unit, preset.stripe_period)
         ink = KINDS[kind].draw(rng, answer, canvas)
         contrast = preset.at(preset.contrast)
-        pixels[top:bottom, left:right] = engrave(ink, preset.unit, contrast)
+        pixels[top:bottom, left:right] = engrave(rng, ink, preset.unit, contrast)
 
     def _truth(self, kind: str, signs: list[_Marked]) -> dict[str, Any]:
         unit = self.preset.unit
