@@ -204,7 +204,7 @@ def _first_choice(body: str) -> Choice:
 
 def _wait(attempt: int, told: float) -> float:
     """Seconds before the next attempt, `attempt` counting from 0: never less than `told`."""
-    backoff = _FIRST_WAIT * 2**attempt * random.uniform(0.5, 1.0)
+    backoff = _FIRST_WAIT * 2.0 ** min(attempt, 10) * random.uniform(0.5, 1.0)
     return min(max(backoff, told), _LONGEST_WAIT)
 
 
@@ -218,4 +218,5 @@ def _retry_after(header: str) -> float:
         return 0.0
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return float(max(0.0, (moment - datetime.now(UTC)).total_seconds()))
+    seconds: float = (moment - datetime.now(UTC)).total_seconds()
+    return max(0.0, seconds)

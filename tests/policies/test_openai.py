@@ -23,7 +23,7 @@ import PIL.Image
 import pytest
 
 from visenv.errors import ConfigurationError, PolicyError
-from visenv.policies.openai import OpenAIPolicy, client
+from visenv.policies.openai import OpenAIPolicy
 from visenv.rollout import Place, play
 from visenv.testing import toy
 from visenv.types import Ask, Image, Message, Reply, Sampling
@@ -126,7 +126,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def note(seconds: float) -> None:
         noted.append(seconds)
 
-    monkeypatch.setattr(client.asyncio, "sleep", note)
+    monkeypatch.setattr(asyncio, "sleep", note)
     return noted
 
 

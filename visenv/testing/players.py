@@ -32,7 +32,7 @@ def check_oracle_gets_the_top_reward(make_env: MakeEnv) -> None:
         assert steps[-1].terminated, f"Expected the oracle to end seed {seed}, saw a truncation."
         outcome = base_of(env).outcome()
         assert outcome == 1.0, f"Expected the outcome 1 of the oracle, saw {outcome}, seed {seed}."
-        reward = sum(step.reward for step in steps)
+        reward = sum(float(step.reward) for step in steps)
         assert math.isclose(reward, top, rel_tol=1e-9), (
             f"Expected the top reward {top:g} of the oracle, saw {reward:g} {terms}, seed {seed}."
         )
@@ -63,7 +63,7 @@ def check_random_does_not(make_env: MakeEnv) -> None:
     rewards = []
     for seed in SEEDS:
         steps = episode(env, turns_of(env, "random", seed), seed)
-        rewards.append(sum(step.reward for step in steps))
+        rewards.append(sum(float(step.reward) for step in steps))
     assert max(rewards) <= top + 1e-9, f"Expected at most {top:g}, saw {max(rewards):g} by chance."
     reached = sum(math.isclose(reward, top, rel_tol=1e-9) for reward in rewards)
     assert reached < len(SEEDS) / 2, (

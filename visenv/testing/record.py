@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
@@ -29,7 +29,7 @@ class Step(NamedTuple):
     """What `reset` (with reward 0) or `step` returned."""
 
     observation: Observation
-    reward: float
+    reward: SupportsFloat
     terminated: bool
     truncated: bool
     info: dict[str, Any]

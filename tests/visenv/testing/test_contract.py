@@ -23,6 +23,8 @@ from visenv.testing.record import assert_same, facts
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import Ask, Image, Log, Message, Sample
 
+NAMED = {check.__name__: check for check in CHECKS}
+
 # ------------------------------------------------------- an environment that shows images
 
 
@@ -141,7 +143,7 @@ def test_check_all_and_the_class_run_every_check(monkeypatch: pytest.MonkeyPatch
     assert ran == [make, make]
     names = {name for name in vars(EnvContract) if name.startswith("test_")}
     assert names == {check.__name__.replace("check_", "test_", 1) for check in CHECKS}
-    assert EnvContract.test_conforms.__doc__ == contract.check_conforms.__doc__  # type: ignore[attr-defined]
+    assert EnvContract.test_conforms.__doc__ == NAMED["check_conforms"].__doc__  # type: ignore[attr-defined]
 
 
 class TestGalleryByClass(EnvContract):
@@ -218,13 +220,15 @@ class Writable(Gallery):
 class Feedback(Gallery):
     """Reads back what it returned."""
 
+    returned: Any
+
     def step(self, action: str) -> Any:
         returned = super().step(action)
         self.returned = returned[4]
         return returned
 
     def opening(self) -> list[Message]:
-        self.returned: Any = {"step": None}
+        self.returned = {"step": None}
         return super().opening()
 
     def ask(self) -> Ask:
@@ -387,20 +391,20 @@ FLAWS: list[tuple[str, type[VisEnv], str]] = [
 def test_a_flaw_is_found(check: str, flawed: type[VisEnv], message: str) -> None:
     env_id = register(f"visenv-testing/{flawed.__name__}Flawed-v0", flawed)
     with pytest.raises(AssertionError, match=re.compile(message, re.DOTALL)):
-        getattr(contract, check)(partial(gym.make, env_id, disable_env_checker=True))
+        NAMED[check](partial(gym.make, env_id, disable_env_checker=True))
 
 
 def test_an_unpicklable_environment_is_found() -> None:
     env_id = register("visenv-testing/Unpicklable-v0", Unpicklable)
     with pytest.raises((AttributeError, TypeError), match="pickle"):
-        contract.check_pickles_mid_episode(partial(gym.make, env_id))
+        NAMED["check_pickles_mid_episode"](partial(gym.make, env_id))
 
 
 def test_what_check_env_only_warns_of_is_found() -> None:
     """Gymnasium warns of a reward that is NaN and goes on; here a warning fails."""
     env_id = register("visenv-testing/NanReward-v0", NanReward)
     with pytest.raises(UserWarning, match="NaN"):
-        contract.check_conforms(partial(gym.make, env_id, disable_env_checker=True))
+        NAMED["check_conforms"](partial(gym.make, env_id, disable_env_checker=True))
 
 
 def test_a_reward_above_the_oracle_is_found() -> None:
@@ -411,12 +415,12 @@ def test_a_reward_above_the_oracle_is_found() -> None:
         return RewardWrapper(Gallery(), terms)
 
     with pytest.raises(AssertionError, match=r"Expected the top reward 1 of the oracle, saw 0\.5"):
-        contract.check_oracle_gets_the_top_reward(make)
+        NAMED["check_oracle_gets_the_top_reward"](make)
 
 
 def test_an_environment_that_is_no_visenv_is_named() -> None:
     with pytest.raises(PolicyError, match="got Env"):
-        contract.check_survives_hostile_text(gym.Env)
+        NAMED["check_survives_hostile_text"](gym.Env)
 
 
 # ------------------------------------------------------- comparing
