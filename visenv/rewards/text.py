@@ -1,0 +1,56 @@
+"""Edit similarity: partial credit for an answer that is nearly a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nlargest
+from typing import Literal
+
+from visenv.errors import DataError
+from visenv.rewards.vqa import is_too_long, normalise_answer
+
+
+def edit_similarity(first: str, second: str) -> float:
+    """``1 - Levenshtein(first, second) / max(len(first), len(second))``, 0 to 1.
+
+    Lengths are in code points, and nothing is normalised. Equal texts give 1, two empty ones too.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    return Levenshtein.normalized_similarity(first, second)
+
+
+def soft_score(
+    answer: str,
+    references: Sequence[str],
+    best: int = 3,
+    compat: Literal["r1_vlm"] | None = None,
+) -> float:
+    """R_e of Groundlight's paper: mean edit similarity to the `best` closest references, 0 to 1.
+
+    Answer and references are first brought into the form in which the VQA score compares them
+    (`visenv.rewards.vqa.normalise_answer`), so that the two scores never contradict one another.
+    With fewer than `best` references, the mean is over those there are. An answer longer than
+    `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
+
+    Args:
+        answer: What the policy answered.
+        references: The accepted answers; TextVQA has ten.
+        best: How many of the closest count.
+        compat: ``"r1_vlm"`` gives two texts that are both empty after normalisation a similarity of
+            0, as the public code does; otherwise it is 1.
+
+    Raises:
+        DataError: If there is no reference.
+    """
+    if not references:
+        raise DataError("There is no reference answer to compare with.")
+    if is_too_long(answer):
+        return 0.0
+    given = normalise_answer(answer)
+    similarities = [
+        0.0 if compat and not given and not reference else edit_similarity(given, reference)
+        for reference in map(normalise_answer, references)
+    ]
+    closest = nlargest(best, similarities)
+    return sum(closest) / len(closest)
