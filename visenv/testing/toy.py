@@ -78,8 +78,8 @@ class Adder(VisEnv):
     """Two additions, then the answer; the arguments are those of `VisEnv`."""
 
     def opening(self) -> list[Message]:
-        """The question."""
-        return [Message("user", (self.sample.question,))]
+        """The question, and the images of a sample that has some."""
+        return [Message("user", (self.sample.question, *self.sample.images))]
 
     def ask(self) -> Ask:
         """A whole turn."""
