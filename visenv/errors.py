@@ -12,7 +12,8 @@
     ├── ToolError                           a tool refuses; its text goes back to the policy
     ├── ServiceError                        a judge, tool server or simulator failed beyond retries
     ├── PolicyError                         a policy cannot answer (server, tokens, template)
-    └── RunError                            a run folder or a checkpoint cannot be used
+    ├── RunError                            a run folder or a checkpoint cannot be used
+    └── DivergedError                       a loss or a gradient is no longer a finite number
 
 What a policy writes never raises out of `step`: it becomes an event and a message. `ToolError` is
 caught by the environment, `ServiceError` aborts the episode; the others reach the caller.
@@ -94,3 +95,7 @@ class PolicyError(VisenvError):
 
 class RunError(VisenvError):
     """Raised when a run folder or a checkpoint cannot be used; the message says what to do."""
+
+
+class DivergedError(VisenvError):
+    """Raised when training meets a loss or a gradient that is not finite; says where it stopped."""

@@ -1,0 +1,34 @@
+"""SFT as an `Algorithm`: every episode is as good as any other, every token one to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from visenv.algorithm import Algorithm, Batch, Loss
+from visenv.types import Group
+
+
+@dataclass(frozen=True)
+class SFT(Algorithm):
+    """The mean negative log-likelihood of the policy's tokens, each token of a step alike."""
+
+    def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
+        """1 for every episode."""
+        return [[np.ones(())] * len(group) for group in groups]
+
+    def loss(self, batch: Batch) -> Loss:
+        """``-sum(A log p) / tokens`` with A = 1; metric: ``entropy`` (nats, mean over tokens)."""
+        zero = batch.logprobs.new_zeros(())
+        logprobs, advantages, entropy = (
+            torch.where(batch.mask, each, zero)
+            for each in (batch.logprobs, batch.advantages, batch.entropy)
+        )
+        tokens = max(batch.total_tokens, 1)
+        return Loss(
+            -(logprobs * advantages).sum() / tokens, {"entropy": float(entropy.sum()) / tokens}
+        )

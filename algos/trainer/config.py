@@ -1,0 +1,139 @@
+"""What a training run can be told; every field is checked when it is given."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from visenv.errors import ConfigurationError
+
+Schedule = Literal["constant", "linear", "cosine"]
+
+
+def _at_least(config: object, limit: float, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if not limit <= value < math.inf:
+            raise ConfigurationError(f"{name} must be a number from {limit} up, got {value}.")
+
+
+def _within(config: object, low: float, high: float, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if not low <= value < high:
+            raise ConfigurationError(f"{name} must be at least {low}, below {high}; got {value}.")
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """How episodes are played."""
+
+    groups: int = 8
+    """Samples in a step."""
+    group_size: int = 8
+    """Episodes played on each sample."""
+    temperature: float = 1.0
+    """Sampling temperature."""
+    max_tokens: int = 512
+    """Most tokens in a turn; the environment may ask for fewer."""
+    concurrency: int = 128
+    """Most episodes in flight."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "groups", "group_size", "max_tokens", "concurrency")
+        if not 0 < self.temperature < math.inf:
+            raise ConfigurationError(
+                "temperature must be above 0, as episodes of a group would all be the same at 0; "
+                f"got {self.temperature}."
+            )
+
+
+@dataclass(frozen=True)
+class Optimisation:
+    """How weights are changed."""
+
+    learning_rate: float = 1e-6
+    """Largest learning rate of AdamW."""
+    schedule: Schedule = "constant"
+    """What the learning rate does after the warm-up; linear and cosine end at 0."""
+    warmup_steps: int = 0
+    """Steps in which it rises linearly from 0."""
+    beta1: float = 0.9
+    """Decay of AdamW's mean of gradients."""
+    beta2: float = 0.98
+    """Decay of AdamW's mean of squared gradients (Groundlight: 0.98)."""
+    weight_decay: float = 0.0
+    """Decay of matrices; vectors (norms, biases) never decay."""
+    max_grad_norm: float = 1.0
+    """Larger gradients are scaled down to this Euclidean norm."""
+    passes: int = 1
+    """How often the episodes of a step are used."""
+    minibatches: int = 1
+    """Optimiser steps in a pass."""
+    tokens_per_batch: int = 16384
+    """Most tokens, padding included, in one forward pass; a longer segment goes alone."""
+
+    def __post_init__(self) -> None:
+        if self.schedule not in get_args(Schedule):
+            raise ConfigurationError(
+                f"schedule is one of {get_args(Schedule)}, got {self.schedule!r}."
+            )
+        _at_least(self, 0.0, "learning_rate", "warmup_steps", "weight_decay")
+        _at_least(self, 1, "passes", "minibatches", "tokens_per_batch")
+        _within(self, 0.0, 1.0, "beta1", "beta2")
+        if not self.max_grad_norm > 0:
+            raise ConfigurationError(f"max_grad_norm must be above 0, got {self.max_grad_norm}.")
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What is written into the run's folder, and how often."""
+
+    checkpoint_every: int = 50
+    """Steps between checkpoints; the last step and Ctrl-C always make one."""
+    keep_checkpoints: int = 2
+    """How many of the newest stay."""
+    episodes_every: int = 25
+    """Steps between saved sets of episodes; the last step's are saved too."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "checkpoint_every", "keep_checkpoints", "episodes_every")
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """All of a training run but the policy, the environment and the algorithm."""
+
+    steps: int = 200
+    """Steps of the run: each plays, or takes, a batch of episodes and learns from it."""
+    seed: int = 0
+    """Decides the scenes, the sampling and the order of everything."""
+    rollouts: Rollouts = field(default_factory=Rollouts)
+    """How episodes are played."""
+    optimisation: Optimisation = field(default_factory=Optimisation)
+    """How weights are changed."""
+    saving: Saving = field(default_factory=Saving)
+    """What is written, and how often."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "steps")
+        _at_least(self, 0, "seed")
+
+
+def learning_rate(optimisation: Optimisation, step: int, steps: int) -> float:
+    """The learning rate of step `step` (from 0) of `steps`.
+
+    It rises to its largest value in the last warm-up step, then follows the schedule, which would
+    reach 0 at step `steps`, the first that is not taken.
+    """
+    peak, warmup = optimisation.learning_rate, optimisation.warmup_steps
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = (step - warmup) / max(steps - warmup, 1)
+    factors = {
+        "constant": 1.0,
+        "linear": 1 - progress,
+        "cosine": (1 + math.cos(math.pi * progress)) / 2,
+    }
+    return peak * factors[optimisation.schedule]

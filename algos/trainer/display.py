@@ -1,0 +1,85 @@
+"""What a person sees while it trains: two bars, and the latest numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from visenv.types import Episode
+
+_SHOWN = ("reward", "terms/", "metrics/", "loss", "entropy", "kl", "grad_norm")
+
+
+class Display:
+    """Progress on standard error; a line for every twentieth of the run where that is no terminal.
+
+    Args:
+        label: What runs, for example ``"GRPO"``.
+        steps: Steps of the run.
+        taken: Steps taken already.
+        episodes: Episodes in a step.
+    """
+
+    def __init__(self, label: str, steps: int, taken: int, episodes: int) -> None:
+        self._console = Console(stderr=True)
+        self._label = label
+        self._steps = steps
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[numbers]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._run = self._bars.add_task(label, total=steps, completed=taken, numbers="")
+        self._step = self._bars.add_task("episodes", total=episodes, numbers="")
+        self._rewards: list[float] = []
+
+    def __enter__(self) -> Display:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def episode(self, episode: Episode) -> None:
+        """An episode of the present step has ended."""
+        if episode.status != "aborted":
+            self._rewards.append(episode.reward)
+        mean = sum(self._rewards) / max(len(self._rewards), 1)
+        self._bars.update(self._step, advance=1, numbers=f"reward {mean:.3f}")
+
+    def step(self, step: int, metrics: Mapping[str, float]) -> None:
+        """A step, counted from 1, has ended."""
+        seconds = metrics["seconds/play"] + metrics["seconds/learn"]
+        shown = {name: value for name, value in metrics.items() if name.startswith(_SHOWN)}
+        numbers = "  ".join(f"{name.split('/')[-1]} {shown[name]:.3g}" for name in shown)
+        numbers += f"  {1 / seconds:.2f} steps/s"
+        self._bars.update(self._run, completed=step, numbers=numbers)
+        self._bars.reset(self._step, numbers="")
+        self._rewards = []
+        every = max(self._steps // 20, 1)
+        if not self._console.is_terminal and (step % every == 0 or step == self._steps):
+            self.say(f"{self._label} {step}/{self._steps}  {numbers}")
+
+    def say(self, text: str) -> None:
+        """A line above the bars."""
+        self._console.print(text, soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,83 @@
+"""What a step is measured by, and where the measures go: JSON lines and TensorBoard."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from torch.utils.tensorboard import SummaryWriter
+
+from visenv.types import Episode, Group
+
+
+def measure(groups: Sequence[Group]) -> dict[str, float]:
+    """Means over the episodes of a step; aborted ones are counted, and left out of the rest.
+
+    Returns:
+        ``reward``; ``terms/…`` and ``metrics/…`` by name; ``episodes/aborted`` (a count),
+        ``episodes/truncated`` (a share), ``episodes/turns`` and ``episodes/tokens`` (sampled);
+        ``groups/alike``, the share of groups of several in which all got one reward.
+    """
+    whole = [[each for each in group if each.status != "aborted"] for group in groups]
+    episodes = [episode for group in whole for episode in group]
+    values: dict[str, list[float]] = defaultdict(list)
+    for episode in episodes:
+        for name, value in _of_episode(episode).items():
+            values[name].append(value)
+    several = [group for group in whole if len(group) > 1]
+    if several:
+        values["groups/alike"] = [len({each.reward for each in group}) == 1 for group in several]
+    measures = {name: float(np.mean(each)) for name, each in values.items()}
+    return measures | {"episodes/aborted": sum(map(len, groups)) - len(episodes)}
+
+
+def _of_episode(episode: Episode) -> dict[str, float]:
+    return {
+        "reward": episode.reward,
+        **{f"terms/{name}": value for name, value in episode.terms.items()},
+        **{f"metrics/{name}": value for name, value in episode.metrics.items()},
+        "episodes/truncated": episode.status == "truncated",
+        "episodes/turns": len(episode.turns),
+        "episodes/tokens": sum(int(segment.loss_mask.sum()) for segment in episode.segments),
+    }
+
+
+class MetricsLog:
+    """Writes ``metrics.jsonl``, one object a step, and TensorBoard's files beside it.
+
+    Args:
+        folder: The run's folder.
+        step: Steps taken; what an earlier run wrote after them is dropped.
+    """
+
+    def __init__(self, folder: Path, step: int) -> None:
+        path = folder / "metrics.jsonl"
+        kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
+        partial = path.with_name(f".{path.name}")
+        partial.write_text("".join(kept), encoding="utf-8")
+        partial.replace(path)
+        self._file = path.open("a", encoding="utf-8")
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Write the metrics of one step, counted from 1."""
+        self._file.write(json.dumps({"step": step, **metrics}) + "\n")
+        self._file.flush()
+        for name, value in metrics.items():
+            self._board.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._file.close()
+        self._board.close()
+
+
+def _lines(path: Path) -> list[str]:
+    """The whole lines of the file; a run that was killed may leave half of one."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [line for line in lines if line.endswith("\n")]

@@ -1,0 +1,214 @@
+"""Episodes on disk: one JSON object a line, arrays exact to the bit, images stored once beside it.
+
+::
+
+    episodes.jsonl
+    images/<sha256>.png     named by the hash of the pixels, lossless
+
+What is read equals what was written in every field, NaN log-probabilities included, and has passed
+every invariant of `Episode` and `Segment` again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.errors import DataError, EpisodeError, ImageError, VisenvError
+from visenv.types import (
+    Ask,
+    Episode,
+    Image,
+    ImageSpan,
+    Message,
+    Segment,
+    Turn,
+    TurnSpan,
+    event_from_json,
+    event_to_json,
+)
+
+FORMAT = 1
+"""Written into every line; another number is refused."""
+
+_PLAIN = ("env_id", "sample_id", "kind", "seed", "group", "member", "status", "reason")
+_MAPPINGS = ("terms", "metrics", "truth")
+_ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
+_SETTINGS = ("placeholder_id", "merge", "temperature", "processor")
+_BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, VisenvError)
+"""What reading a line can raise, whatever stands in it."""
+
+
+def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
+    """Write a file of episodes, and the images that are not there yet; replaces an old file.
+
+    The file appears under its name only when it is complete.
+
+    Args:
+        path: The file; its folder is made, images go to ``images/`` in it.
+        episodes: What to write.
+
+    Raises:
+        EpisodeError: If a field that must be JSON-like holds something else.
+    """
+    path = Path(path)
+    images = path.parent / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    # Python writes each code point by itself: even half a surrogate pair comes back as it was.
+    with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+        for episode in episodes:
+            file.write(_line(episode) + "\n")
+            for image in {image.sha256: image for image in episode.images}.values():
+                _write_image(images / f"{image.sha256}.png", image)
+    partial.replace(path)
+
+
+def read_episodes(path: str | Path) -> Iterator[Episode]:
+    """Read the episodes of a file, one at a time.
+
+    Raises:
+        DataError: At a line that is broken, breaks an invariant or lacks an image; it names the
+            file and the line.
+    """
+    path = Path(path)
+    images: dict[str, Image] = {}
+    if not path.is_file():
+        raise DataError(f"There is no file of episodes {path}.")
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield _episode(json.loads(line.decode("utf-8", "surrogatepass")), path, images)
+            except _BROKEN as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise DataError(f"{path}, line {number} holds no episode: {reason}") from error
+
+
+# ------------------------------------------------------------------------------------- writing
+
+
+def _line(episode: Episode) -> str:
+    record = {
+        "format": FORMAT,
+        **{name: getattr(episode, name) for name in _PLAIN},
+        **{name: dict(getattr(episode, name)) for name in _MAPPINGS},
+        "turns": [_turn_record(turn) for turn in episode.turns],
+        "closing": [_message_record(message) for message in episode.closing],
+        "segments": [_segment_record(segment) for segment in episode.segments],
+    }
+    try:
+        return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    except TypeError as error:
+        name = f"{episode.env_id} {episode.sample_id} (seed {episode.seed})"
+        raise EpisodeError(f"The episode {name} cannot be written as JSON: {error}.") from error
+
+
+def _turn_record(turn: Turn) -> dict[str, Any]:
+    return {
+        "messages": [_message_record(message) for message in turn.messages],
+        "text": turn.text,
+        "reward": turn.reward,
+        "events": [event_to_json(event) for event in turn.events],
+        "finish_reason": turn.finish_reason,
+        "ask": turn.ask._asdict(),
+    }
+
+
+def _message_record(message: Message) -> dict[str, Any]:
+    parts = [{"image": p.sha256} if isinstance(p, Image) else {"text": p} for p in message.parts]
+    return {"role": message.role, "parts": parts}
+
+
+def _segment_record(segment: Segment) -> dict[str, Any]:
+    return {
+        **{name: _encode(getattr(segment, name), dtype) for name, dtype in _ARRAYS.items()},
+        **{name: getattr(segment, name) for name in _SETTINGS},
+        "turns": segment.turns,
+        "images": segment.images,
+    }
+
+
+def _encode(array: NDArray[Any], dtype: str) -> str:
+    """Base64 of the array's bytes, little-endian."""
+    return base64.b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode("ascii")
+
+
+def _write_image(path: Path, image: Image) -> None:
+    if path.exists():
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(image.png())
+    partial.replace(path)
+
+
+# ------------------------------------------------------------------------------------- reading
+
+
+def _episode(record: Mapping[str, Any], path: Path, images: dict[str, Image]) -> Episode:
+    if record["format"] != FORMAT:
+        raise EpisodeError(f"it has the format {record['format']!r}; this version reads {FORMAT}.")
+
+    def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+        return tuple([_message(each, path.parent / "images", images) for each in records])
+
+    turns = [
+        Turn(
+            messages(turn["messages"]),
+            turn["text"],
+            turn["reward"],
+            tuple([event_from_json(event) for event in turn["events"]]),
+            turn["finish_reason"],
+            Ask(**{**turn["ask"], "stop": tuple(turn["ask"]["stop"])}),
+        )
+        for turn in record["turns"]
+    ]
+    return Episode(
+        **{name: record[name] for name in (*_PLAIN, *_MAPPINGS)},
+        turns=tuple(turns),
+        closing=messages(record["closing"]),
+        segments=tuple([_segment(each) for each in record["segments"]]),
+    )
+
+
+def _message(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Message:
+    parts = [
+        part["text"] if "text" in part else _image(part["image"], folder, images)
+        for part in record["parts"]
+    ]
+    return Message(record["role"], tuple(parts))
+
+
+def _image(sha256: str, folder: Path, images: dict[str, Image]) -> Image:
+    """The image of that name, one handle for all who show it, its pixels checked once."""
+    if sha256 not in images:
+        image = Image.from_file(folder / f"{Path(sha256).name}.png")
+        if image.sha256 != sha256:
+            raise ImageError(f"the pixels of {image.name} are not those it was saved with.")
+        images[sha256] = image
+    return images[sha256]
+
+
+def _segment(record: Mapping[str, Any]) -> Segment:
+    arrays: dict[str, Any] = {name: _decode(record[name], dtype) for name, dtype in _ARRAYS.items()}
+    images = [
+        ImageSpan(offset, length, sha256, tuple(grid))
+        for offset, length, sha256, grid in record["images"]
+    ]
+    return Segment(
+        **arrays,
+        **{name: record[name] for name in _SETTINGS},
+        turns=tuple([TurnSpan(*span) for span in record["turns"]]),
+        images=tuple(images),
+    )
+
+
+def _decode(text: str, dtype: str) -> NDArray[Any]:
+    array = np.frombuffer(base64.b64decode(text, validate=True), dtype)
+    return array.astype(array.dtype.newbyteorder("="))
