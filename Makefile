@@ -16,7 +16,7 @@ ARGS ?=
 
 # Paths below are relative, so a clone may lie in a folder with spaces in its name.
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints/cpu.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints/cpu.txt
 CODE := visenv envs policies algos tests examples benchmarks
 
 .PHONY: help .venv train test checks lint imports type pytest coverage format bench chromium hooks clean distclean

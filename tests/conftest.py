@@ -1,0 +1,171 @@
+"""Real components: which the tests need, and which truly ran.
+
+A test that needs something real says so, and is skipped where that is missing::
+
+    @pytest.mark.component("chromium")
+    def test_the_report_opens_in_a_browser(chromium: Path) -> None: ...
+
+Several names are allowed, and ``pytestmark = pytest.mark.component("torch")`` marks a whole file
+(import such a thing inside the tests, or by ``torch = pytest.importorskip("torch")``). The names
+are those of `COMPONENTS` below, the one place where they are listed.
+
+Each run closes with the list of components that ran, were not used, or were missing. Where
+``CI=true``, a run of the whole suite fails unless every component ran: a check that silently
+stopped checking is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+RAN: Final = pytest.StashKey[Counter[str]]()
+
+
+def _distribution(name: str) -> Callable[[], str | None]:
+    def probe() -> str | None:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return None
+
+    return probe
+
+
+def _find_chromium() -> Path | None:
+    # The names the Makefile looks for too.
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    return Path(found) if found else None
+
+
+def _chromium() -> str | None:
+    program = _find_chromium()
+    if program is None:
+        return None
+    done = subprocess.run(
+        [str(program), "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    said: str = done.stdout.strip()
+    return next((word for word in said.split() if word[0].isdigit()), said)
+
+
+COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
+    "chromium": _chromium,
+    "opencv": _distribution("opencv-python-headless"),
+    "outlines-core": _distribution("outlines-core"),
+    "pyarrow": _distribution("pyarrow"),
+    "scikit-image": _distribution("scikit-image"),
+    "tensorboard": _distribution("tensorboard"),
+    "torch": _distribution("torch"),
+    "transformers": _distribution("transformers"),
+    "trl": _distribution("trl"),
+}
+"""Name of a component -> its version, or None where it is missing. All of them can run in CI."""
+
+
+@cache
+def component_version(name: str) -> str | None:
+    """The version of a component here, or None where it is missing."""
+    return COMPONENTS[name]()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The Chromium to start, for ``playwright...chromium.launch(executable_path=...)``."""
+    program = _find_chromium()
+    if program is None:
+        pytest.skip("Chromium is missing: `make chromium`")
+    return program
+
+
+def _needed(item: pytest.Item) -> list[str]:
+    return [name for mark in item.iter_markers("component") for name in mark.args]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[RAN] = Counter()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in _needed(item):
+            if name not in COMPONENTS:
+                raise pytest.UsageError(
+                    f"{item.nodeid}: there is no component {name!r}; tests/conftest.py lists "
+                    f"{', '.join(COMPONENTS)}."
+                )
+            if component_version(name) is None:
+                item.add_marker(pytest.mark.skip(reason=f"{name} is missing"))
+            # Travels with the report, so that tests run by worker processes are counted too.
+            item.user_properties.append(("component", name))
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """Whether this run is of the whole suite, so that what did not run is known to be left out."""
+    narrowed = any(
+        config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect")
+    )
+    stopped_early = config.getoption("collectonly", False) or config.getoption("maxfail", 0)
+    all_paths = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return all_paths and not narrowed and not stopped_early
+
+
+def _absent_in_ci(config: pytest.Config) -> list[str]:
+    if os.environ.get("CI") != "true" or not _is_whole(config):
+        return []
+    return [name for name in COMPONENTS if not config.stash[RAN][name]]
+
+
+class _Count:
+    """Counts, for each component, the tests that needed it and ran to a verdict."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.ran = config.stash[RAN]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and not report.skipped:
+            self.ran.update(
+                {str(name) for key, name in report.user_properties if key == "component"}
+            )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.pluginmanager.register(_Count(session.config), "visenv-components")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == pytest.ExitCode.OK and _absent_in_ci(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if config.getoption("collectonly", False):
+        return
+    ran = config.stash[RAN]
+    there = {name: component_version(name) for name in COMPONENTS}
+    rows = {
+        "ran": [f"{name} {there[name]} ({ran[name]})" for name in COMPONENTS if ran[name]],
+        "not used": [f"{name} {there[name]}" for name in there if there[name] and not ran[name]],
+        "missing": [name for name in there if there[name] is None],
+    }
+    terminalreporter.section("real components (tests that needed each)")
+    for title, names in rows.items():
+        if names:
+            terminalreporter.line(f"{title + ':':<10}{', '.join(names)}")
+    absent = _absent_in_ci(config)
+    if absent:
+        terminalreporter.line(
+            f"FAILED: CI=true, and no test ran with: {', '.join(absent)}", red=True, bold=True
+        )
