@@ -85,7 +85,7 @@ def is_too_long(answer: str) -> bool:
 
 def _without_punctuation(text: str) -> str:
     has_long_number = _DIGIT_COMMA_DIGIT.search(text) is not None
-    becomes: dict[str, str] = {}
+    becomes: dict[str, str | int | None] = {}
     for character in _PUNCTUATION:
         if character in text:
             by_blank = f"{character} " in text or f" {character}" in text

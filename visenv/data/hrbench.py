@@ -1,0 +1,163 @@
+"""HR-Bench 4K and 8K (Wang et al., "Divide, Conquer and Combine", 2024), as published.
+
+One file for each size, parquet (hub ``DreamMr/HR-Bench``; needs the extra ``data``) or TSV (as
+VLMEvalKit stores it), in the folder or in its ``data/``: ``hr_bench_4k.parquet``,
+``hrbench_4k-00000-of-00002.parquet``, ``HRBench4K.tsv``. Columns: ``index``, ``question``,
+``image`` (base64), ``A`` to ``D``, ``answer`` (a letter), ``category`` (``single`` or ``cross``)
+and ``cycle_category``. 200 questions in 4 cyclic orders of their options are 800 rows, and the
+score is the mean over all.
+
+In a TSV file, an ``image`` of at most 64 characters is the ``index`` of the row that holds it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from visenv.data.parquet import ParquetShards
+from visenv.data.rows import (
+    Place,
+    RowSource,
+    as_choices,
+    contents,
+    existing_folder,
+    image_from_cell,
+    text_of,
+)
+from visenv.data.tsv import Record, TsvFile
+from visenv.errors import DataError, UnknownNameError
+from visenv.rewards.choice import choice_score
+from visenv.types import Image, Sample
+
+SIZES = ("4k", "8k")
+_LETTERS = "ABCD"
+_COLUMNS = ("index", "question", "image", *_LETTERS, "answer", "category")
+_LONGEST_REFERENCE = 64
+
+
+class HRBench(RowSource):
+    """HR-Bench of one size from a local folder.
+
+    Opening a TSV file reads it once from end to end and keeps the small columns; images are read
+    when their row is asked for. `Sample.answers` is the right letter; `Sample.kind` is ``"single"``
+    or ``"cross"``; `Sample.meta` holds ``options``, ``label``, ``index`` and ``cycle_category``.
+
+    The official judge is a language model that says yes or no; here the chosen letter is read
+    (`visenv.rewards.choice`).
+
+    Args:
+        folder: The folder with the files.
+        size: ``"4k"`` or ``"8k"``.
+
+    Raises:
+        UnknownNameError: If there is no such size.
+        DataError: If the folder has no file of that size, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path, size: str = "4k") -> None:
+        super().__init__()
+        if size not in SIZES:
+            raise UnknownNameError("size of HR-Bench", size, SIZES)
+        self.folder = existing_folder(folder)
+        self.size = size
+        self._tsv: TsvFile | None = None
+        self._shards: ParquetShards | None = None
+        self._load()
+        self._require_rows(self.folder)
+
+    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
+        """1 if the answer picks the right option, otherwise 0.
+
+        ``compat="r1_vlm"``: only the bare letter counts, as that code compares the two as they are
+        (it compares the whole turn, tags included, so that nothing ever is right there).
+        """
+        label: str = sample.meta["label"]
+        if compat:
+            return float(answer == label)
+        return choice_score(answer, label, sample.meta["options"])
+
+    def _load(self) -> None:
+        files = [*self.folder.iterdir(), *self.folder.glob("data/*")]
+        ours = sorted(file for file in files if _stem(file).startswith(f"hrbench{self.size}"))
+        tables = [file for file in ours if file.suffix == ".tsv"]
+        shards = [file for file in ours if file.suffix == ".parquet"]
+        if tables:
+            self._load_tsv(TsvFile(tables[0]))
+        elif shards:
+            self._load_parquet(ParquetShards(shards, large=["image"]))
+        else:
+            raise DataError(
+                f"Expected hr_bench_{self.size}.parquet or HRBench{self.size.upper()}.tsv in "
+                f"{self.folder}; it holds {contents(self.folder)}."
+            )
+
+    def _open_image(self, place: Place, image: Record | int) -> Image:
+        name = f"the image of {place}"
+        if isinstance(image, Record):
+            assert self._tsv is not None
+            encoded = self._tsv.row(self._tsv.read(image))["image"]
+        else:
+            assert self._shards is not None
+            encoded = self._shards.cell(image, "image")
+        if not isinstance(encoded, str):
+            return image_from_cell(encoded, name)
+        try:
+            return Image.from_bytes(base64.b64decode(encoded, validate=True), name)
+        except (binascii.Error, ValueError) as error:
+            raise DataError(f"{name} is not base64: {error}") from error
+
+    def _load_tsv(self, tsv: TsvFile) -> None:
+        _require_columns(tsv.path, tsv.columns)
+        self._tsv = tsv
+        rows: list[tuple[Place, dict[str, str]]] = []
+        images: dict[str, Record] = {}
+        for record, content in tsv.records():
+            place = Place(str(tsv.path), record.line)
+            with self._listing(place):
+                row = tsv.row(content)
+                if len(text_of(row, "image")) > _LONGEST_REFERENCE:
+                    row["image"] = row["index"]
+                    images[row["index"]] = record
+                rows.append((place, row))
+        for place, row in rows:
+            with self._listing(place):
+                if row["image"] not in images:
+                    raise DataError(f"no row has the index {row['image']!r}, to take its image")
+                self._keep(place, _sample(row, self.size), images[row["image"]])
+
+    def _load_parquet(self, shards: ParquetShards) -> None:
+        self._shards = shards
+        for number, (place, row) in enumerate(shards.rows()):
+            with self._listing(place):
+                self._keep(place, _sample(row, self.size), number)
+
+
+def _require_columns(file: Path, columns: Sequence[str]) -> None:
+    missing = [column for column in _COLUMNS if column not in columns]
+    if missing:
+        raise DataError(f"{file} has no column {', '.join(missing)}; it has {', '.join(columns)}.")
+
+
+def _stem(file: Path) -> str:
+    return re.sub(r"[^a-z0-9]", "", file.name.lower())
+
+
+def _sample(row: Mapping[str, Any], size: str) -> Sample:
+    label = text_of(row, "answer").strip()
+    options = [str(row[letter]) for letter in _LETTERS if row.get(letter) not in (None, "")]
+    if label not in _LETTERS[: len(options)]:
+        raise DataError(f"the answer {label!r} is not among the {len(options)} options")
+    meta = {
+        "options": options,
+        "label": label,
+        "index": row.get("index"),
+        "cycle_category": row.get("cycle_category"),
+    }
+    question = as_choices(text_of(row, "question"), options)
+    identity = f"hrbench-{size}-{row.get('index')}"
+    return Sample(identity, question, (), (label,), text_of(row, "category"), meta)

@@ -1,0 +1,205 @@
+"""What data sets in files share: rows that can be unreadable, and one place that says which."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, Literal, NamedTuple
+
+from visenv.errors import DataError
+from visenv.types import Image, Sample
+
+_KEPT = 4
+
+
+class Place(NamedTuple):
+    """Where a row stands: its file, and its line or row in it, the first being 1."""
+
+    file: str
+    row: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.row}"
+
+
+class RowProblem(NamedTuple):
+    """A row that cannot be used.
+
+    Attributes:
+        file: The file it stands in.
+        row: Its line (line-based files) or row, the first being 1.
+        problem: What is wrong with it, for a person.
+    """
+
+    file: str
+    row: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.row}: {self.problem}"
+
+
+class _Row(NamedTuple):
+    place: Place
+    sample: Sample
+    image: Any
+
+
+class RowSource(ABC):
+    """A finite source of rows with one image each, read from files.
+
+    What a row says, and whether its image file exists, is checked when the source is opened; a row
+    that fails is left out and listed in `problems`. What an image holds is looked at when its row
+    is asked for: the header alone, so nothing of a decompression bomb is decoded. A row that fails
+    then is listed too, and raises.
+
+    The samples last asked for are kept, so that a group of episodes shares one decoded image.
+
+    Attributes:
+        problems: Rows that cannot be used, in the order they were found.
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[RowProblem] = []
+        self._rows: list[_Row] = []
+        self._ids: set[str] = set()
+        self._recent: dict[int, Sample] = {}
+
+    @abstractmethod
+    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
+        """The data set's own score of an answer, 0 to 1."""
+
+    @abstractmethod
+    def _open_image(self, place: Place, image: Any) -> Image:
+        """A handle to what `_keep` was given as the image of the row at `place`."""
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> Sample:
+        """The sample at `index`, 0 to ``len(self) - 1``.
+
+        Raises:
+            IndexError: If there is no such row.
+            DataError: If its image is broken or too large (`ImageError`), or its file has changed.
+        """
+        if not 0 <= index < len(self._rows):
+            raise IndexError(f"There is no row {index} among {len(self._rows)}.")
+        if index not in self._recent:
+            sample = self._with_image(self._rows[index])
+            if len(self._recent) >= _KEPT:
+                del self._recent[next(iter(self._recent))]
+            self._recent[index] = sample
+        return self._recent[index]
+
+    def _with_image(self, row: _Row) -> Sample:
+        try:
+            image = self._open_image(row.place, row.image)
+            _ = image.size  # reads the header, and refuses what is broken or too large
+        except DataError as error:
+            problem = RowProblem(*row.place, str(error))
+            if problem not in self.problems:
+                self.problems.append(problem)
+            raise type(error)(str(problem)) from error
+        return replace(row.sample, images=(image,))
+
+    def _keep(self, place: Place, sample: Sample, image: Any) -> None:
+        """Keep a row; `image` is whatever `_open_image` needs to find its image again."""
+        if sample.id in self._ids:
+            raise DataError(f"the id {sample.id} was used before")
+        self._ids.add(sample.id)
+        self._rows.append(_Row(place, sample, image))
+
+    @contextmanager
+    def _listing(self, place: Place) -> Iterator[None]:
+        """List a `DataError` raised inside as the problem of the row at `place`, and go on."""
+        try:
+            yield
+        except DataError as error:
+            self.problems.append(RowProblem(*place, str(error)))
+
+    def _require_rows(self, folder: Path) -> None:
+        """Raise a `DataError` if every row was left out."""
+        if not self._rows:
+            first = f" The first problem: {self.problems[0]}" if self.problems else ""
+            raise DataError(f"No row of {folder} can be used.{first}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_recent": {}}
+
+
+def existing_folder(folder: str | Path) -> Path:
+    """`folder` as a path.
+
+    Raises:
+        DataError: If there is none; names the nearest one beside it.
+    """
+    path = Path(folder).expanduser()
+    if path.is_dir():
+        return path
+    parent = path.parent
+    beside = (
+        sorted(each.name for each in parent.iterdir() if each.is_dir()) if parent.is_dir() else []
+    )
+    near = get_close_matches(path.name, beside, n=1, cutoff=0.6)
+    hint = f" Did you mean {str(parent / near[0])!r}?" if near else ""
+    raise DataError(f"There is no folder {str(path)!r}.{hint}")
+
+
+def contents(folder: Path, most: int = 12) -> str:
+    """What a folder holds, for an error message."""
+    names = sorted(each.name + "/" * each.is_dir() for each in folder.iterdir())
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(names[:most]) or "nothing") + more
+
+
+def text_of(row: Any, key: str) -> str:
+    """The non-empty text under `key`.
+
+    Raises:
+        DataError: If there is none.
+    """
+    if not isinstance(row, dict):
+        raise DataError(f"a row must be an object, got {type(row).__name__}")
+    value = row.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"no {key}: {value!r}")
+    return value
+
+
+def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = ("",)) -> Path:
+    """The image called `name` in the first of `folders` that has it.
+
+    Raises:
+        DataError: If there is none, or the name leads out of the folder.
+    """
+    if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+        raise DataError(f"the image name {name!r} leads out of the data folder")
+    tried = [folder / (name + suffix) for folder in folders for suffix in suffixes]
+    for path in tried:
+        if path.is_file():
+            return path
+    raise DataError(f"there is no image {tried[0] if tried else name}")
+
+
+def image_from_cell(cell: Any, name: str) -> Image:
+    """The image of a hub cell: an encoded image, or ``{"bytes": …, "path": …}``.
+
+    Raises:
+        DataError: If the cell holds no bytes.
+    """
+    encoded = cell.get("bytes") if isinstance(cell, dict) else cell
+    if not isinstance(encoded, bytes) or not encoded:
+        raise DataError(f"{name} holds no image bytes")
+    return Image.from_bytes(encoded, name)
+
+
+def as_choices(question: str, options: Sequence[str]) -> str:
+    """A multiple-choice question as text, one lettered option in a line."""
+    lines = [f"({letter}) {text}" for letter, text in zip(ascii_uppercase, options, strict=False)]
+    return "\n".join([question, *lines, "Answer with the letter of the right option."])

@@ -1,0 +1,177 @@
+"""TextVQA (Singh et al., "Towards VQA Models That Can Read", 2019), in either published layout.
+
+Official release::
+
+    TextVQA_0.5.1_train.json   TextVQA_0.5.1_val.json   TextVQA_0.5.1_test.json
+    train_images/<image_id>.jpg     of train and val; train_val_images/train_images/ as zipped
+    test_images/<image_id>.jpg
+
+The JSON files may also lie in ``annotations/`` and the image folders in ``images/``. Hub
+(``lmms-lab/textvqa``; needs the extra ``data``)::
+
+    data/train-00000-of-00020.parquet …     data/validation-*.parquet     data/test-*.parquet
+
+The test split has no answers: its rows are kept, and scoring one raises a `DataError`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from visenv.data.parquet import ParquetShards
+from visenv.data.rows import (
+    Place,
+    RowSource,
+    contents,
+    existing_folder,
+    image_file,
+    image_from_cell,
+    text_of,
+)
+from visenv.errors import DataError, UnknownNameError
+from visenv.rewards.vqa import normalise_answer, vqa_score
+from visenv.types import Image, Sample
+
+SPLITS = ("train", "val", "test")
+_HUB_NAMES = {"val": "validation"}
+_SUFFIXES = (".jpg", ".jpeg", ".png")
+
+
+class TextVQA(RowSource):
+    """One split of TextVQA from a local folder.
+
+    `Sample.kind` is the kind of answer as VQA reports it: ``"yes/no"``, ``"number"`` or ``"other"``
+    (of the commonest answer), and ``""`` in the test split.
+
+    Args:
+        folder: A folder in one of the two layouts.
+        split: ``"train"``, ``"val"`` or ``"test"``.
+
+    Raises:
+        UnknownNameError: If there is no such split.
+        DataError: If the folder has neither layout, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path, split: str = "train") -> None:
+        super().__init__()
+        if split not in SPLITS:
+            raise UnknownNameError("split of TextVQA", split, SPLITS)
+        self.folder = existing_folder(folder)
+        self.split = split
+        self._shards: ParquetShards | None = None
+        annotation = self._annotation()
+        if annotation is not None:
+            self._load_release(annotation)
+        else:
+            self._load_hub()
+        self._require_rows(self.folder)
+
+    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
+        """The official VQA score; under ``compat="r1_vlm"`` its ``min(1, n / 3)``.
+
+        Raises:
+            DataError: If the sample has no answers, as in the test split.
+        """
+        if not sample.answers:
+            raise DataError(
+                f"{sample.id} has no published answers: TextVQA's test split is scored by its "
+                "evaluation server. Use split=val to score here."
+            )
+        return vqa_score(answer, sample.answers, mode="min3" if compat else "official")
+
+    def _row(self, row: Any) -> Sample:
+        question = text_of(row, "question")
+        number = row.get("question_id")
+        if isinstance(number, bool) or not isinstance(number, int | str):
+            raise DataError(f"no question_id: {number!r}")
+        answers = () if self.split == "test" else _answers(row)
+        classes = row.get("image_classes") or []
+        meta = {"image_id": row.get("image_id"), "image_classes": classes}
+        return Sample(f"textvqa-{self.split}-{number}", question, (), answers, _kind(answers), meta)
+
+    def _open_image(self, place: Place, image: Path | int) -> Image:
+        if isinstance(image, Path):
+            return Image.from_file(image)
+        assert self._shards is not None
+        return image_from_cell(self._shards.cell(image, "image"), f"the image of {place}")
+
+    # ------------------------------------------------------------------ the official release
+
+    def _annotation(self) -> Path | None:
+        for place in (self.folder, self.folder / "annotations"):
+            found = sorted(place.glob(f"TextVQA_*_{self.split}.json"))
+            if found:
+                return found[-1]
+        return None
+
+    def _load_release(self, file: Path) -> None:
+        folders = self._image_folders()
+        for number, row in enumerate(_data_of(file), start=1):
+            place = Place(str(file), number)
+            with self._listing(place):
+                sample = self._row(row)
+                self._keep(place, sample, image_file(folders, text_of(row, "image_id"), _SUFFIXES))
+
+    def _image_folders(self) -> list[Path]:
+        name = "test_images" if self.split == "test" else "train_images"
+        zipped = "test_images" if self.split == "test" else "train_val_images"
+        tried = [
+            self.folder / name,
+            self.folder / zipped / name,
+            self.folder / "images" / name,
+        ]
+        found = [folder for folder in tried if folder.is_dir()]
+        if not found:
+            raise DataError(
+                f"Expected the images of split {self.split!r} in {tried[0]}; {self.folder} holds "
+                f"{contents(self.folder)}."
+            )
+        return found
+
+    # ------------------------------------------------------------------ the hub
+
+    def _load_hub(self) -> None:
+        name = _HUB_NAMES.get(self.split, self.split)
+        files = sorted((self.folder / "data").glob(f"{name}-*.parquet"))
+        if not files:
+            raise DataError(
+                f"Expected TextVQA_0.5.1_{self.split}.json or data/{name}-*.parquet in "
+                f"{self.folder}; it holds {contents(self.folder)}."
+            )
+        self._shards = ParquetShards(files, large=["image"])
+        for number, (place, row) in enumerate(self._shards.rows()):
+            with self._listing(place):
+                self._keep(place, self._row(row), number)
+
+
+def _data_of(file: Path) -> list[Any]:
+    try:
+        content = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise DataError(f"{file} is not JSON: {error}.") from error
+    rows = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(rows, list):
+        raise DataError(f'{file} must be an object with a list "data", as TextVQA 0.5.1 has it.')
+    return rows
+
+
+def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
+    answers = row.get("answers")
+    if not isinstance(answers, list) or not answers:
+        raise DataError("no answers")
+    if not all(isinstance(answer, str) for answer in answers):
+        raise DataError(f"an answer is not text: {answers!r:.200}")
+    return tuple(answers)
+
+
+def _kind(answers: tuple[str, ...]) -> str:
+    if not answers:
+        return ""
+    commonest = Counter(map(normalise_answer, answers)).most_common(1)[0][0]
+    if commonest in ("yes", "no"):
+        return "yes/no"
+    return "number" if commonest.replace(".", "", 1).isdecimal() else "other"
