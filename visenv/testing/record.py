@@ -14,7 +14,7 @@ import numpy as np
 from visenv.env import Observation, VisEnv
 from visenv.registration import load
 from visenv.rollout import Place, play
-from visenv.types import Image
+from visenv.types import Episode, Image, Sample
 
 Env = gym.Env[Observation, str]
 MakeEnv = Callable[[], Env]
@@ -47,22 +47,37 @@ def base_of(env: Env) -> VisEnv:
     return base
 
 
-def turns_of(env: Env, policy: str, seed: int) -> list[str]:
-    """What a registered policy says in the episode of that seed.
+def played(env: Env, policy: str, seed: int) -> Episode:
+    """The episode of that seed, played by a registered policy.
 
     Raises:
-        AssertionError: If the episode was aborted.
+        AssertionError: If it was aborted.
     """
-    episode = asyncio.run(play(env, load("policy", policy)(), Place(seed)))
-    assert episode.status != "aborted", (
-        f"Expected the {policy} policy to play seed {seed} to its end, saw: {episode.reason}"
+    finished = asyncio.run(play(env, load("policy", policy)(), Place(seed)))
+    assert finished.status != "aborted", (
+        f"Expected the {policy} policy to play seed {seed} to its end, saw: {finished.reason}"
     )
-    return [turn.text for turn in episode.turns]
+    return finished
 
 
-def episode(env: Env, turns: Iterable[str], seed: int) -> Iterator[Step]:
-    """Reset, and take the turns one by one until they are used up or the episode is over."""
-    observation, info = env.reset(seed=seed)
+def turns_of(env: Env, policy: str, seed: int) -> list[str]:
+    """What a registered policy says in the episode of that seed."""
+    return [turn.text for turn in played(env, policy, seed).turns]
+
+
+def episode(
+    env: Env, turns: Iterable[str], seed: int, sample: Sample | None = None
+) -> Iterator[Step]:
+    """Reset, and take the turns one by one until they are used up or the episode is over.
+
+    Args:
+        env: The environment.
+        turns: What to say.
+        seed: The seed of `reset`.
+        sample: Saves making a sample that is known already.
+    """
+    options = None if sample is None else {"sample": sample}
+    observation, info = env.reset(seed=seed, options=options)
     yield Step(observation, 0.0, False, False, info)
     yield from go_on(env, turns)
 

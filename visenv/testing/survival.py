@@ -48,11 +48,11 @@ def check_survives_any_text(make_env: MakeEnv) -> None:
 
 
 def _say_only(env: Env, text: str, what: str) -> None:
-    """Say one text at every turn of an episode."""
+    """Say one text at every turn of an episode about the sample that the environment has."""
     limit = base_of(env).limits.turns
     steps: list[Step] = []
     try:
-        for step in episode(env, [text] * limit, seed=1):
+        for step in episode(env, [text] * limit, seed=1, sample=base_of(env).sample):
             _check_step(env, step, what)
             steps.append(step)
     except Exception as error:

@@ -376,7 +376,7 @@ FLAWS: list[tuple[str, type[VisEnv], str]] = [
     ("check_pickles_mid_episode", ForgetsItsGenerator, "A pickle after 0 turns"),
     ("check_rebuilds_from_json", Gallery, "Expected a spec that JSON can hold, saw Callable"),
     ("check_oracle_gets_the_top_reward", WrongOracle, "Expected the outcome 1 .* saw 0.0, seed"),
-    ("check_oracle_gets_the_top_reward", SilentOracle, "saw a truncation"),
+    ("check_oracle_gets_the_top_reward", SilentOracle, "to end seed 0, saw 'turns'"),
     ("check_oracle_keeps_to_the_ask", CarefreeOracle, "to begin with '<think>', saw '<tool>"),
     ("check_oracle_keeps_to_the_ask", UnmatchedOracle, r"to match .* saw 'again</think><tool>"),
     ("check_random_does_not", Generous, "by chance in fewer than half the episodes, saw it in"),
