@@ -1,4 +1,4 @@
-"""The pool with workers in processes: rebuilt from JSON, killed when they hang, noticed when dead."""
+"""The pool with workers in processes: rebuilt from JSON, killed when they hang or noticed dead."""
 
 from __future__ import annotations
 
