@@ -117,13 +117,14 @@ class ZoomVQA(VisEnv):
     def oracle_turn(self) -> ParsedTurn:
         """Zoom onto the target's middle, then give the commonest reference answer."""
         brief = self.stage.prompt == "brief"
+        begun = self.ask().prefix.removeprefix(LATER_PREFIX)  # a thought goes on from the prefix
         if self.turns_left > 1:
             thought = " look closer " if brief else " The detail is too small; I zoom in on it. "
             call = Call("zoom", {"keypoint": self._target_in_view()})
-            return ParsedTurn(thought, calls=(call,))
+            return ParsedTurn(begun + thought, calls=(call,))
         thought = " now clear " if brief else " The crop shows it clearly enough to answer. "
         answers = Counter(self.sample.answers).most_common(1)
-        return ParsedTurn(thought, answer=answers[0][0] if answers else "unanswerable")
+        return ParsedTurn(begun + thought, answer=answers[0][0] if answers else "unanswerable")
 
     def random_answer(self, rng: np.random.Generator) -> str:
         """One of the sample's options, or a number."""
