@@ -48,6 +48,10 @@ DATA: dict[str, str] = {
     "hrbench": "visenv.data.hrbench:HRBench",
 }
 
+MODELS: dict[str, str] = {
+    "tiny": "visenv.policies.transformers:build_tiny",
+}
+
 RECIPES: dict[str, str] = {
     "warm-up-then-rl": "visenv.algos.recipe:Train",
 }
@@ -57,6 +61,7 @@ TABLES = {
     "policy": POLICIES,
     "algorithm": ALGORITHMS,
     "data set": DATA,
+    "model": MODELS,
     "recipe": RECIPES,
 }
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from visenv.errors import VisenvError
+from visenv.registration import load
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,8 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     import tyro
 
-    command: Any = tyro.cli(_commands(), prog="visenv", args=arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if words[:1] == ["train"]:  # its options live with the recipe, which loads PyTorch
+            recipe = load("recipe", "warm-up-then-rl")
+            command: Any = tyro.cli(recipe, prog="visenv train", args=words[1:])
+        else:
+            command = tyro.cli(_commands(), prog="visenv", args=words)
         command.run()
     except VisenvError as error:
         print(f"visenv: {error}", file=sys.stderr)
@@ -47,16 +53,15 @@ def _commands() -> Any:
     from visenv.cli.list import List
     from visenv.cli.play import Play
     from visenv.cli.rollout import Rollout
+    from visenv.cli.train import Train
     from visenv.cli.view import View
-    from visenv.registration import load
 
-    train = load("recipe", "warm-up-then-rl")
     return (
         Annotated[List, subcommand("list", description=List.__doc__)]
         | Annotated[Card, subcommand("card", description=Card.__doc__)]
         | Annotated[Play, subcommand("play", description=Play.__doc__)]
         | Annotated[Rollout, subcommand("rollout", description=Rollout.__doc__)]
-        | Annotated[train, subcommand("train", description=train.__doc__)]
+        | Annotated[Train, subcommand("train", description=Train.__doc__)]
         | Annotated[Evaluate, subcommand("eval", description=Evaluate.__doc__)]
         | Annotated[View, subcommand("view", description=View.__doc__)]
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import tyro
 
-from visenv.cli.options import env_id
+from visenv.makers import env_id
 from visenv.registration import load
 
 

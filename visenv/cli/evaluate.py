@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tyro
 
-from visenv.cli.options import env_maker, make_policy
+from visenv.makers import env_maker, make_policy
 from visenv.types import Sampling
 
 

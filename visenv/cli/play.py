@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tyro
 
-from visenv.cli.options import env_maker
+from visenv.makers import env_maker
 from visenv.types import Message, StepRecord
 
 

@@ -37,7 +37,7 @@ function showResults() {
   }
 }
 
-const FIRST_CURVES = ["reward", "accuracy", "hit", "zoomed", "loss", "entropy"];
+const FIRST_CURVES = ["reward", "metrics/accuracy", "metrics/hit", "metrics/zoomed", "terms/format", "entropy", "loss"];
 
 function showCurves() {
   const phases = new Map();

@@ -27,8 +27,9 @@ def write_report(folder: str | Path) -> Path:
     """Write ``report.html`` into a run's folder.
 
     Args:
-        folder: Holds any of ``metrics.jsonl``, ``results.json``, ``episodes.jsonl`` and
-            ``episodes/*.jsonl``.
+        folder: Holds any of ``metrics.jsonl``, ``results.json``, ``episodes.jsonl``,
+            ``episodes/*.jsonl``, ``evaluation/*.jsonl``, and the first and third once more in a
+            folder for each phase.
 
     Returns:
         The page's path.
@@ -61,18 +62,26 @@ def _gather(folder: Path) -> dict[str, Any]:
         episodes = [episodes[index * total // MOST_EPISODES] for index in range(MOST_EPISODES)]
     return {
         "name": folder.resolve().name,
-        "metrics": _metrics(folder / "metrics.jsonl"),
+        "metrics": _metrics(folder),
         "results": _json(folder / "results.json"),
         "episodes": [_episode(*each) for each in episodes],
         "episodes_in_all": total,
     }
 
 
-def _metrics(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines if line.strip()]
+def _metrics(folder: Path) -> list[dict[str, Any]]:
+    """Every logged step; a phase is a folder with metrics of its own."""
+    found = [folder / "metrics.jsonl", *sorted(folder.glob("*/metrics.jsonl"), key=_age)]
+    return [
+        {"phase": path.parent.name, **json.loads(line)}
+        for path in found
+        if path.exists()
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def _age(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 def _json(path: Path) -> Any:
@@ -81,12 +90,12 @@ def _json(path: Path) -> Any:
 
 def _episodes(folder: Path) -> Iterator[tuple[str, Episode, str]]:
     """Every episode with the name of its file and the relative folder of its images."""
-    found = [folder / "episodes.jsonl", *sorted((folder / "episodes").glob("*.jsonl"))]
-    for path in found:
-        if path.exists():
-            images = os.path.relpath(path.parent / "images", folder).replace(os.sep, "/")
-            for episode in read_episodes(path):
-                yield path.stem, episode, images
+    patterns = ("episodes.jsonl", "episodes/*.jsonl", "evaluation/*.jsonl", "*/episodes/*.jsonl")
+    for path in [path for pattern in patterns for path in sorted(folder.glob(pattern))]:
+        images = os.path.relpath(path.parent / "images", folder).replace(os.sep, "/")
+        label = str(path.relative_to(folder).with_suffix("")).replace("/episodes", "")
+        for episode in read_episodes(path):
+            yield label, episode, images
 
 
 def _episode(label: str, episode: Episode, images: str) -> dict[str, Any]:

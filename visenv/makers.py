@@ -1,4 +1,4 @@
-"""What several commands share: making environments and policies from words."""
+"""Environments and policies from words, as the command line and the recipes are given them."""
 
 from __future__ import annotations
 
@@ -67,3 +67,13 @@ def make_policy(name: str, options: Sequence[str] = ()) -> Policy[Any]:
     except TypeError as error:
         raise ConfigurationError(f"The policy {name!r}: {error}") from error
     return policy
+
+
+def split_of(data: str | None, split: str) -> str | None:
+    """The same data set with another split, where its name holds or may hold one.
+
+    ``textvqa:<folder>`` has splits; procedural scenes and the two benchmarks have none.
+    """
+    if data is None or not data.startswith("textvqa:"):
+        return data
+    return f"{data.partition('?')[0]}?split={split}"

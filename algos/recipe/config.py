@@ -1,0 +1,89 @@
+"""What the main job can be told: the options of `visenv train`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from visenv.errors import ConfigurationError
+
+from ..grpo import GRPO
+from ..trainer import Optimisation, Rollouts, TrainerConfig
+
+
+def _warm_up() -> TrainerConfig:
+    optimisation = Optimisation(
+        learning_rate=2e-3, schedule="cosine", warmup_steps=30, beta2=0.95, weight_decay=0.01
+    )
+    return TrainerConfig(steps=200, optimisation=optimisation)
+
+
+def _rl() -> TrainerConfig:
+    optimisation = Optimisation(learning_rate=3e-4, warmup_steps=5, beta2=0.95)
+    rollouts = Rollouts(groups=8, group_size=8, max_tokens=28)
+    return TrainerConfig(steps=150, optimisation=optimisation, rollouts=rollouts)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Warm a model up on oracle episodes, train it with GRPO, and show what each step was worth.
+
+    Without options: a tiny model built from its config learns, on a CPU, to zoom into an image
+    before it answers. It writes runs/<name>/: config.json, results.json, curves.png, report.html,
+    model/, and one folder for each phase with its checkpoints, metrics and episodes.
+    """
+
+    name: str = "zoom-tiny"
+    """Name of the run, a folder under `runs`."""
+    runs: Path = Path("runs")
+    """Where runs are kept."""
+    resume: bool = False
+    """Continue the run of that name from where it stopped."""
+    seed: int = 0
+    """Decides the weights, the demonstrations, the scenes and the sampling."""
+    env: str = "visenv/ZoomVQA-v0"
+    """Environment id."""
+    option: tuple[str, ...] = ("stage=tiny",)
+    """Arguments of the environment, key=value."""
+    data: str | None = None
+    """Data set to train on, for example textvqa:<folder>; procedural scenes by default."""
+    evaluation_data: str | None = None
+    """Data set to evaluate on; by default the ?split=val of `data`."""
+    model: str = "tiny"
+    """"tiny" builds one from its config; otherwise a checkpoint folder or a hub name."""
+    device: str = "cpu"
+    """Device of the policy."""
+    threads: int = 2
+    """CPU threads of PyTorch."""
+    demonstrations: int = 1024
+    """Oracle episodes of the warm-up: a fixed set, as demonstrations are scarce."""
+    batch_size: int = 32
+    """Demonstrations in a step of the warm-up."""
+    warm_up: TrainerConfig = field(default_factory=_warm_up)
+    """The warm-up by SFT."""
+    rl: TrainerConfig = field(default_factory=_rl)
+    """Training by RL."""
+    grpo: GRPO = field(default_factory=GRPO)
+    """The algorithm of RL."""
+    episodes: int = 384
+    """Held-out episodes of each evaluation."""
+    controls: bool = True
+    """Run the two controls: equal compute on more SFT, and crops at random points."""
+
+    def __post_init__(self) -> None:
+        for name in ("demonstrations", "batch_size", "episodes", "threads"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if not self.name or Path(self.name).name != self.name:
+            raise ConfigurationError(f"name must be a plain folder name, got {self.name!r}.")
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.runs / self.name
+
+    def run(self) -> None:
+        """Do the job."""
+        from .job import Job
+
+        Job(self).run()

@@ -1,0 +1,61 @@
+"""The training curves as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_SHOWN = (
+    "reward",
+    "metrics/accuracy",
+    "metrics/hit",
+    "metrics/zoomed",
+    "terms/format",
+    "entropy",
+    "loss",
+)
+
+
+def draw_curves(metrics: Sequence[Path], picture: Path) -> None:
+    """Draw the chief metrics by step, one row of charts for each phase.
+
+    Args:
+        metrics: The ``metrics.jsonl`` of each phase, in a folder of the phase's name.
+        picture: The PNG to write.
+    """
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+
+    phases = {
+        path.parent.name: [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        for path in metrics
+    }
+    columns = max(len(_names(rows)) for rows in phases.values())
+    figure = Figure(figsize=(3.2 * columns, 2.6 * len(phases)), layout="constrained")
+    grid = figure.subplots(len(phases), columns, squeeze=False)
+    for (phase, rows), charts in zip(phases.items(), grid, strict=True):
+        for chart in charts:
+            chart.set_axis_off()
+        for chart, name in zip(charts, _names(rows), strict=False):
+            chart.set_axis_on()
+            _draw(chart, rows, name)
+            chart.set_title(f"{phase}: {name}", fontsize=9)
+    figure.savefig(picture, dpi=110)
+
+
+def _names(rows: list[dict[str, Any]]) -> list[str]:
+    return [name for name in _SHOWN if any(name in row for row in rows)]
+
+
+def _draw(chart: Any, rows: list[dict[str, Any]], name: str) -> None:
+    points = [(row["step"], row[name]) for row in rows if name in row]
+    steps, values = (np.array(each, float) for each in zip(*points, strict=True))
+    chart.plot(steps, values, alpha=0.3, linewidth=1)
+    width = max(1, len(values) // 12)
+    smooth = [values[max(0, end - width) : end].mean() for end in range(1, len(values) + 1)]
+    chart.plot(steps, smooth, linewidth=1.6)
+    chart.tick_params(labelsize=7)
+    chart.grid(alpha=0.25)
