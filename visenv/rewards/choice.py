@@ -12,7 +12,7 @@ from visenv.rewards.vqa import is_too_long
 Options = Mapping[str, str]
 
 _LETTER_ALONE = re.compile(r"[^A-Za-z0-9]*([A-Za-z])[^A-Za-z0-9]*")
-_LETTER_FIRST = re.compile(r"[\s\"'*(\[]{0,8}([A-Za-z])\s?[)\].:,]")
+_LETTER_FIRST = re.compile(r"[\s\"'*(\[]{0,8}([A-Za-z])\s?[)\].:](?!\s*(?:or|and)\b)")
 _AFTER_CUE = re.compile(
     r"\b(?i:answer|option|choice)\b(?:\s+is\b)?\s?:?\s?[\"'*(\[]{0,4}"
     r"([A-Z]|[a-z](?!\s+\w))(?![A-Za-z0-9'])"

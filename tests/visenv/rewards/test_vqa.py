@@ -1,0 +1,120 @@
+"""The VQA score: the public evaluation's quirks, and its score worked by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.errors import DataError, UnknownNameError
+from visenv.rewards.vqa import LONGEST_ANSWER, normalise_answer, vqa_score
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Run through the public code once and written down.
+        ("The U.S.A.", "usa"),
+        ("3.5", "3.5"),
+        ("1,000", "1000"),
+        ("none", "0"),
+        ("Two dogs", "2 dogs"),
+        ("dont", "don't"),
+        ("a-b", "b"),
+        ("Coca-Cola!", "coca cola"),
+        ("half-price, 50", "half price 50"),
+        ("$5.00.", "$5.00"),
+        ("i.b.m", "ibm"),
+        ("10%", "10%"),
+        ("the", ""),
+        # Each rule on its own.
+        ("line\none\ttwo", "line 1 2"),
+        ("x- y-z", "x yz"),  # "-" stands next to a blank once, so it is deleted everywhere
+        ("1,000-2", "10002"),  # a comma between digits: all punctuation is deleted
+        (".5.", ".5"),
+        ("." * 33 + "x", ".x"),  # only 32 periods go
+        ("ten zero", "10 0"),
+        ("A N an The cat", "n cat"),
+        ("couldnt've", "couldn't've"),
+        ("couldn'tve", "couldn't've"),
+        ("couldntve", "couldntve"),  # two apostrophes short: not in the table
+        ("yall'd've", "y'all'd've"),
+        ("somebody'd", "somebodyd"),  # the table's entry the wrong way round
+        ("shes", "shes"),  # the table lacks it
+        ("Im", "im"),  # the table's entry has a capital, so it never matches
+        ("", ""),
+    ],
+)
+def test_normalisation(text: str, expected: str) -> None:
+    assert normalise_answer(text) == expected
+
+
+@given(st.text())
+def test_normalisation_never_fails_and_leaves_no_articles(text: str) -> None:
+    words = normalise_answer(text).split(" ")
+    assert not {"a", "an", "the"} & set(words)
+
+
+@pytest.mark.parametrize(
+    ("matches", "official", "min3"),
+    [
+        # official, n of 10: (n min(1, (n-1)/3) + (10-n) min(1, n/3)) / 10
+        (0, 0.0, 0.0),
+        (1, 0.3, 1 / 3),  # (1 * 0 + 9 * 1/3) / 10
+        (2, 0.6, 2 / 3),  # (2 * 1/3 + 8 * 2/3) / 10 = (2/3 + 16/3) / 10
+        (3, 0.9, 1.0),  # (3 * 2/3 + 7 * 1) / 10
+        (4, 1.0, 1.0),  # (4 * 1 + 6 * 1) / 10
+        (5, 1.0, 1.0),
+        (6, 1.0, 1.0),
+        (7, 1.0, 1.0),
+        (8, 1.0, 1.0),
+        (9, 1.0, 1.0),
+        (10, 1.0, 1.0),
+    ],
+)
+def test_ten_references(matches: int, official: float, min3: float) -> None:
+    references = ["Cat."] * matches + ["dog"] * (10 - matches)
+    assert vqa_score("the cat", references) == pytest.approx(official)
+    assert vqa_score("the cat", references, mode="min3") == pytest.approx(min3)
+
+
+@pytest.mark.parametrize(
+    ("references", "official", "min3"),
+    [
+        (["cat"], 1.0, 1.0),
+        (["dog"], 0.0, 0.0),
+        (["cat", "cat"], 1.0, 1.0),
+        (["cat", "dog"], 0.5, 0.5),  # official: leaving cat out 0 of 1, leaving dog out 1 of 1
+        (["cat", "cat", "dog"], 2 / 3, 2 / 3),  # official: (1/2 + 1/2 + 2/2) / 3
+        (["cat", "dog", "dog"], 1 / 3, 1 / 3),  # official: (0/2 + 1/2 + 1/2) / 3
+        (["cat", "dog", "dog", "dog"], 0.25, 1 / 3),  # official: (0 + 3 * 1/3) / 4
+    ],
+)
+def test_fewer_references(references: list[str], official: float, min3: float) -> None:
+    assert vqa_score("cat", references) == pytest.approx(official)
+    assert vqa_score("cat", references, mode="min3") == pytest.approx(min3)
+
+
+@given(st.text(), st.lists(st.text(), min_size=1, max_size=10))
+def test_the_score_is_between_0_and_1(answer: str, references: list[str]) -> None:
+    assert 0.0 <= vqa_score(answer, references) <= 1.0
+
+
+@given(st.text(max_size=50), st.integers(1, 10))
+def test_what_all_people_say_scores_1(answer: str, people: int) -> None:
+    assert vqa_score(answer, [answer] * people) == pytest.approx(1.0)
+
+
+def test_an_unknown_truth_is_not_a_wrong_answer() -> None:
+    with pytest.raises(DataError, match="no reference"):
+        vqa_score("cat", [])
+
+
+def test_an_unknown_mode_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="'official'"):
+        vqa_score("cat", ["cat"], mode="oficial")  # type: ignore[arg-type]
+
+
+def test_an_endless_answer_is_not_read() -> None:
+    assert vqa_score("cat" + " cat" * LONGEST_ANSWER, ["cat"]) == 0.0
+    assert vqa_score("cat" + " " * 1_000_000, ["cat"]) == 1.0  # blanks at the ends are free
