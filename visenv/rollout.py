@@ -75,6 +75,7 @@ async def play(
     reason = "" if terminated else info["truncated_by"]
     if info["aborted"]:
         status, reason = "aborted", info["aborted"]
+        turns = [replace(turn, reward=0.0) for turn in turns]  # earlier steps may have paid
     return _episode(env, place, turns, session, status, reason, record)
 
 

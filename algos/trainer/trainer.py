@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -200,9 +200,13 @@ class Trainer:
         if self.config.optimisation.schedule == "constant":
             del config["steps"]  # then a longer run begins like a shorter one
         algorithm: Any = self.algorithm
-        settings = asdict(algorithm) if is_dataclass(algorithm) else {}
+        told = (
+            {each.name: getattr(algorithm, each.name) for each in fields(algorithm)}
+            if is_dataclass(algorithm)
+            else {}
+        )
         return {
-            "algorithm": {"name": type(algorithm).__qualname__, **settings},
+            "algorithm": {"name": type(algorithm).__qualname__, **told},
             "config": config,
             "episodes": {"from": type(supply).__name__, "in_step": supply.size},
         }

@@ -1,0 +1,246 @@
+"""A policy of 30 weights and an environment of two letters: enough to train for real, in moments.
+
+The environment shows a letter, then an image and another letter; each letter repeated by the policy
+earns a half. The policy's next token depends on the token before it alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from visenv.errors import RunError
+from visenv.policy import Scores, Session, TrainablePolicy
+from visenv.types import (
+    Ask,
+    Episode,
+    Event,
+    Image,
+    ImageSpan,
+    Message,
+    Reply,
+    Sample,
+    Sampling,
+    Segment,
+    StepRecord,
+    Turn,
+    TurnSpan,
+    TurnTaken,
+)
+
+LETTERS = "abcd"
+PLACEHOLDER, END, VOCABULARY = 0, 5, 6
+
+
+class Echo(gym.Env[Any, str]):
+    """Repeat the letter, twice; `on_reset` and `aborts` make trouble."""
+
+    def __init__(
+        self,
+        on_reset: Callable[[int], None] | None = None,
+        aborts: Callable[[int], bool] | None = None,
+    ) -> None:
+        self._on_reset = on_reset or (lambda seed: None)
+        self._aborts = aborts or (lambda seed: False)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        assert seed is not None
+        self._on_reset(seed)
+        self._seed = seed
+        self._letters = [LETTERS[index] for index in self.np_random.integers(4, size=2)]
+        self._turn = 0
+        self.sample = Sample("".join(self._letters), "Repeat.")
+        return None, self._info(StepRecord((Message("user", (self._letters[0],)),), (), Ask()))
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        right = action == self._letters[self._turn]
+        event: Event = TurnTaken(self._turn, action, None)
+        self._turn += 1
+        record = StepRecord((), (event,), terms={"right": float(right)})
+        if self._turn == 1:
+            grey = Image.from_pixels(np.full((2, 2, 3), self._seed % 256, np.uint8))
+            record.messages, record.ask = (Message("user", (grey, self._letters[1])),), Ask()
+            return None, right / 2, False, False, self._info(record)
+        aborted = "judge: away" if self._aborts(self._seed) else ""
+        reward = 0.0 if aborted else right / 2
+        return None, reward, not aborted, bool(aborted), self._info(record, aborted)
+
+    def _info(self, record: StepRecord, aborted: str = "") -> dict[str, Any]:
+        return {"step": record, "aborted": aborted, "truncated_by": ""}
+
+
+class ToySession(Session):
+    """Tokens of one conversation."""
+
+    def __init__(self, seed: int, temperature: float = 1.0) -> None:
+        super().__init__()
+        self.seed = seed
+        self.tokens: list[int] = []
+        self.sampled: list[tuple[int, float, int]] = []
+        self.turns: list[TurnSpan] = []
+        self.image_spans: list[ImageSpan] = []
+
+    def observe(self, messages: Sequence[Message], context: Any = "append") -> None:
+        super().observe(messages, context)
+        for part in (part for message in messages for part in message.parts):
+            if isinstance(part, Image):
+                self.image_spans.append(ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2)))
+                self.tokens.append(PLACEHOLDER)
+            else:
+                self.tokens += [LETTERS.index(letter) + 1 for letter in part]
+
+    def add(self, tokens: Sequence[int], logprobs: Sequence[float], version: int) -> None:
+        start = len(self.tokens)
+        for token, logprob in zip(tokens, logprobs, strict=True):
+            self.sampled.append((len(self.tokens), logprob, version))
+            self.tokens.append(token)
+        self.turns.append(TurnSpan(len(self.turns), start, len(self.tokens), "stop"))
+
+    def segments(self) -> tuple[Segment, ...]:
+        length = len(self.tokens)
+        mask = np.zeros(length, np.bool_)
+        logprobs, versions = np.zeros(length, np.float32), np.zeros(length, np.int32)
+        for place, logprob, version in self.sampled:
+            mask[place], logprobs[place], versions[place] = True, logprob, version
+        tokens = np.array(self.tokens, np.int32)
+        spans = (tuple(self.turns), tuple(self.image_spans))
+        return (Segment(tokens, mask, logprobs, versions, *spans, PLACEHOLDER, 2, 1.0, "toy"),)
+
+
+class Bigrams(torch.nn.Module):
+    """Logits of the next token given the one before, with dropout."""
+
+    def __init__(self, seed: int, dropout: float, width: int = VOCABULARY) -> None:
+        super().__init__()
+        noise = np.random.default_rng(seed).normal(0, 0.3, (width, VOCABULARY))
+        self.weight = torch.nn.Parameter(torch.tensor(noise, dtype=torch.float32))
+        self.bias = torch.nn.Parameter(torch.zeros(VOCABULARY))
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        logits = self.dropout(self.weight)[tokens] + self.bias
+        banned = torch.zeros_like(logits)
+        banned[..., PLACEHOLDER] = -torch.inf
+        return torch.log_softmax(logits + banned, -1)
+
+
+class ToyPolicy(TrainablePolicy[ToySession]):
+    """`Bigrams` behind the contract of trainable policies."""
+
+    def __init__(self, seed: int = 0, dropout: float = 0.0, width: int = VOCABULARY) -> None:
+        self.version = 0
+        self.network = Bigrams(seed, dropout, width).eval()
+        self.scored: list[int] = []
+
+    def open(self, env: gym.Env[Any, str], seed: int) -> ToySession:
+        return ToySession(seed)
+
+    async def respond(self, session: ToySession, ask: Ask, sampling: Sampling) -> Reply:
+        rng = np.random.default_rng([sampling.seed, len(session.turns)])
+        tokens: list[int] = []
+        logprobs: list[float] = []
+        before = session.tokens[-1]
+        while len(tokens) < min(3, sampling.max_tokens) and before != END:
+            with torch.no_grad():
+                given = self.network(torch.tensor(before)).double().numpy()
+            before = int(rng.choice(VOCABULARY, p=np.exp(given) / np.exp(given).sum()))
+            tokens.append(before)
+            logprobs.append(float(given[before]))
+        session.add(tokens, logprobs, self.version)
+        text = "".join(LETTERS[token - 1] for token in tokens if token != END)
+        reply = Reply(text, np.array(tokens, np.int32), np.array(logprobs, np.float32))
+        session.said(reply)
+        return reply
+
+    def encode(self, episode: Episode) -> Episode:
+        session = ToySession(0)
+        for turn in episode.turns:
+            session.observe(turn.messages)
+            tokens = [*(LETTERS.index(letter) + 1 for letter in turn.text), END]
+            session.add(tokens, [float("nan")] * len(tokens), 0)
+        values = {name: getattr(episode, name) for name in episode.__dataclass_fields__}
+        return Episode(**{**values, "segments": session.segments()})
+
+    def score(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Scores:
+        self.scored.append(len(segments))
+        assert all(span.sha256 in images for each in segments for span in each.images)
+        width = max(map(len, segments))
+        tokens, mask = torch.zeros(len(segments), width, dtype=torch.int64), []
+        for row, segment in enumerate(segments):
+            tokens[row, : len(segment)] = torch.from_numpy(segment.token_ids.astype(np.int64))
+            mask.append(np.pad(segment.loss_mask, (0, width - len(segment))))
+        given = self.network(tokens[:, :-1])
+        given = torch.cat([torch.zeros_like(given[:, :1]), given], 1)
+        sampled = torch.from_numpy(np.stack(mask))
+        logprobs = given.gather(-1, tokens[..., None])[..., 0].masked_fill(~sampled, 0.0)
+        plogp = torch.where(given.isinf(), 0.0, given.exp() * given)
+        entropy = -plogp.sum(-1).detach().masked_fill(~sampled, 0.0)
+        return Scores(logprobs, entropy, sampled)
+
+    def parameters(self) -> Iterable[torch.nn.Parameter]:
+        return self.network.parameters()
+
+    def train_mode(self, on: bool) -> None:
+        self.network.train(on)
+
+    def updated(self) -> None:
+        self.version += 1
+
+    def save(self, folder: Path) -> None:
+        torch.save(self.network.state_dict(), folder / "weights.pt")
+
+    def load_weights(self, folder: Path) -> None:
+        try:
+            self.network.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
+        except RuntimeError as error:
+            raise RunError(f"{folder} holds another model.") from error
+
+    def copy_frozen(self) -> ToyPolicy:
+        frozen = copy.deepcopy(self)
+        frozen.train_mode(False)
+        for parameter in frozen.parameters():
+            parameter.requires_grad_(False)
+        return frozen
+
+    def weights(self) -> bytes:
+        """All weights, to be compared to the bit."""
+        return b"".join(each.detach().numpy().tobytes() for each in self.network.parameters())
+
+
+def demonstration(first: str, second: str, grey: int = 0) -> Episode:
+    """An episode in which both letters were repeated; without segments."""
+    image = Image.from_pixels(np.full((2, 2, 3), grey, np.uint8))
+    turns = [
+        Turn((Message("user", (first,)),), first, 0.5, (), "stop"),
+        Turn((Message("user", (image, second)),), second, 0.5, (), "stop"),
+    ]
+    return Episode("Echo", first + second, "", 0, 0, 0, tuple(turns), "terminated")
+
+
+def segment(logprobs: Sequence[float], prompt: int = 1) -> Segment:
+    """One turn of ``len(logprobs)`` tokens after `prompt` others."""
+    length = prompt + len(logprobs)
+    mask: NDArray[np.bool_] = np.arange(length) >= prompt
+    padded = np.array([0.0] * prompt + list(logprobs), np.float32)
+    turns = (TurnSpan(0, prompt, length, "stop"),)
+    tokens, version = np.full(length, 1, np.int32), np.zeros(length, np.int32)
+    return Segment(tokens, mask, padded, version, turns, (), PLACEHOLDER, 2, 1.0, "toy")
+
+
+@pytest.fixture
+def toy() -> Any:
+    """This module: fixtures are the only way in that importlib mode leaves."""
+    import sys
+
+    return sys.modules[__name__]
