@@ -28,18 +28,20 @@ class SlotCache:
     def __init__(
         self, rows: int, layers: int, heads: int, head_size: int, like: torch.Tensor
     ) -> None:
-        self._data = like.new_zeros((layers, 2, rows, 0, heads, head_size))
+        # Slots of one head side by side: attention over a new token then reads memory in order.
+        self._data = like.new_zeros((layers, 2, rows, heads, 0, head_size))
         self._rows = torch.arange(rows, device=like.device)[:, None]
         self._slots = self._rows
         self._used = 0
 
     def reserve(self, slots: int) -> None:
         """Make room for that many slots in each row."""
-        layers, two, rows, present, heads, size = self._data.shape
+        layers, two, rows, heads, present, size = self._data.shape
         if slots > present:
             # Zeros, not garbage: a masked slot weighs 0, and 0 times NaN would still be NaN.
-            shape = (layers, two, rows, slots - present + _GROWTH, heads, size)
-            self._data = torch.cat((self._data, self._data.new_zeros(shape)), dim=3)
+            grown = self._data.new_zeros((layers, two, rows, heads, slots + _GROWTH, size))
+            grown[:, :, :, :, :present] = self._data
+            self._data = grown
 
     def place(self, slots: torch.Tensor, used: int) -> None:
         """Say where the next tokens go.
@@ -57,17 +59,17 @@ class SlotCache:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Store keys and values ``[rows, heads, tokens, head size]``; return all that are used."""
         keys, values = self._data[layer_idx]
-        keys[self._rows, self._slots] = key.transpose(1, 2)
-        values[self._rows, self._slots] = value.transpose(1, 2)
-        return keys[:, : self._used].transpose(1, 2), values[:, : self._used].transpose(1, 2)
+        keys[self._rows, :, self._slots] = key.transpose(1, 2)
+        values[self._rows, :, self._slots] = value.transpose(1, 2)
+        return keys[:, :, : self._used], values[:, :, : self._used]
 
     def store(self, row: int, memory: torch.Tensor) -> None:
-        """Fill a row's first slots, already reserved, from ``[layers, 2, tokens, heads, head size]``."""
-        self._data[:, :, row, : memory.shape[2]] = memory
+        """Fill a row's first slots, already reserved, from what `memory` gave."""
+        self._data[:, :, row, :, : memory.shape[3]] = memory
 
     def memory(self, row: int, tokens: int) -> torch.Tensor:
-        """A copy of a row's first slots, ``[layers, 2, tokens, heads, head size]``."""
-        return self._data[:, :, row, :tokens].clone()
+        """A copy of a row's first slots, ``[layers, 2, heads, tokens, head size]``."""
+        return self._data[:, :, row, :, :tokens].clone()
 
     def select(self, rows: Sequence[int]) -> None:
         """Keep these rows, in this order; a row may be repeated."""

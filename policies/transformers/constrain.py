@@ -30,7 +30,7 @@ class Constraint:
         self._masks: dict[int, torch.Tensor] = {}
 
     def allowed(self, state: int) -> torch.Tensor:
-        """bool ``[vocabulary]``: the tokens that keep a match possible; the end where one is."""
+        """Bool ``[vocabulary]``: the tokens that keep a match possible; the end where one is."""
         if state not in self._masks:
             mask = torch.zeros(self._size, dtype=torch.bool)
             mask[self._index.get_allowed_tokens(state) or []] = True

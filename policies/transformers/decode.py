@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from visenv.policies.transformers.cache import SlotCache
 from visenv.policies.transformers.constrain import Constraint
@@ -140,7 +141,7 @@ class Decoder:
     def _prefill(self, turns: Sequence[Turn]) -> tuple[SlotCache, torch.Tensor, torch.Tensor]:
         """Read what is new in each stream; the first hidden state to sample from."""
         distinct, index = _distinct([turn.stream for turn in turns])
-        known = [0 if stream.memory is None else stream.memory.shape[2] for stream in distinct]
+        known = [0 if stream.memory is None else stream.memory.shape[3] for stream in distinct]
         new = [len(stream.token_ids) - start for stream, start in zip(distinct, known, strict=True)]
         width = max(new)
         token_ids = np.full((len(distinct), width), self._end)
@@ -167,8 +168,8 @@ class Decoder:
         self,
         streams: Sequence[Stream],
         known: Sequence[int],
-        token_ids: np.ndarray,
-        positions: np.ndarray,
+        token_ids: NDArray[np.int64],
+        positions: NDArray[np.int64],
         cache: SlotCache,
     ) -> torch.Tensor:
         device = self._network.device
@@ -277,7 +278,7 @@ def _constrain(rows: Sequence[Turn], logprobs: torch.Tensor) -> torch.Tensor:
 
 
 def _distinct(streams: Sequence[Stream]) -> tuple[list[Stream], list[int]]:
-    """Fresh streams that are alike need reading once: the distinct ones, and where each one went."""
+    """Fresh streams that are alike are read once: the distinct ones, and where each one went."""
     places: dict[object, int] = {}
     distinct: list[Stream] = []
     index: list[int] = []

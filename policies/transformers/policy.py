@@ -1,4 +1,4 @@
-"""TransformersPolicy: a Qwen-VL model that plays, learns, and tells what it thinks of its tokens."""
+"""TransformersPolicy: a Qwen-VL model that plays, scores its own tokens, and can be trained."""
 
 from __future__ import annotations
 
@@ -92,10 +92,13 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self._network = Network(model, torch.from_numpy(self._banned))
         spelling, end = self._vocabulary.bytes, self._template.end_id
         placeholder = self._template.image_id
-        decoder = Decoder(self._network, self._encoder, spelling, end, placeholder, self._context)
-        self._batcher = Batcher[Turn](
-            lambda turns: decoder.sample(turns, self.version), self._max_batch
+        self._decoder = Decoder(
+            self._network, self._encoder, spelling, end, placeholder, self._context
         )
+        self._batcher = Batcher[Turn](self._sample, self._max_batch)
+
+    def _sample(self, turns: Sequence[Turn]) -> None:
+        self._decoder.sample(turns, self.version)
 
     # ------------------------------------------------------------------ sampling
 
@@ -180,7 +183,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         return [one for one in self._network.model.parameters() if one.requires_grad]
 
     def train_mode(self, on: bool) -> None:
-        """Switch between training and sampling (dropout, where a model has it)."""
+        """Set PyTorch's flag; neither architecture has dropout, so scores do not depend on it."""
         self._network.model.train(on)
 
     def updated(self) -> None:
@@ -205,7 +208,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     def copy_frozen(self) -> TransformersPolicy:
         """A frozen copy with the present weights; tokenizer and processed images are shared."""
         twin = copy.copy(self)
-        twin._adopt(frozen(self._network.model))
+        twin._adopt(frozen(self._network.model))  # noqa: SLF001 - a copy of ourselves
         return twin
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import transformers
 from transformers.processing_utils import ProcessorMixin
-from transformers.utils import is_torchvision_available
+from transformers.utils.import_utils import is_torchvision_available
 
 from visenv.errors import PolicyError
 

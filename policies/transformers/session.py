@@ -28,7 +28,7 @@ class Stream:
         spans: The image spans.
         images: The images, one for each span.
         temperature: What the turns are sampled at; None before the first.
-        memory: Keys and values of the first tokens, ``[layers, 2, tokens, heads, head size]``.
+        memory: Keys and values of the first tokens, ``[layers, 2, heads, tokens, head size]``.
         memory_version: The weights they were computed with.
     """
 
@@ -124,7 +124,7 @@ class TokenSession(Session):
     def observe(
         self, messages: Sequence[Message], context: Literal["append", "replace"] = "append"
     ) -> None:
-        """Take in messages; they are encoded with the next turn. A replaced context is a new stream."""
+        """Take in messages, encoded with the next turn; a replaced context is a new stream."""
         super().observe(messages, context)
         if context == "replace":
             self.pending = []

@@ -1,4 +1,4 @@
-"""A tiny Qwen-VL built offline from its real configuration: the model of the main job and of the tests.
+"""A tiny Qwen-VL built offline from its real configuration, for the main job and the tests.
 
 The folder it writes is an ordinary checkpoint: stock transformers (and vLLM) load it. The sizes and
 the two initialisations in `TinyConfig` are what was seen to learn on two CPU cores; the reasons
@@ -18,6 +18,7 @@ from typing import Any, Literal
 import torch
 import transformers
 
+from visenv.policies.transformers.checkpoint import save_model
 from visenv.policies.transformers.processor import processor_class, save_processor
 
 Architecture = Literal["qwen3_vl", "qwen2_5_vl"]
@@ -45,7 +46,7 @@ TAGS = tuple(
     for name in ("think", "tool", "answer", "result", "image_name")
     for slash in ("", "/")
 )
-"""One token each, but not special: a parser must see them, and a policy must be able to say them."""
+"""One token each, but not special: a parser must see them, and a policy may say them."""
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -67,23 +68,17 @@ PRE_TOKENIZER = (
 )
 """How Qwen's tokenizer cuts text before its merges: words with their blank, and single digits."""
 
-COLOURS = (
-    "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "pink", "brown",
-    "black", "white", "grey",
-)  # fmt: skip
 WORDS = (
-    "system", "user", "assistant", "left", "right", "top", "bottom", "above", "below", "yes", "no",
-    "one", "two", "three", "four", "five", "zoom", "crop", "circle", "square", "triangle", "star",
+    "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "white", "black",
+    "square", "round", "diamond", "system", "user", "assistant", "left", "right", "yes", "no",
 )  # fmt: skip
-SENTENCES = (
-    "What colour are the stripes on the sign?",
-    "How many dots are on the sign?",
-    "Which letter is on the sign?",
-    "Is the dot left or right of the line?",
-    "look closer",
-    "now clear",
-    "Error: expected a keypoint inside the image",
+QUESTIONS = (
+    "What colour are the stripes on the orange square sign?",
+    "What is written on the red round sign?",
+    "How many rings are on the blue diamond sign?",
+    "On the white square sign, is the triangle to the left or to the right of the circle?",
 )
+PHRASES = ("look closer", " look closer ", "now clear", " now clear ", "Error: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +112,7 @@ class TinyConfig:
     """
 
     architecture: Architecture = "qwen3_vl"
-    vocab_size: int = 512
+    vocab_size: int = 640
     view_side: int = 96
     patch_size: int = 8
     hidden_size: int = 128
@@ -133,6 +128,11 @@ class TinyConfig:
     position_std: float = 0.5
     context: int = 4096
     seed: int = 0
+
+
+def tiny(folder: Path, seed: int) -> Path:
+    """The model of the main job, in `folder`, with weights of that seed; returns the folder."""
+    return build_tiny(folder, TinyConfig(seed=seed))
 
 
 def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
@@ -153,7 +153,7 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
         image_processor, tokenizer, chat_template=CHAT_TEMPLATE
     )
     folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
+    save_model(model, folder)
     save_processor(processor, folder)
     return folder
 
@@ -181,8 +181,8 @@ def build_tokenizer(vocab_size: int) -> Any:
     learnt = json.loads(trained.to_str())["model"]
     tokenizer = transformers.Qwen2Tokenizer(
         vocab=learnt["vocab"],
-        merges=[tuple(merge) for merge in learnt["merges"]],
-        unk_token=None,
+        merges=[tuple(merge) for merge in learnt["merges"]],  # type: ignore[misc]
+        unk_token=None,  # type: ignore[arg-type]
         bos_token=None,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
@@ -202,17 +202,16 @@ def _corpus() -> Iterator[str]:
     """Our task's words, often enough that each becomes one token, alone and after a blank."""
     rng = random.Random(0)
     for _ in range(300):
-        yield from SENTENCES
-        for word in (*COLOURS, *WORDS):
-            yield f"{word} {word}"
-        yield f"name: zoom\nkeypoint: [{rng.randrange(96)}, {rng.randrange(96)}]\n"
-        yield f" input_image  tool_result_{rng.randint(1, 9)} \n"
+        yield from (*QUESTIONS, *PHRASES)
+        yield from (f"{word} {word}" for word in WORDS)
+        yield f"\nname: zoom\nkeypoint: [{rng.randrange(96)}, {rng.randrange(96)}]\n"
+        yield f" input_image \n tool_result_{rng.randint(1, 9)} \n"
 
 
-def build_model(config: TinyConfig, tokenizer: Any) -> transformers.PreTrainedModel:
+def build_model(config: TinyConfig, tokenizer: Any) -> Any:
     """The randomly initialised model, float32, in evaluation mode."""
     torch.manual_seed(config.seed)
-    model: transformers.PreTrainedModel
+    model: Any
     if config.architecture == "qwen3_vl":
         model = transformers.Qwen3VLForConditionalGeneration(_qwen3_config(config, tokenizer))
         torch.nn.init.normal_(model.model.visual.pos_embed.weight, std=config.position_std)
@@ -221,7 +220,7 @@ def build_model(config: TinyConfig, tokenizer: Any) -> transformers.PreTrainedMo
     end, pad = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
     model.generation_config.eos_token_id = [end, pad]
     model.generation_config.pad_token_id = pad
-    return model.float().eval()
+    return model.eval()
 
 
 def _qwen3_config(config: TinyConfig, tokenizer: Any) -> transformers.Qwen3VLConfig:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from visenv.errors import ImageError
 from visenv.types import Image, ImageSpan
 
-
 _LONGEST_RATIO = 200
 """Qwen's image processor refuses longer ones."""
 
@@ -90,12 +89,14 @@ class ImageEncoder:
         pixels = [image.pixels for image in images]
         if not pixels:
             return []
-        processed = self._processor(images=pixels, return_tensors="pt")
-        grids = [tuple(grid) for grid in processed["image_grid_thw"].tolist()]
-        sizes = [int(np.prod(grid)) for grid in grids]
-        values = torch.split(processed["pixel_values"].float(), sizes)
-        # Each image its own memory, so that dropping one frees it.
-        return [Patches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)]
+        # What is made while sampling is trained on later: it must not be an inference tensor.
+        with torch.inference_mode(mode=False):
+            processed = self._processor(images=pixels, return_tensors="pt")
+            grids = [tuple(grid) for grid in processed["image_grid_thw"].tolist()]
+            sizes = [int(np.prod(grid)) for grid in grids]
+            values = torch.split(processed["pixel_values"].float(), sizes)
+            # Each image its own memory, so that dropping one frees it.
+            return [Patches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)]
 
 
 def rope_positions(length: int, spans: Iterable[ImageSpan], merge: int) -> NDArray[np.int64]:

@@ -7,9 +7,11 @@ here joins bytes first. Text is encoded so that no control token can come out of
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from visenv.errors import PolicyError
 
@@ -47,6 +49,8 @@ class Vocabulary:
             else:
                 self.bytes[token_id] = _to_bytes(token)
         unmarked = [text for text in self.control if not added[self.control[text]].special]
+        # The template's own words come again with every turn.
+        self._ids = lru_cache(maxsize=1024)(self._tokenize)
         self._unmarked = re.compile("|".join(map(re.escape, unmarked)) or r"(?!)")
 
     def encode(self, text: str) -> list[int]:
@@ -57,8 +61,8 @@ class Vocabulary:
         """The text of tokens, control tokens left out; broken UTF-8 becomes U+FFFD."""
         return b"".join([self.bytes[token] for token in token_ids]).decode(errors="replace")
 
-    def banned(self, end_id: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """bool ``[size]``: what a policy may never say (control tokens but the end, padding rows)."""
+    def banned(self, end_id: int) -> NDArray[np.bool_]:
+        """What is never sampled, bool ``[size]``: control tokens but the end, and padding rows."""
         banned = np.array([not token for token in self.bytes])
         banned[end_id] = False
         return banned
@@ -68,14 +72,14 @@ class Vocabulary:
         cuts = [match.start() + 1 for match in self._unmarked.finditer(text)]
         return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
-    def _ids(self, text: str) -> list[int]:
+    def _tokenize(self, text: str) -> tuple[int, ...]:
+        text = text.encode(errors="replace").decode()  # a lone surrogate has no UTF-8
         encoded = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        ids: list[int] = encoded["input_ids"]
-        return ids
+        return tuple(encoded["input_ids"])
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The printable character that stands for each byte in a byte-level vocabulary (GPT-2's rule)."""
+    """The printable character that stands for each byte in a byte-level vocabulary (GPT-2)."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {

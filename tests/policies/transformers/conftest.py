@@ -1,0 +1,117 @@
+"""The two tiny models, built once, and a way to talk to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from visenv.types import Ask, Image, Message, Reply, Sampling
+
+if TYPE_CHECKING:
+    from visenv.env import Observation
+    from visenv.policies.transformers import TokenSession, TransformersPolicy
+
+    Conversation = tuple[TokenSession, list[Reply]]
+
+
+class Talk:
+    """Conversations with a policy, without an environment."""
+
+    no_env: gym.Env[Observation, str] = gym.Env()
+    ask = Ask("<think>")
+    sampling = Sampling(1.0, 12)
+
+    def picture(self, seed: int, width: int = 64, height: int = 64) -> Image:
+        rng = np.random.default_rng(seed)
+        return Image.from_pixels(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
+
+    def shown(self, text: str, *images: Image) -> list[Message]:
+        return [Message("user", ("look: ", *images, text))]
+
+    async def converse(
+        self,
+        policy: TransformersPolicy,
+        seed: int,
+        turns: Sequence[Sequence[Message]],
+        ask: Ask | None = None,
+        sampling: Sampling | None = None,
+        before: Callable[[TokenSession], None] | None = None,
+    ) -> Conversation:
+        """One conversation; `before` is called ahead of each turn."""
+        session = policy.open(self.no_env, seed)
+        replies = []
+        for messages in turns:
+            session.observe(messages)
+            if before is not None:
+                before(session)
+            reply = await policy.respond(session, ask or self.ask, sampling or self.sampling)
+            replies.append(reply)
+        return session, replies
+
+    def alone(self, policy: TransformersPolicy, *arguments: Any, **options: Any) -> Conversation:
+        return asyncio.run(self.converse(policy, *arguments, **options))
+
+    def together(
+        self, conversations: Sequence[Coroutine[Any, Any, Conversation]]
+    ) -> list[Conversation]:
+        async def run() -> list[Conversation]:
+            return list(await asyncio.gather(*conversations))
+
+        return asyncio.run(run())
+
+
+@pytest.fixture(scope="session")
+def talk() -> Talk:
+    return Talk()
+
+
+@pytest.fixture(scope="session")
+def qwen3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from visenv.policies.transformers import build_tiny
+
+    return build_tiny(tmp_path_factory.mktemp("qwen3"))
+
+
+@pytest.fixture(scope="session")
+def qwen2_5_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from visenv.policies.transformers import TinyConfig, build_tiny
+
+    config = TinyConfig("qwen2_5_vl", patch_size=14, view_side=112)
+    return build_tiny(tmp_path_factory.mktemp("qwen2_5"), config)
+
+
+@pytest.fixture(scope="session")
+def qwen3(qwen3_folder: Path) -> TransformersPolicy:
+    """Shared by tests that leave its weights alone."""
+    from visenv.policies.transformers import TransformersPolicy
+
+    return TransformersPolicy(qwen3_folder)
+
+
+@pytest.fixture(scope="session")
+def qwen2_5(qwen2_5_folder: Path) -> TransformersPolicy:
+    """Shared by tests that leave its weights alone."""
+    from visenv.policies.transformers import TransformersPolicy
+
+    return TransformersPolicy(qwen2_5_folder)
+
+
+@pytest.fixture(params=["qwen3", "qwen2_5"])
+def policy(request: pytest.FixtureRequest) -> TransformersPolicy:
+    """Either architecture."""
+    found: TransformersPolicy = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def fresh(qwen3_folder: Path) -> TransformersPolicy:
+    """One whose weights a test may change."""
+    from visenv.policies.transformers import TransformersPolicy
+
+    return TransformersPolicy(qwen3_folder)
