@@ -22,6 +22,9 @@ from visenv.types import Ask, Log, Message, Sample
 ENV_ID = "visenv-testing/Adder-v0"
 
 
+_ASK = Ask(stop=KeyValueGrammar.stop)
+
+
 class AddArguments(Arguments):
     """Arguments of `Add`."""
 
@@ -83,7 +86,7 @@ class Adder(VisEnv):
 
     def ask(self) -> Ask:
         """A whole turn."""
-        return Ask(stop=self.grammar.stop)
+        return _ASK
 
     def outcome(self) -> float:
         """1 for the right total."""
