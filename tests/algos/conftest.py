@@ -1,7 +1,7 @@
-"""A policy of 30 weights and an environment of two letters: enough to train for real, in moments.
+"""A policy of 110 weights and an environment of two letters: enough to train for real, in moments.
 
-The environment shows a letter, then an image and another letter; each letter repeated by the policy
-earns a half. The policy's next token depends on the token before it alone.
+The environment shows a letter, then an image and another letter; each that the policy answers by
+its capital earns a half. The policy's next token depends on the token before it alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from visenv.errors import RunError
 from visenv.policy import Scores, Session, TrainablePolicy
@@ -37,11 +36,12 @@ from visenv.types import (
 )
 
 LETTERS = "abcd"
-PLACEHOLDER, END, VOCABULARY = 0, 5, 6
+TOKENS = ["<image>", *LETTERS, "<end>", *LETTERS.upper()]
+PLACEHOLDER, END, VOCABULARY = TOKENS.index("<image>"), TOKENS.index("<end>"), len(TOKENS)
 
 
 class Echo(gym.Env[Any, str]):
-    """Repeat the letter, twice; `on_reset` and `aborts` make trouble."""
+    """Say the capital of the letter, twice; `on_reset` and `aborts` make trouble."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Echo(gym.Env[Any, str]):
         self._seed = seed
         self._letters = [LETTERS[index] for index in self.np_random.integers(4, size=2)]
         self._turn = 0
-        self.sample = Sample("".join(self._letters), "Repeat.")
+        self.sample = Sample("".join(self._letters), "Which capital?")
         return None, self._info(StepRecord((Message("user", (self._letters[0],)),), (), Ask()))
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        right = action == self._letters[self._turn]
+        right = action == self._letters[self._turn].upper()
         event: Event = TurnTaken(self._turn, action, None)
         self._turn += 1
         record = StepRecord((), (event,), terms={"right": float(right)})
@@ -98,7 +98,7 @@ class ToySession(Session):
                 self.image_spans.append(ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2)))
                 self.tokens.append(PLACEHOLDER)
             else:
-                self.tokens += [LETTERS.index(letter) + 1 for letter in part]
+                self.tokens += [TOKENS.index(letter) for letter in part]
 
     def add(self, tokens: Sequence[int], logprobs: Sequence[float], version: int) -> None:
         start = len(self.tokens)
@@ -158,7 +158,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
             tokens.append(before)
             logprobs.append(float(given[before]))
         session.add(tokens, logprobs, self.version)
-        text = "".join(LETTERS[token - 1] for token in tokens if token != END)
+        text = "".join(TOKENS[token] for token in tokens if token != END)
         reply = Reply(text, np.array(tokens, np.int32), np.array(logprobs, np.float32))
         session.said(reply)
         return reply
@@ -167,7 +167,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         session = ToySession(0)
         for turn in episode.turns:
             session.observe(turn.messages)
-            tokens = [*(LETTERS.index(letter) + 1 for letter in turn.text), END]
+            tokens = [*(TOKENS.index(letter) for letter in turn.text), END]
             session.add(tokens, [float("nan")] * len(tokens), 0)
         values = {name: getattr(episode, name) for name in episode.__dataclass_fields__}
         return Episode(**{**values, "segments": session.segments()})
@@ -219,23 +219,13 @@ class ToyPolicy(TrainablePolicy[ToySession]):
 
 
 def demonstration(first: str, second: str, grey: int = 0) -> Episode:
-    """An episode in which both letters were repeated; without segments."""
+    """An episode in which both answers were right; without segments."""
     image = Image.from_pixels(np.full((2, 2, 3), grey, np.uint8))
     turns = [
-        Turn((Message("user", (first,)),), first, 0.5, (), "stop"),
-        Turn((Message("user", (image, second)),), second, 0.5, (), "stop"),
+        Turn((Message("user", (first,)),), first.upper(), 0.5, (), "stop"),
+        Turn((Message("user", (image, second)),), second.upper(), 0.5, (), "stop"),
     ]
     return Episode("Echo", first + second, "", 0, 0, 0, tuple(turns), "terminated")
-
-
-def segment(logprobs: Sequence[float], prompt: int = 1) -> Segment:
-    """One turn of ``len(logprobs)`` tokens after `prompt` others."""
-    length = prompt + len(logprobs)
-    mask: NDArray[np.bool_] = np.arange(length) >= prompt
-    padded = np.array([0.0] * prompt + list(logprobs), np.float32)
-    turns = (TurnSpan(0, prompt, length, "stop"),)
-    tokens, version = np.full(length, 1, np.int32), np.zeros(length, np.int32)
-    return Segment(tokens, mask, padded, version, turns, (), PLACEHOLDER, 2, 1.0, "toy")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def test_the_clip_by_hand() -> None:
     # low .2, high .28: the ratio counts within [.8, 1.28]
     ratio = torch.tensor([1.0, 1.5, 0.5, 1.5, 0.5, 1.25])
     advantages = torch.tensor([2.0, 2.0, 2.0, -2.0, -2.0, 2.0])
-    # -min(2, 2), -min(3, 2.56), -min(1, 1.6), -min(-3, -2.56), -min(-1, -1.6), -min(2.5, 2.5)
+    # unclipped and clipped: 2 2, 3 2.56, 1 1.6, -3 -2.56, -1 -1.6, 2.5 2.5; minus the smaller
     expected = [-2.0, -2.56, -1.0, 3.0, 1.6, -2.5]
     assert clipped_loss(ratio, advantages, 0.2, 0.28).tolist() == pytest.approx(expected)
     low, high = clipped_share(ratio, advantages, 0.2, 0.28)
@@ -37,7 +37,7 @@ def test_a_clipped_token_has_no_gradient() -> None:
 def test_normalisations_by_hand() -> None:
     values = torch.tensor([[3.0, 0.0], [1.0, 2.0]])
     mask = torch.tensor([[True, False], [True, True]])
-    # token: (3 + 1 + 2) / 3; sequence: (3/1 + 3/2) / 2
+    # by token (3 + 1 + 2) / 3 = 2, by sequence (3/1 + 3/2) / 2 = 2.25
     assert float(aggregate(values, mask, 3, 2, "token")) == pytest.approx(2.0)
     assert float(aggregate(values, mask, 3, 2, "sequence")) == pytest.approx(2.25)
 
@@ -125,7 +125,7 @@ def test_what_is_off_the_mask_does_not_matter() -> None:
 
 
 def _trl_loss(batch: Batch, algorithm: GRPO, loss_type: str) -> tuple[float, dict[str, float]]:
-    """TRL's own `_compute_loss`, given our log-probabilities by a light stand-in for its trainer."""
+    """TRL's own `_compute_loss`; a light stand-in for its trainer hands it our log-probabilities."""
     from trl import GRPOTrainer
 
     metrics: dict[str, dict[str, list[float]]] = {"train": defaultdict(list)}

@@ -26,4 +26,7 @@ def test_the_loss_is_the_mean_over_the_tokens_of_the_step() -> None:
     assert loss.metrics == pytest.approx({"entropy": 0.2})  # (.3 + .4 + .5) / 6
     loss.value.backward()
     assert batch.logprobs.grad is not None
-    assert batch.logprobs.grad.tolist() == [[pytest.approx(-1 / 6), 0.0], [pytest.approx(-1 / 6)] * 2]
+    assert batch.logprobs.grad.tolist() == [
+        [pytest.approx(-1 / 6), 0.0],
+        [pytest.approx(-1 / 6)] * 2,
+    ]

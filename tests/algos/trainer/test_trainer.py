@@ -1,0 +1,443 @@
+"""The trainer, whole: it learns, it resumes to the bit, it stops cleanly and explains itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.algorithm import Algorithm, Batch, Loss
+from visenv.algos.grpo import GRPO
+from visenv.algos.sft import SFT
+from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.episodes import read_episodes
+from visenv.errors import ConfigurationError, DivergedError, RunError
+from visenv.types import Group
+
+SIX = TrainerConfig(
+    steps=6,
+    rollouts=Rollouts(groups=3, group_size=4, max_tokens=3),
+    optimisation=Optimisation(learning_rate=0.02, schedule="cosine", warmup_steps=2),
+    saving=Saving(checkpoint_every=3, episodes_every=2),
+)
+
+
+def _metrics(folder: Path) -> list[dict[str, float]]:
+    """What does not depend on the clock."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [
+        {name: value for name, value in json.loads(line).items() if "seconds" not in name}
+        for line in lines
+    ]
+
+
+# ---------------------------------------------------------------------------- it learns
+
+
+@pytest.mark.component("torch", "tensorboard")
+def test_grpo_learns(toy: Any, tmp_path: Path) -> None:
+    config = TrainerConfig(
+        steps=40,
+        rollouts=Rollouts(groups=6, group_size=8, max_tokens=3),
+        optimisation=Optimisation(learning_rate=0.1),
+    )
+    Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
+    rewards = [row["reward"] for row in _metrics(tmp_path / "run")]
+    assert len(rewards) == 40
+    assert np.mean(rewards[:3]) < 0.2
+    assert np.mean(rewards[-10:]) > 0.5
+
+
+@pytest.mark.component("torch")
+def test_sft_learns_by_the_same_update(toy: Any, tmp_path: Path) -> None:
+    policy = toy.ToyPolicy()
+    pairs = [(first, second) for first in toy.LETTERS for second in toy.LETTERS]
+    episodes = [policy.encode(toy.demonstration(*pair)) for pair in pairs]
+    config = TrainerConfig(steps=60, optimisation=Optimisation(learning_rate=0.1))
+    Trainer(policy, SFT(), config, folder=tmp_path / "run").fit(episodes, batch_size=5)
+    losses = [row["loss"] for row in _metrics(tmp_path / "run")]
+    assert losses[0] > 1.5
+    assert losses[-1] < 0.1
+
+
+@pytest.mark.component("torch", "tensorboard")
+def test_a_run_folder_holds_metrics_episodes_and_checkpoints(toy: Any, tmp_path: Path) -> None:
+    Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run").train(toy.Echo)
+    (last,) = (row for row in _metrics(tmp_path / "run") if row["step"] == 6)
+    assert last.keys() >= {
+        "reward",
+        "terms/right",
+        "episodes/aborted",
+        "episodes/truncated",
+        "episodes/turns",
+        "episodes/tokens",
+        "groups/alike",
+        "loss",
+        "grad_norm",
+        "learning_rate",
+        "clip_low",
+        "clip_high",
+        "ratio",
+        "entropy",
+    }
+    assert last["ratio"] == pytest.approx(1, abs=1e-5)  # one optimiser step: still on-policy
+    saved = sorted(path.name for path in (tmp_path / "run" / "episodes").glob("*.jsonl"))
+    assert saved == ["step_000002.jsonl", "step_000004.jsonl", "step_000006.jsonl"]
+    episodes = list(read_episodes(tmp_path / "run" / "episodes" / "step_000006.jsonl"))
+    assert np.mean([episode.reward for episode in episodes]) == last["reward"]
+    assert _checkpoints(tmp_path / "run") == ["step_000003", "step_000006"]
+    assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
+
+
+def _checkpoints(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "checkpoints").iterdir())
+
+
+def test_only_the_newest_checkpoints_stay(toy: Any, tmp_path: Path) -> None:
+    config = replace(SIX, saving=Saving(checkpoint_every=1, keep_checkpoints=2))
+    Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
+    assert _checkpoints(tmp_path / "run") == ["step_000005", "step_000006"]
+
+
+def test_every_step_plays_fresh_scenes(toy: Any, tmp_path: Path) -> None:
+    seeds: list[int] = []
+    trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
+    trainer.train(lambda: toy.Echo(on_reset=seeds.append))
+    assert len(seeds) == 6 * 3 * 4
+    assert len(set(seeds)) == 6 * 3  # the members of a group share theirs
+
+
+# --------------------------------------------------------------------------- exact resume
+
+
+def _run(toy: Any, folder: Path, algorithm: Algorithm, **arguments: Any) -> Any:
+    """Run, or go on with, the six steps; dropout makes the random state of torch matter."""
+    policy = toy.ToyPolicy(dropout=0.3)
+    make_env = arguments.pop("make_env", toy.Echo)
+    Trainer(policy, algorithm, SIX, folder=folder, **arguments).train(make_env)
+    return policy
+
+
+def _assert_same(one: Path, other: Path, policy: Any, resumed: Any) -> None:
+    assert policy.weights() == resumed.weights()
+    assert policy.version == resumed.version
+    assert _metrics(one) == _metrics(other)
+    for name in ("step_000004.jsonl", "step_000006.jsonl"):
+        assert list(read_episodes(one / "episodes" / name)) == list(
+            read_episodes(other / "episodes" / name)
+        )
+
+
+_KILLED = """
+import importlib.util, os, signal, sys
+from pathlib import Path
+
+spec = importlib.util.spec_from_file_location("toy", sys.argv[1])
+toy = importlib.util.module_from_spec(spec)
+sys.modules["toy"] = toy
+spec.loader.exec_module(toy)
+from visenv.algos.grpo import GRPO
+from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+
+resets = []
+def on_reset(seed):
+    resets.append(seed)
+    if len(resets) == 4 * 12 + 5:  # in the middle of step 5
+        os.kill(os.getpid(), getattr(signal, sys.argv[3]))
+
+config = eval(sys.argv[4])
+trainer = Trainer(toy.ToyPolicy(dropout=0.3), GRPO(), config, folder=sys.argv[2])
+trainer.train(lambda: toy.Echo(on_reset=on_reset))
+"""
+
+
+def _stopped_by(toy: Any, folder: Path, signal_name: str) -> subprocess.CompletedProcess[str]:
+    arguments = [str(toy.__file__), str(folder), signal_name, repr(SIX)]
+    return subprocess.run(
+        [sys.executable, "-c", _KILLED, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.component("torch")
+def test_a_killed_run_goes_on_to_the_bit(toy: Any, tmp_path: Path) -> None:
+    done = _stopped_by(toy, tmp_path / "killed", "SIGKILL")
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert [row["step"] for row in _metrics(tmp_path / "killed")] == [1, 2, 3, 4]
+    assert _checkpoints(tmp_path / "killed") == ["step_000003"]  # step 4 is done a second time
+    policy = _run(toy, tmp_path / "straight", GRPO())
+    resumed = _run(toy, tmp_path / "killed", GRPO(), resume=True)
+    _assert_same(tmp_path / "straight", tmp_path / "killed", policy, resumed)
+
+
+@pytest.mark.component("torch")
+def test_ctrl_c_while_playing_leaves_a_checkpoint_and_says_how_to_go_on(
+    toy: Any, tmp_path: Path
+) -> None:
+    done = _stopped_by(toy, tmp_path / "stopped", "SIGINT")
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt")
+    assert "Stopped after step 4 of 6" in done.stderr
+    assert "--resume" in done.stderr
+    assert _checkpoints(tmp_path / "stopped") == ["step_000003", "step_000004"]
+    policy = _run(toy, tmp_path / "straight", GRPO())
+    resumed = _run(toy, tmp_path / "stopped", GRPO(), resume=True)
+    _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
+
+
+class _Interrupting(GRPO):
+    """Sends Ctrl-C in the middle of the third update."""
+
+    calls = 0
+
+    def loss(self, batch: Batch) -> Loss:
+        type(self).calls += 1
+        if self.calls == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().loss(batch)
+
+
+@pytest.mark.component("torch")
+def test_ctrl_c_while_learning_waits_for_the_end_of_the_step(toy: Any, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        _run(toy, tmp_path / "stopped", _Interrupting())
+    assert [row["step"] for row in _metrics(tmp_path / "stopped")] == [1, 2, 3]
+    assert _checkpoints(tmp_path / "stopped") == ["step_000003"]
+    policy = _run(toy, tmp_path / "straight", _Interrupting())
+    resumed = _run(toy, tmp_path / "stopped", _Interrupting(), resume=True)
+    _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
+
+
+@pytest.mark.component("torch")
+def test_resume_with_a_reference_measures_from_the_start_of_the_run(
+    toy: Any, tmp_path: Path
+) -> None:
+    algorithm = GRPO(kl_weight=0.1)
+
+    def stop_at(resets: int) -> Callable[[], Any]:
+        seen: list[int] = []
+
+        def on_reset(seed: int) -> None:
+            seen.append(seed)
+            if len(seen) == resets:
+                raise KeyboardInterrupt
+
+        return lambda: toy.Echo(on_reset=on_reset)
+
+    with pytest.raises(KeyboardInterrupt):
+        _run(toy, tmp_path / "stopped", algorithm, make_env=stop_at(4 * 12 + 1))
+    policy = _run(toy, tmp_path / "straight", algorithm)
+    resumed = _run(toy, tmp_path / "stopped", algorithm, resume=True)
+    _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
+    assert _metrics(tmp_path / "straight")[-1]["kl"] > 0
+
+
+@pytest.mark.component("torch")
+def test_sft_resumes_to_the_bit(toy: Any, tmp_path: Path) -> None:
+    def fit(folder: Path, steps: int, resume: bool) -> Any:
+        policy = toy.ToyPolicy(dropout=0.3)
+        pairs = [(first, second) for first in "abc" for second in "abcd"]
+        episodes = [policy.encode(toy.demonstration(*pair)) for pair in pairs]
+        config = TrainerConfig(steps, optimisation=Optimisation(learning_rate=0.05))
+        Trainer(policy, SFT(), config, folder=folder, resume=resume).fit(episodes, batch_size=5)
+        return policy
+
+    straight = fit(tmp_path / "straight", 6, resume=False)
+    fit(tmp_path / "longer", 3, resume=False)
+    resumed = fit(tmp_path / "longer", 6, resume=True)  # a constant rate: a run may be prolonged
+    assert straight.weights() == resumed.weights()
+    assert _metrics(tmp_path / "straight") == _metrics(tmp_path / "longer")
+
+
+# ----------------------------------------------------------------- what does not fit is refused
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(toy: Any, tmp_path: Path) -> None:
+    _run(toy, tmp_path / "run", GRPO())
+    with pytest.raises(RunError, match=r"holds a run already.*--resume.*another name"):
+        Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
+
+
+def test_there_must_be_something_to_resume(toy: Any, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no run .*typo to resume"):
+        Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "typo", resume=True)
+
+
+def test_a_checkpoint_of_another_model_is_refused(toy: Any, tmp_path: Path) -> None:
+    _run(toy, tmp_path / "run", GRPO())
+    trainer = Trainer(toy.ToyPolicy(width=12), GRPO(), SIX, folder=tmp_path / "run", resume=True)
+    with pytest.raises(RunError, match="another model"):
+        trainer.train(toy.Echo)
+
+
+@pytest.mark.parametrize(
+    ("config", "algorithm", "said"),
+    [
+        (replace(SIX, seed=5), GRPO(), r"config\.seed was 0 and is 5"),
+        (replace(SIX, steps=9), GRPO(), r"config\.steps was 6 and is 9"),  # the cosine would change
+        (SIX, GRPO(clip_high=0.3), r"algorithm\.clip_high was 0\.28 and is 0\.3"),
+        (SIX, SFT(), r"algorithm\.name was 'GRPO' and is 'SFT'"),
+    ],
+)
+def test_a_checkpoint_of_another_configuration_is_refused(
+    toy: Any, tmp_path: Path, config: TrainerConfig, algorithm: Algorithm, said: str
+) -> None:
+    _run(toy, tmp_path / "run", GRPO())
+    trainer = Trainer(toy.ToyPolicy(), algorithm, config, folder=tmp_path / "run", resume=True)
+    with pytest.raises(RunError, match=said):
+        trainer.train(toy.Echo)
+
+
+def test_how_often_to_save_may_change(toy: Any, tmp_path: Path) -> None:
+    _run(toy, tmp_path / "run", GRPO())
+    config = replace(SIX, saving=Saving(checkpoint_every=1))
+    trainer = Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run", resume=True)
+    trainer.train(toy.Echo)
+    assert trainer.step == 6
+
+
+@pytest.mark.parametrize("name", ["state.json", "optimizer.pt"])
+def test_a_broken_checkpoint_is_named(toy: Any, tmp_path: Path, name: str) -> None:
+    _run(toy, tmp_path / "run", GRPO())
+    broken = tmp_path / "run" / "checkpoints" / "step_000006"
+    (broken / name).write_bytes(b"half")
+    trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run", resume=True)
+    with pytest.raises(RunError, match="step_000006 cannot be read"):
+        trainer.train(toy.Echo)
+
+
+def test_half_a_checkpoint_is_none(toy: Any, tmp_path: Path) -> None:
+    class Dying(toy.ToyPolicy):  # type: ignore[misc]
+        def save(self, folder: Path) -> None:
+            super().save(folder)
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        Trainer(Dying(), GRPO(), SIX, folder=tmp_path / "run").train(toy.Echo)
+    assert [name for name in _checkpoints(tmp_path / "run") if name.startswith("step")] == []
+    resumed = _run(toy, tmp_path / "run", GRPO(), resume=True)  # from the beginning, then
+    assert resumed.weights() == _run(toy, tmp_path / "straight", GRPO()).weights()
+    assert _checkpoints(tmp_path / "run") == ["step_000003", "step_000006"]
+
+
+# -------------------------------------------------------------------------- what goes wrong
+
+
+class _Diverging(GRPO):
+    """Gives an infinite loss, or an infinite gradient of a finite one."""
+
+    where = "loss"
+
+    def loss(self, batch: Batch) -> Loss:
+        loss = super().loss(batch)
+        if self.where == "loss":
+            return Loss(loss.value / 0, loss.metrics)
+        return Loss(((batch.logprobs - batch.logprobs.detach()) ** 2).sum().sqrt(), loss.metrics)
+
+
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_a_loss_that_is_not_finite_stops_the_run_and_saves_the_episodes(
+    toy: Any, tmp_path: Path, where: str
+) -> None:
+    algorithm = _Diverging()
+    object.__setattr__(algorithm, "where", where)
+    policy = toy.ToyPolicy()
+    before = policy.weights()
+    with pytest.raises(DivergedError, match=rf"In step 1 the {where} is .*diverged"):
+        Trainer(policy, algorithm, SIX, folder=tmp_path / "run").train(toy.Echo)
+    assert policy.weights() == before
+    assert len(list(read_episodes(tmp_path / "run" / "diverged" / "step_000001.jsonl"))) == 12
+
+
+def test_aborted_episodes_are_counted_and_not_learnt_from(toy: Any, tmp_path: Path) -> None:
+    policy = toy.ToyPolicy()
+    trainer = Trainer(policy, GRPO(), SIX, folder=tmp_path / "run")
+    trainer.train(lambda: toy.Echo(aborts=lambda seed: seed % 2 == 0))
+    counts = [row["episodes/aborted"] for row in _metrics(tmp_path / "run")]
+    assert set(counts) <= {0, 4, 8}  # a whole group shares its seed
+    assert sum(counts) > 0
+    assert sum(policy.scored) == 6 * 12 - sum(counts)
+
+
+def test_a_step_without_any_usable_episode_says_why(toy: Any, tmp_path: Path) -> None:
+    trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
+    with pytest.raises(RunError, match=r"Step 1 has no episode to learn from.*judge: away"):
+        trainer.train(lambda: toy.Echo(aborts=lambda seed: True))
+
+
+def test_sft_needs_segments(toy: Any, tmp_path: Path) -> None:
+    trainer = Trainer(toy.ToyPolicy(), SFT(), SIX, folder=tmp_path / "run")
+    with pytest.raises(ConfigurationError, match="encode it first"):
+        trainer.fit([toy.demonstration("a", "b")], batch_size=1)
+    with pytest.raises(ConfigurationError, match="Expected episodes"):
+        trainer.fit([], batch_size=1)
+
+
+class _Misshapen(GRPO):
+    """Gives three numbers for two turns."""
+
+    def advantages(self, groups: Any) -> Any:
+        return [[np.zeros(3) for _ in group] for group in groups]
+
+
+class _Short(GRPO):
+    """Forgets an episode."""
+
+    def advantages(self, groups: Any) -> Any:
+        return [advantages[1:] for advantages in super().advantages(groups)]
+
+
+class _Poisoned(GRPO):
+    """Gives NaN."""
+
+    def advantages(self, groups: Any) -> Any:
+        return [[np.array(np.nan) for _ in group] for group in groups]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "said"),
+    [
+        (_Misshapen(), r"_Misshapen\.advantages must give .* \[\] or \[2\]"),
+        (_Short(), r"_Short\.advantages must give, for each group.*\[4, 4, 4\].*\[3, 3, 3\]"),
+        (_Poisoned(), r"_Poisoned\.advantages must give finite numbers"),
+    ],
+)
+def test_a_users_algorithm_is_told_what_it_must_give(
+    toy: Any, tmp_path: Path, algorithm: Algorithm, said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        Trainer(toy.ToyPolicy(), algorithm, SIX, folder=tmp_path / "run").train(toy.Echo)
+
+
+class _TwoMethods(Algorithm):
+    """What a user writes: REINFORCE, with a reward of its own for each turn."""
+
+    def advantages(self, groups: Any) -> Any:
+        return [[np.array([turn.reward for turn in e.turns]) for e in group] for group in groups]
+
+    def loss(self, batch: Batch) -> Loss:
+        value = -(batch.logprobs * batch.advantages * batch.mask).sum() / batch.total_tokens
+        return Loss(value, {})
+
+
+def test_two_methods_are_an_algorithm(toy: Any, tmp_path: Path) -> None:
+    config = TrainerConfig(
+        30,
+        rollouts=Rollouts(groups=24, group_size=1, max_tokens=3),
+        optimisation=Optimisation(learning_rate=0.1),
+    )
+    Trainer(toy.ToyPolicy(), _TwoMethods(), config, folder=tmp_path / "run").train(toy.Echo)
+    rewards = [row["reward"] for row in _metrics(tmp_path / "run")]
+    assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.2
+
+
+def test_a_group_type_is_a_plain_sequence(toy: Any) -> None:
+    group: Group = [toy.demonstration("a", "b")]
+    assert SFT().advantages([group]) == [[np.ones(())]]
