@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from pydantic import Field
@@ -12,7 +12,10 @@ from pydantic import Field
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
 from visenv.images import size_with_long_side, size_within
 from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
-from visenv.types import Image, Pixels, Sample
+from visenv.types import Image, Sample
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 CropShape = Literal["square", "wide", "tall"]
 CropSource = Literal["view", "native"]
@@ -127,7 +130,7 @@ class KeypointZoom(Tool[ZoomArguments]):
             "shown_box": list(window),
             "box": list(native_window),
         }
-        return ToolResult((_enlarge(cut, size_within(size, self.max_pixels)),), detail)
+        return ToolResult((_resample(cut, size_within(size, self.max_pixels)),), detail)
 
     def close(self) -> None:
         """Let go of the image."""
@@ -186,17 +189,23 @@ def scale_window(window: Window, size: tuple[int, int], new_size: tuple[int, int
     return Window(left, top, right, bottom)
 
 
-def _cut(image: Image, window: Window) -> Pixels:
-    """A view of the window's pixels; the image itself is not copied."""
-    return image.pixels[window.top : window.bottom, window.left : window.right]
+def _cut(image: Image, window: Window) -> PIL.Image.Image:
+    """The window as a Pillow image: its pixels are copied once, those around it never."""
+    import PIL.Image
+
+    rows = np.ascontiguousarray(image.pixels[window.top : window.bottom])
+    stride = 3 * image.size[0]
+    first, last = 3 * window.left, (len(rows) - 1) * stride + 3 * window.right
+    # Pillow's raw decoder steps over what lies between two rows of the window.
+    data = rows.reshape(-1)[first:last]
+    return PIL.Image.frombuffer("RGB", window.size, data, "raw", "RGB", stride, 1)
 
 
-def _enlarge(pixels: Pixels, size: tuple[int, int]) -> Image:
+def _resample(cut: PIL.Image.Image, size: tuple[int, int]) -> Image:
     """Resample in one go with the paper's kernel, LANCZOS."""
-    from PIL import Image as PilImage
+    import PIL.Image
 
-    resized = PilImage.fromarray(pixels).resize(size, PilImage.Resampling.LANCZOS)
-    return Image.from_pixels(np.asarray(resized))
+    return Image.from_pixels(np.asarray(cut.resize(size, PIL.Image.Resampling.LANCZOS)))
 
 
 def _random_point(rng: np.random.Generator, size: tuple[int, int]) -> list[int]:

@@ -93,7 +93,7 @@ class Image:
         if self._pixels is None:
             with self._open() as opened:
                 try:
-                    decoded = np.asarray(opened.convert("RGB"))
+                    decoded = np.asarray(opened if opened.mode == "RGB" else opened.convert("RGB"))
                 except (OSError, ValueError, SyntaxError, MemoryError) as error:
                     raise ImageError(f"Cannot decode {self.name}: {error}.") from error
             decoded.flags.writeable = False

@@ -33,6 +33,15 @@ def test_one_seed_one_scene_to_the_byte(preset: str) -> None:
     assert one.images[0].pixels.tobytes() == two.images[0].pixels.tobytes()
 
 
+def test_the_callers_generator_is_the_only_source_of_chance() -> None:
+    world = ScenesWorld("small", **SMALL)
+    rng = np.random.default_rng(4)
+    first, second = world.sample(rng), world.sample(rng)
+    assert first.id != second.id
+    rng = np.random.default_rng(4)
+    assert [world.sample(rng), world.sample(rng)] == [first, second]
+
+
 def test_seeds_differ() -> None:
     samples = [scene(seed, **SMALL) for seed in range(20)]
     assert len({sample.id for sample in samples}) == 20
@@ -160,6 +169,7 @@ def test_more_signs_than_fit_are_left_out() -> None:
         ({"kinds": ()}, "at least one kind"),
         ({"signs": (1, 99)}, "cannot all differ"),
         ({"signs": (0, 1)}, "at least 1 sign"),
+        ({"grain": 20}, "grain must be 0 to 9"),
         ({"width": 32, "height": 32, "view_side": 32}, "does not fit"),
     ],
 )

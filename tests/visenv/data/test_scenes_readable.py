@@ -133,16 +133,16 @@ def test_every_view_pixel_of_every_answer_is_the_panels_grey(kind: str, unit: Fr
 
 
 def test_stripes_worked_by_hand() -> None:
-    # Period 12 native px, a third of it stripe: 4 px of 236 or 26 and 8 px that make up for it.
-    # Red channel of red: 236 - 110 = 126 up, 126 * 4 / 8 = 63 down: 110 - 63 = 47.
+    # Period 12 native px, a third of it stripe: 4 px of 246 or 26 and 8 px that make up for it.
+    # Red channel of red: 246 - 110 = 136 up, 136 * 4 / 8 = 68 down: 110 - 68 = 42.
     # Its green channel: 110 - 26 = 84 down, 84 * 4 / 8 = 42 up: 110 + 42 = 152.
-    # Means: (4 * 236 + 8 * 47) / 12 = 110, (4 * 26 + 8 * 152) / 12 = 110.
+    # Means: (4 * 246 + 8 * 42) / 12 = 110, (4 * 26 + 8 * 152) / 12 = 110.
     canvas = Canvas(96, Fraction(12), stripe_period=1)
     rng = np.random.default_rng(0)
     panel = engrave(rng, KINDS["colour"].draw(rng, "red", canvas), Fraction(12), 1.0).astype(int)
     if np.ptp(panel[0, :12], axis=0).max() <= 1:
         panel = panel.swapaxes(0, 1)
-    period = [[47, 152, 152]] * 4 + [[236, 26, 26]] * 4 + [[47, 152, 152]] * 4
+    period = [[42, 152, 152]] * 4 + [[246, 26, 26]] * 4 + [[42, 152, 152]] * 4
     # A level that is whole but for float32's last digits may be rounded to its neighbour.
     np.testing.assert_allclose(panel, np.broadcast_to(period * 8, panel.shape), atol=1)
     assert np.mean(panel == np.array(period * 8)) > 0.999

@@ -14,6 +14,9 @@ Levels = NDArray[np.float32]
 _OCTAVES = ((3, 55), (6, 35), (12, 22), (24, 16), (48, 12), (96, 9))
 """Cells along the long side, and amplitude in levels."""
 
+_CHROMA = 0.25
+"""Colourfulness of light and noise, far below any sign's."""
+
 _GRAIN_TILE, _GRAIN_SPARE = 1024, 256
 
 
@@ -33,23 +36,27 @@ def paint_background(rng: np.random.Generator, width: int, height: int, clutter:
     scale = min(0.5, 768 / max(width, height))
     size = max(2, round(width * scale)), max(2, round(height * scale))
     painting = np.empty((size[1], size[0], 3), np.uint8)
-    painting[:] = muted(rng.uniform(85, 160, 3), 0.35).astype(np.uint8)
+    painting[:] = muted(rng.uniform(85, 160, 3), _CHROMA).astype(np.uint8)
     for depth in np.linspace(0.1, 1, round(5 * clutter)):
         _ridge(rng, painting, float(depth))
     for _ in range(int(rng.integers(3, 8))):
         _shape(rng, painting)
     for _ in range(round(10 * clutter)):
         _bush(rng, painting)
-    blurred = cv2.GaussianBlur(_textured(rng, painting), (5, 5), 1.1)
+    blurred = cv2.GaussianBlur(_textured(rng, painting, 0.45 + 0.55 * clutter), (5, 5), 1.1)
     resized = cv2.resize(blurred, (width, height), interpolation=cv2.INTER_LINEAR)
     return np.asarray(resized, np.uint8)
 
 
-def add_grain(rng: np.random.Generator, pixels: Pixels, deviation: float) -> None:
-    """Add sensor noise in place: for each tile a random cut of one fixed noise field."""
+def add_grain(rng: np.random.Generator, pixels: Pixels, amplitude: int) -> None:
+    """Add sensor noise in place, uniform from ``-amplitude`` to ``amplitude`` levels.
+
+    For each tile it is a random cut of one fixed field. It is bounded, so that what leaves that
+    much room at both ends is never clipped.
+    """
     import cv2
 
-    field = _grain(deviation)
+    field = _grain(amplitude)
     for top in range(0, pixels.shape[0], _GRAIN_TILE):
         for left in range(0, pixels.shape[1], _GRAIN_TILE):
             tile = pixels[top : top + _GRAIN_TILE, left : left + _GRAIN_TILE]
@@ -59,13 +66,13 @@ def add_grain(rng: np.random.Generator, pixels: Pixels, deviation: float) -> Non
 
 
 @lru_cache(maxsize=4)
-def _grain(deviation: float) -> Pixels:
+def _grain(amplitude: int) -> Pixels:
     side = _GRAIN_TILE + _GRAIN_SPARE
-    noise = np.random.default_rng(0).normal(128, deviation, (side, side, 3))
-    return np.clip(np.round(noise), 0, 255).astype(np.uint8)
+    levels = np.random.default_rng(0).integers(-amplitude, amplitude + 1, (side, side, 3))
+    return (levels + 128).astype(np.uint8)
 
 
-def _textured(rng: np.random.Generator, painting: Pixels) -> Pixels:
+def _textured(rng: np.random.Generator, painting: Pixels, strength: float) -> Pixels:
     """The painting under a slanting light and fractal noise of little colour.
 
     Each octave is added to the enlarged sum of the coarser ones, so that only the last is large.
@@ -79,7 +86,7 @@ def _textured(rng: np.random.Generator, painting: Pixels) -> Pixels:
         across, down = (max(2, round(cells * side / long_side)) for side in (width, height))
         octave = rng.uniform(-amplitude, amplitude, (down, across, 3)).astype(np.float32)
         coarser = cv2.resize(total, (across, down), interpolation=cv2.INTER_LINEAR)
-        total = np.asarray(coarser + 1.3 * muted(octave, 0.3), np.float32)
+        total = np.asarray(coarser + 1.3 * strength * muted(octave, _CHROMA), np.float32)
     levels = np.clip(total + 128, 0, 255).astype(np.uint8)
     texture = cv2.resize(levels, (width, height), interpolation=cv2.INTER_LINEAR)
     return np.asarray(cv2.addWeighted(painting, 1, texture, 1, -128), np.uint8)
@@ -133,7 +140,7 @@ def _shape(rng: np.random.Generator, painting: Pixels) -> None:
     import cv2
 
     side = max(painting.shape[:2])
-    colour = tuple(int(level) for level in muted(rng.uniform(30, 220, 3), 0.5))
+    colour = tuple(int(level) for level in muted(rng.uniform(20, 236, 3), 0.4))
     centre = (int(rng.integers(0, painting.shape[1])), int(rng.integers(0, painting.shape[0])))
     axes = tuple(int(axis) for axis in rng.integers(side // 40, side // 9 + 1, 2))
     turn = float(rng.uniform(0, 180))

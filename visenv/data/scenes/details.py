@@ -23,9 +23,12 @@ Ink = NDArray[np.float32]
 PANEL = 110
 """Grey of every panel: mid-way, so that lines can be lighter and darker."""
 
-_DARK, _LIGHT = 26, 236
-"""Darkest and lightest level of a detail: grain of 5 levels is not clipped, which would tint the
-view."""
+_DARK, _LIGHT = 26, 246
+"""Darkest and lightest level of a detail: both leave room for grain."""
+
+GRAIN_ROOM = 255 - _LIGHT
+"""Most levels of grain. More would be clipped, unevenly between colours, and so tint the view."""
+
 _ROUNDS = 2
 _LINE = Fraction(1, 3)
 """Width of a stripe, view px."""
@@ -183,7 +186,7 @@ def _text(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
 def _font(answer: str, canvas: Canvas) -> Any:
     from PIL import ImageFont
 
-    width: float = ImageFont.load_default(100).getbbox(answer)[2]  # type: ignore[no-untyped-call]
+    width: float = ImageFont.load_default(100).getbbox(answer)[2]
     return ImageFont.load_default(90 * (canvas.side - 2 * _pen(canvas)) // int(width))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from visenv.data.scenes.details import KINDS
+from visenv.data.scenes.details import GRAIN_ROOM, KINDS
 from visenv.data.scenes.signs import FRAMES, SHAPES, outer_side
 from visenv.errors import ConfigurationError, UnknownNameError
 
@@ -29,7 +29,7 @@ class Preset:
         contrast: Of the detail, 0 to 1.
         clutter: Of the background, 0 to 1.
         stripe_period: Distance of two stripes of the kind ``"colour"``, view px.
-        grain: Standard deviation of sensor noise, levels of 255.
+        grain: Amplitude of sensor noise, levels of 255; at most 9, which no detail clips.
         frames: Colours a sign's frame may have, keys of `FRAMES`.
         shapes: Shapes a sign may have, keys of `SHAPES`.
         posts: Whether signs stand on posts.
@@ -49,7 +49,7 @@ class Preset:
     contrast: Span = (1.0, 0.7)
     clutter: Span = (0.3, 1.0)
     stripe_period: int = 3
-    grain: float = 4.0
+    grain: int = 6
     frames: tuple[str, ...] = tuple(FRAMES)
     shapes: tuple[str, ...] = tuple(SHAPES)
     posts: bool = True
@@ -59,6 +59,8 @@ class Preset:
         self._check_size()
         if not 0 <= self.difficulty <= 1:
             raise ConfigurationError(f"difficulty must be 0 to 1, got {self.difficulty!r}.")
+        if not 0 <= self.grain <= GRAIN_ROOM:
+            raise ConfigurationError(f"grain must be 0 to {GRAIN_ROOM}, got {self.grain!r}.")
         if min(self.signs) < 1:
             raise ConfigurationError(f"A scene needs at least 1 sign, got {self.signs}.")
         side = max(self.sign_side(shape) for shape in self.shapes)
@@ -119,19 +121,19 @@ PRESETS = {
     "small": Preset(1024, 1024, 256, detail=(36, 24), frame=2, signs=(1, 4)),
     "4k": Preset(3840, 2160, 1024),
     "8k": Preset(7680, 4320, 1024),
-    # The main job: one sign, always the same frame, on a view of a few patches.
+    # The main job: one sign, always the same frame, on a quiet ground and a view of a few patches.
     "tiny": Preset(
-        1152,
-        1152,
-        96,
+        768,
+        768,
+        64,
         kinds=("colour",),
         detail=(8, 8),
-        frame=1,
+        frame=2,
         signs=(1, 1),
-        contrast=(1.0, 1.0),
+        contrast=(1, 1),
         clutter=(0, 0),
         stripe_period=1,
-        grain=5.0,
+        grain=8,
         frames=("orange",),
         shapes=("square",),
         posts=False,
