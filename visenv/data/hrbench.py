@@ -122,7 +122,7 @@ class HRBench(RowSource):
                 row = tsv.row(content)
                 if len(text_of(row, "image")) > _LONGEST_REFERENCE:
                     row["image"] = row["index"]
-                    images[row["index"]] = record
+                    images.setdefault(row["index"], record)
                 rows.append((place, row))
         for place, row in rows:
             with self._listing(place):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from visenv.errors import DataError
+
+_MOST_LINES = 100
 
 
 class Record(NamedTuple):
@@ -20,9 +23,9 @@ class Record(NamedTuple):
 class TsvFile:
     """A TSV file with a header, quoted as pandas and the csv module quote.
 
-    One record is in memory at a time. A quoted field may hold tabs and line ends. A line with an
-    odd number of quotes is a record of its own when it has all its tabs, so that one broken line
-    does not swallow those after it.
+    One record is in memory at a time. A quoted field may hold tabs and line ends; a quote that is
+    never closed does not swallow the file, since the next line that is a whole record by itself
+    begins a new one.
 
     Args:
         path: The file, UTF-8.
@@ -48,11 +51,8 @@ class TsvFile:
         with self.path.open("rb") as file:
             offset = len(file.readline())
             while content := file.readline():
-                lines = 1
-                while self._goes_on(content) and (further := file.readline()):
-                    content += further
-                    lines += 1
-                if content.strip():
+                content, lines = self._whole(content, file)
+                if content.rstrip(b"\r\n"):
                     yield Record(line + 1, offset, len(content)), content
                 line += lines
                 offset += len(content)
@@ -74,21 +74,39 @@ class TsvFile:
             raise DataError(f"{len(fields)} fields where the header has {len(self.columns)}")
         return dict(zip(self.columns, fields, strict=True))
 
-    def _goes_on(self, content: bytes) -> bool:
-        return content.count(b'"') % 2 == 1 and content.count(b"\t") < len(self.columns) - 1
+    def _whole(self, content: bytes, file: BinaryIO) -> tuple[bytes, int]:
+        """The record that begins with the line `content`, and how many lines it takes."""
+        lines = 1
+        while lines < _MOST_LINES and _split(content)[1]:
+            further = file.readline()
+            if not further or self._is_record(further):
+                file.seek(-len(further), os.SEEK_CUR)
+                break
+            content += further
+            lines += 1
+        return content, lines
+
+    def _is_record(self, line: bytes) -> bool:
+        return line.count(b'"') % 2 == 0 and len(fields_of(line)) == len(self.columns)
 
 
 def fields_of(record: bytes) -> list[str]:
     """The fields of a record, without their quotes; linear in its length."""
-    pieces: list[list[bytes]] = []
-    inside = False
+    return [_unquoted(field) for field in _split(record)[0]]
+
+
+def _split(record: bytes) -> tuple[list[bytes], bool]:
+    """The fields of a record with their quotes, and whether the last one is still open."""
+    fields: list[list[bytes]] = []
+    quotes = 0
     for piece in record.rstrip(b"\r\n").split(b"\t"):
-        if inside:
-            pieces[-1].append(piece)
+        if quotes % 2:
+            fields[-1].append(piece)
+            quotes += piece.count(b'"')
         else:
-            pieces.append([piece])
-        inside ^= piece.count(b'"') % 2 == 1
-    return [_unquoted(b"\t".join(each)) for each in pieces]
+            fields.append([piece])
+            quotes = piece.count(b'"') if piece.startswith(b'"') else 0
+    return [b"\t".join(pieces) for pieces in fields], quotes % 2 == 1
 
 
 def _unquoted(field: bytes) -> str:
