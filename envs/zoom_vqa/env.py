@@ -146,8 +146,14 @@ class ZoomVQA(VisEnv):
         left, top, right, bottom = self.sample.meta.get("target_box", [0, 0, *native])
         middle = ((left + right) / 2, (top + bottom) / 2)
         return [
-            min(int(middle[axis] * view[axis] / native[axis]), view[axis] - 1) for axis in (0, 1)
+            min(_round(middle[axis] * view[axis] / native[axis]), view[axis] - 1)
+            for axis in (0, 1)
         ]
+
+
+def _round(coordinate: float) -> int:
+    """To the next multiple of 5, as a person names a point: digits nobody needs are not learnt."""
+    return 5 * round(coordinate / 5)
 
 
 def _holds(outer: list[int], inner: list[int]) -> bool:
