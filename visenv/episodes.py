@@ -62,13 +62,16 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     images = path.parent / "images"
     images.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    # Python writes each code point by itself: even half a surrogate pair comes back as it was.
-    with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-        for episode in episodes:
-            file.write(_line(episode) + "\n")
-            for image in {image.sha256: image for image in episode.images}.values():
-                _write_image(images / f"{image.sha256}.png", image)
-    partial.replace(path)
+    try:
+        # Python writes each code point by itself: half a surrogate pair comes back as it was.
+        with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            for episode in episodes:
+                file.write(_line(episode) + "\n")
+                for image in {image.sha256: image for image in episode.images}.values():
+                    _write_image(images / f"{image.sha256}.png", image)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def read_episodes(path: str | Path) -> Iterator[Episode]:

@@ -125,11 +125,11 @@ def test_what_is_off_the_mask_does_not_matter() -> None:
 
 
 def _trl_loss(batch: Batch, algorithm: GRPO, loss_type: str) -> tuple[float, dict[str, float]]:
-    """TRL's own `_compute_loss`; a light stand-in for its trainer hands it our log-probabilities."""
-    from trl import GRPOTrainer
+    """TRL's own `_compute_loss`, handed our log-probabilities by a stand-in for its trainer."""
+    from trl.trainer.grpo_trainer import GRPOTrainer
 
     metrics: dict[str, dict[str, list[float]]] = {"train": defaultdict(list)}
-    stand_in = SimpleNamespace(
+    stand_in: Any = SimpleNamespace(
         _get_per_token_logps_and_entropies=lambda *args, **kwargs: (
             batch.logprobs,
             batch.entropy,

@@ -1,0 +1,321 @@
+"""Episodes on disk: what comes back is what went in, and what is broken is named."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from visenv.episodes import read_episodes, write_episodes
+from visenv.errors import DataError, EpisodeError
+from visenv.rollout import Collector
+from visenv.testing import toy
+from visenv.types import (
+    Aborted,
+    Answered,
+    Ask,
+    Episode,
+    Event,
+    Image,
+    ImageSpan,
+    Malformed,
+    Message,
+    Segment,
+    ToolCalled,
+    Truncated,
+    Turn,
+    TurnSpan,
+    TurnTaken,
+)
+
+# ---------------------------------------------------------------------- any episode there can be
+
+# Surrogates included, alone and in pairs, as a policy's bytes may decode to anything.
+texts = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)
+numbers = st.floats(allow_nan=False, width=64)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, json_values, max_size=3)
+turn_numbers = st.integers(0, 9)
+events: st.SearchStrategy[Event] = st.one_of(
+    st.builds(TurnTaken, turn_numbers, texts, st.none() | texts),
+    st.builds(
+        ToolCalled,
+        turn_numbers,
+        texts,
+        objects,
+        st.booleans(),
+        texts,
+        st.lists(texts, max_size=2).map(tuple),
+        objects,
+    ),
+    st.builds(Malformed, turn_numbers, texts, texts),
+    st.builds(Answered, turn_numbers, texts),
+    st.builds(Truncated, turn_numbers, texts),
+    st.builds(Aborted, turn_numbers, texts, texts),
+)
+PICTURES = tuple(
+    Image.from_pixels(np.random.default_rng(seed).integers(0, 256, (3, 5, 3), np.uint8))
+    for seed in range(3)
+)
+messages = st.builds(
+    Message,
+    st.sampled_from(["system", "user", "assistant"]),
+    st.lists(texts | st.sampled_from(PICTURES), max_size=3).map(tuple),
+)
+asks = st.builds(
+    Ask,
+    texts,
+    st.lists(texts, max_size=2).map(tuple),
+    st.none() | texts,
+    st.none() | st.integers(1, 99),
+    st.sampled_from(["append", "replace"]),
+)
+turns = st.builds(
+    Turn,
+    st.lists(messages, max_size=2).map(tuple),
+    texts,
+    numbers,
+    st.lists(events, max_size=3).map(tuple),
+    st.sampled_from(["stop", "length", "abort"]),
+    asks,
+)
+
+
+@st.composite
+def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
+    """One segment that holds all turns, each after an image or a token of the environment."""
+    tokens: list[int] = []
+    logprobs: list[float] = []
+    turn_spans, image_spans = [], []
+    for turn in range(turn_count):
+        if shown and draw(st.booleans()):
+            image_spans.append(ImageSpan(len(tokens), 2, draw(st.sampled_from(shown)), (1, 2, 4)))
+            tokens += [0, 0]
+        else:
+            tokens.append(draw(st.integers(1, 2**31 - 1)))
+        logprobs += [0.0] * (len(tokens) - len(logprobs))
+        sampled = draw(st.lists(st.floats(max_value=0, width=32) | st.just(math.nan), max_size=4))
+        turn_spans.append(TurnSpan(turn, len(tokens), len(tokens) + len(sampled), "stop"))
+        tokens += [draw(st.integers(1, 2**31 - 1)) for _ in sampled]
+        logprobs += sampled
+    mask = np.zeros(len(tokens), np.bool_)
+    for span in turn_spans:
+        mask[span.start : span.end] = True
+    return Segment(
+        np.array(tokens, np.int32),
+        mask,
+        np.array(logprobs, np.float32),
+        np.where(mask, draw(st.integers(0, 2**31 - 1)), 0).astype(np.int32),
+        tuple(turn_spans),
+        tuple(image_spans),
+        0,
+        2,
+        draw(st.floats(0, 2)),
+        draw(texts),
+    )
+
+
+@st.composite
+def episodes(draw: st.DrawFn) -> Episode:
+    status = draw(st.sampled_from(["terminated", "truncated"]))
+    taken = tuple(draw(st.lists(turns, max_size=3)))
+    shown = [i.sha256 for turn in taken for message in turn.messages for i in message.images]
+    tokens = draw(st.booleans()) and bool(taken)
+    return Episode(
+        env_id=draw(texts),
+        sample_id=draw(texts),
+        kind=draw(texts),
+        seed=draw(st.integers(0, 2**63 - 1)),
+        group=draw(turn_numbers),
+        member=draw(turn_numbers),
+        turns=taken,
+        status=status,
+        reason="" if status == "terminated" else draw(st.text(min_size=1, max_size=5)),
+        closing=tuple(draw(st.lists(messages, max_size=1))),
+        segments=(draw(segments_of(len(taken), shown)),) if tokens else (),
+        terms=draw(st.dictionaries(texts, numbers, max_size=2)),
+        metrics=draw(st.dictionaries(texts, numbers, max_size=2)),
+        truth=draw(objects),
+    )
+
+
+@settings(deadline=None, max_examples=100)
+@given(written=st.lists(episodes(), max_size=3))
+def test_what_is_read_equals_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory, written: list[Episode]
+) -> None:
+    path = tmp_path_factory.mktemp("episodes") / "some.jsonl"
+    write_episodes(path, written)
+    assert list(read_episodes(path)) == written
+
+
+def test_every_bit_of_every_array_comes_back(tmp_path: Path) -> None:
+    nan = np.array([0x7FC00001, 0x80000000], np.uint32).view(np.float32)  # a marked NaN, -0.0
+    tokens = np.array([2**31 - 1, 1, 2], np.int32)
+    segment = Segment(
+        tokens,
+        np.array([False, True, True]),
+        np.concatenate([np.zeros(1, np.float32), nan]),
+        np.array([0, 7, 8], np.int32),
+        (TurnSpan(0, 1, 3, "length"),),
+        (),
+        9,
+        2,
+        0.7,
+        "p",
+    )
+    turn = Turn((), "red", 0.1 + 0.2, (), "length")
+    episode = Episode("e-v0", "s", "", 2**63 - 1, 0, 0, (turn,), "terminated", segments=(segment,))
+    write_episodes(tmp_path / "e.jsonl", [episode])
+    (read,) = read_episodes(tmp_path / "e.jsonl")
+    for name in ("token_ids", "loss_mask", "logprobs", "policy_version"):
+        before, after = getattr(segment, name), getattr(read.segments[0], name)
+        assert (before.dtype, before.tobytes()) == (after.dtype, after.tobytes())
+    assert read.reward == 0.30000000000000004
+    assert read.seed == 2**63 - 1
+
+
+def test_real_episodes_come_back(tmp_path: Path) -> None:
+    from visenv.registration import load
+
+    written = Collector(toy.make, load("policy", "oracle")()).groups([1, 2], size=2)
+    flat = [episode for group in written for episode in group]
+    write_episodes(tmp_path / "new" / "deep" / "e.jsonl", flat)
+    assert list(read_episodes(tmp_path / "new" / "deep" / "e.jsonl")) == flat
+    assert any(isinstance(event, ToolCalled) for event in flat[0].events)
+
+
+def _shows(*images: Image) -> Episode:
+    turn = Turn((Message("user", images),), "?", 0.0, (), "stop")
+    return Episode("e-v0", "s", "", 0, 0, 0, (turn,), "terminated")
+
+
+# ---------------------------------------------------------------------------------- images
+
+
+def test_an_image_is_stored_once_and_shared(tmp_path: Path) -> None:
+    twin = Image.from_pixels(np.array(PICTURES[0].pixels))
+    write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0]), _shows(twin, PICTURES[1])])
+    write_episodes(tmp_path / "b.jsonl", [_shows(PICTURES[0])])
+    stored = sorted(path.name for path in (tmp_path / "images").iterdir())
+    assert stored == sorted(f"{image.sha256}.png" for image in PICTURES[:2])
+    first, second = read_episodes(tmp_path / "a.jsonl")
+    assert first.images[0] is second.images[0]
+
+
+def test_a_missing_image_is_named(tmp_path: Path) -> None:
+    write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0])])
+    (tmp_path / "images" / f"{PICTURES[0].sha256}.png").unlink()
+    with pytest.raises(DataError, match=rf"a\.jsonl, line 1 .*no image file.*{PICTURES[0].sha256}"):
+        list(read_episodes(tmp_path / "a.jsonl"))
+
+
+def test_a_changed_image_is_noticed(tmp_path: Path) -> None:
+    write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0])])
+    (tmp_path / "images" / f"{PICTURES[0].sha256}.png").write_bytes(PICTURES[1].png())
+    with pytest.raises(DataError, match="are not those it was saved with"):
+        list(read_episodes(tmp_path / "a.jsonl"))
+
+
+def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+    PIL.Image.new("RGB", (2, 2)).save(tmp_path / "secret.png")
+    (tmp_path / "run").mkdir()
+    write_episodes(tmp_path / "run" / "a.jsonl", [_shows(PICTURES[0])])
+    text = (tmp_path / "run" / "a.jsonl").read_text()
+    changed = text.replace(PICTURES[0].sha256, "../../secret")
+    (tmp_path / "run" / "a.jsonl").write_text(changed)
+    with pytest.raises(DataError, match=r"no image file .*images/secret\.png"):
+        list(read_episodes(tmp_path / "run" / "a.jsonl"))
+
+
+# ------------------------------------------------------------------------------ broken files
+
+
+def _lines(tmp_path: Path) -> tuple[Path, list[bytes]]:
+    path = tmp_path / "a.jsonl"
+    write_episodes(path, [_shows(PICTURES[0]), _shows(PICTURES[1]), _shows(PICTURES[2])])
+    return path, path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"{}",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"format": 1}',
+        b'{"format": 2}',
+    ],
+)
+def test_a_broken_line_is_named_and_those_before_it_are_read(tmp_path: Path, broken: bytes) -> None:
+    path, lines = _lines(tmp_path)
+    path.write_bytes(lines[0] + broken + b"\n" + lines[2])
+    reader = read_episodes(path)
+    assert next(reader).images == (PICTURES[0],)
+    with pytest.raises(DataError, match=r"a\.jsonl, line 2 holds no episode"):
+        next(reader)
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where every value of a JSON document stands."""
+    inside: Any = ()
+    if isinstance(value, dict):
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = enumerate(value)
+    return [path, *(p for key, each in inside for p in _paths(each, (*path, key)))]
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_any_change_of_a_line_gives_an_episode_or_a_named_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("changed") / "a.jsonl"
+    write_episodes(path, [data.draw(episodes())])
+    record = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
+    *parents, last = data.draw(st.sampled_from(_paths(record)[1:]))
+    place = record
+    for key in parents:
+        place = place[key]
+    if data.draw(st.booleans()):
+        del place[last]
+    else:
+        place[last] = data.draw(json_values)
+    path.write_bytes(json.dumps(record).encode())
+    said = ""
+    try:
+        read = list(read_episodes(path))
+    except DataError as error:
+        said = str(error)
+    assert "a.jsonl, line 1 holds no episode" in said or len(read) == 1
+
+
+def test_there_must_be_a_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no file of episodes .*typo\.jsonl"):
+        list(read_episodes(tmp_path / "typo.jsonl"))
+
+
+def test_what_json_lacks_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
+    path, lines = _lines(tmp_path)
+    turn = Turn((), "?", 0.0, (), "stop")
+    bad = Episode("e-v0", "s", "", 7, 0, 0, (turn,), "terminated", truth={"box": np.int64(3)})
+    with pytest.raises(EpisodeError, match=r"e-v0 s \(seed 7\) cannot be written.*int64"):
+        write_episodes(path, [_shows(PICTURES[0]), bad])
+    assert path.read_bytes().splitlines(keepends=True) == lines
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.jsonl", "images"]

@@ -1,0 +1,181 @@
+"""Every way in which a segment or an episode can contradict itself, and that each is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.errors import EpisodeError
+from visenv.types import (
+    Aborted,
+    Episode,
+    Image,
+    ImageSpan,
+    Message,
+    Segment,
+    Turn,
+    TurnSpan,
+    TurnTaken,
+)
+
+PAD = 9
+IMAGE = Image.from_pixels(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
+OTHER = Image.from_pixels(np.zeros((4, 4, 3), np.uint8))
+
+# A prompt of one token, an image of 2 x 4 patches (2 features at merge 2), a turn of two tokens,
+# one token of the environment, a turn of one token.
+SEGMENT = Segment(
+    token_ids=np.array([1, PAD, PAD, 2, 3, 4, 5], np.int32),
+    loss_mask=np.array([0, 0, 0, 1, 1, 0, 1], np.bool_),
+    logprobs=np.array([0, 0, 0, -0.5, -1.5, 0, -2.0], np.float32),
+    policy_version=np.array([0, 0, 0, 1, 1, 0, 2], np.int32),
+    turns=(TurnSpan(0, 3, 5, "stop"), TurnSpan(1, 6, 7, "length")),
+    images=(ImageSpan(1, 2, IMAGE.sha256, (1, 2, 4)),),
+    placeholder_id=PAD,
+    merge=2,
+    temperature=1.0,
+    processor="test",
+)
+
+EPISODE = Episode(
+    env_id="test-v0",
+    sample_id="one",
+    kind="",
+    seed=1,
+    group=0,
+    member=0,
+    turns=(
+        Turn((Message("user", (IMAGE, "?")),), "zoom", 0.25, (TurnTaken(0, "zoom", None),), "stop"),
+        Turn((Message("user", ("so?",)),), "red", 0.5, (TurnTaken(1, "red", None),), "length"),
+    ),
+    status="terminated",
+    segments=(SEGMENT,),
+)
+
+
+def _with(name: str, place: int, value: Any) -> dict[str, Any]:
+    """One field of `SEGMENT` with one entry changed."""
+    array = getattr(SEGMENT, name).copy()
+    array[place] = value
+    return {name: array}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        # arrays
+        ({"loss_mask": SEGMENT.loss_mask[:-1]}, r"loss_mask must be bool \[7\], got bool \[6\]"),
+        ({"logprobs": SEGMENT.logprobs[:-1]}, r"logprobs must be float32 \[7\]"),
+        ({"policy_version": SEGMENT.policy_version[:-1]}, r"policy_version must be int32 \[7\]"),
+        ({"token_ids": SEGMENT.token_ids.astype(np.int64)}, r"token_ids must be int32.*int64"),
+        ({"logprobs": SEGMENT.logprobs.astype(np.float64)}, r"logprobs must be float32.*float64"),
+        ({"loss_mask": SEGMENT.loss_mask.astype(np.int32)}, r"loss_mask must be bool.*int32"),
+        ({"policy_version": SEGMENT.policy_version.astype(float)}, r"policy_version must be int32"),
+        ({"token_ids": SEGMENT.token_ids[None]}, r"token_ids must be int32"),
+        # log-probabilities
+        (_with("logprobs", 0, -0.1), "logprobs must be 0 where no token was sampled"),
+        (_with("logprobs", 5, np.nan), "logprobs must be 0 where no token was sampled"),
+        (_with("logprobs", 3, 0.01), "a log-probability exceeds 0"),
+        # images
+        (_with("token_ids", 4, PAD), "the policy sampled the image placeholder 9"),
+        (_with("token_ids", 0, PAD), "3 placeholders in the tokens, 2 in the spans"),
+        ({"images": ()}, "2 placeholders in the tokens, 0 in the spans"),
+        (
+            {"images": (SEGMENT.images[0]._replace(offset=6),)},
+            "the segment ends inside the image at 6",
+        ),
+        (
+            {"images": (SEGMENT.images[0]._replace(grid=(1, 4, 4)),)},
+            "the image at 1 has 2 placeholders for 4 features",
+        ),
+        ({"images": SEGMENT.images * 2}, "image spans overlap or are out of order at 1"),
+        (
+            {"images": (SEGMENT.images[0]._replace(length=1, grid=(1, 2, 2)),)},
+            "2 placeholders in the tokens, 1 in the spans",
+        ),
+        # turns
+        ({"turns": SEGMENT.turns[:1]}, "the turn spans and loss_mask disagree"),
+        (_with("loss_mask", 4, False) | _with("logprobs", 4, 0.0), "loss_mask disagree"),
+        ({"turns": SEGMENT.turns[::-1]}, r"turn 0: 3\.\.5 of 7 tokens, after 7"),
+        ({"turns": (TurnSpan(0, 3, 8, "stop"),)}, r"turn 0: 3\.\.8 of 7 tokens"),
+        ({"turns": (TurnSpan(0, 5, 3, "stop"),)}, r"turn 0: 5\.\.3 of 7 tokens"),
+        (
+            {"turns": (TurnSpan(0, 3, 5, "stop"), TurnSpan(1, 4, 7, "stop"))},
+            r"turn 1: 4\.\.7 of 7 tokens, after 5",
+        ),
+    ],
+)
+def test_a_segment_that_contradicts_itself_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(EpisodeError, match=said):
+        replace(SEGMENT, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"reason": "turns"}, "a terminated episode with the reason 'turns'"),
+        ({"status": "truncated"}, "a truncated episode with the reason ''"),
+        ({"status": "aborted"}, "a aborted episode with the reason ''"),
+        ({"status": "aborted", "reason": "judge"}, r"an aborted episode with the reward 0\.75"),
+        ({"segments": (SEGMENT, SEGMENT)}, r"2 turns, but the segments hold turns \[0, 1, 0, 1\]"),
+        ({"turns": EPISODE.turns[:1]}, r"1 turns, but the segments hold turns \[0, 1\]"),
+        (
+            {"turns": (replace(EPISODE.turns[0], messages=()), EPISODE.turns[1])},
+            "a segment names an image that no message holds",
+        ),
+        (
+            {
+                "turns": (
+                    replace(EPISODE.turns[0], messages=(Message("user", (OTHER,)),)),
+                    EPISODE.turns[1],
+                )
+            },
+            "a segment names an image that no message holds",
+        ),
+    ],
+)
+def test_an_episode_that_contradicts_itself_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(EpisodeError, match=said):
+        replace(EPISODE, **changes)
+
+
+def test_what_engines_do_not_tell_is_allowed() -> None:
+    replace(SEGMENT, **_with("logprobs", 3, np.nan))  # no log-probability for a sampled token
+    replace(SEGMENT, **_with("logprobs", 3, 5e-5))  # rounding of a sure token
+    replace(EPISODE, segments=())  # a policy that deals in text alone
+
+
+def test_an_aborted_episode_earns_nothing_and_says_why() -> None:
+    turns = tuple(replace(turn, reward=0.0) for turn in EPISODE.turns)
+    episode = replace(EPISODE, turns=turns, status="aborted", reason="judge: away")
+    assert episode.reward == 0.0
+
+
+def test_sums_and_lists_go_over_all_turns() -> None:
+    episode = replace(EPISODE, closing=(Message("user", (OTHER,)),))
+    assert episode.reward == 0.75
+    assert episode.images == (IMAGE, OTHER)
+    assert [event.turn for event in episode.events] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["token_ids", "logprobs", "policy_version"])
+def test_segments_are_equal_when_every_array_is(name: str) -> None:
+    twin = replace(SEGMENT, **{name: getattr(SEGMENT, name).copy()})
+    assert twin == SEGMENT
+    value = {"token_ids": 7, "logprobs": -0.25, "policy_version": 5}[name]
+    assert replace(SEGMENT, **_with(name, 3, value)) != SEGMENT
+
+
+def test_equal_segments_may_lack_the_same_log_probabilities() -> None:
+    assert replace(SEGMENT, **_with("logprobs", 3, np.nan)) == replace(
+        SEGMENT, **_with("logprobs", 3, np.nan)
+    )
+
+
+def test_an_aborted_event_is_an_event_like_any_other() -> None:
+    event = Aborted(1, "judge", "away")
+    turns = (EPISODE.turns[0], replace(EPISODE.turns[1], events=(event,)))
+    assert replace(EPISODE, turns=turns).events[-1] == event
