@@ -37,6 +37,8 @@ def choice_score(
         compat: ``"r1_vlm"`` compares all upper-case letters of the answer, in one string, with the
             label, as that code does for V*Bench: ``"The answer is A"`` gives ``"TA"``, so 0.
     """
+    if is_too_long(answer):
+        return 0.0
     if compat:
         return float("".join(filter(str.isupper, answer)) == label)
     return float(chosen_letter(answer, options) == label)

@@ -83,3 +83,4 @@ def test_any_text_picks_an_option_or_nothing(answer: str, options: list[str]) ->
 def test_an_endless_answer_picks_nothing(piece: str) -> None:
     endless = "." + piece * (2 * LONGEST_ANSWER) + "."
     assert chosen_letter(endless, OPTIONS) is None
+    assert choice_score("A" + "b" * LONGEST_ANSWER, "A", OPTIONS, compat="r1_vlm") == 0.0
