@@ -160,8 +160,9 @@ class ChatTemplate:
         whole = [*_plain(asked[0]), _assistant(said[0]), *_plain(asked[1]), _assistant(said[1])]
         full = self._render([*whole, *_plain(asked[2])], generate=True)
         _require_verbatim(full, said)
-        past = [*whole, *_plain(asked[2]), _assistant(_ASSISTANT_MARK)]
-        _require_same_header(full, self._render(past, generate=False))
+        past = self._render([*whole, _assistant(_ASSISTANT_MARK)], generate=False)
+        prompt = full.removeprefix(self._render([*whole, *_plain(asked[2])], generate=False))
+        _require_same_header(prompt, past.partition(_ASSISTANT_MARK)[0])
         if self._put_together(asked, said) != self._tokens(full):
             raise PolicyError(
                 "The chat template is not append-only: earlier turns are rendered differently once "
@@ -227,11 +228,10 @@ def _require_verbatim(full: str, said: list[str]) -> None:
             )
 
 
-def _require_same_header(prompt: str, history: str) -> None:
-    """The prompt to speak must be how a past turn begins."""
-    header = history.partition(_ASSISTANT_MARK)[0]
-    if header != prompt:
+def _require_same_header(prompt: str, past: str) -> None:
+    """What prompts the model to speak must be how a past turn begins."""
+    if not past.endswith(prompt):
         raise PolicyError(
             "The chat template prompts for a turn differently from how it writes one: the prompt "
-            f"ends in {prompt[-40:]!r}, a past turn begins with {header[-40:]!r}."
+            f"ends in {prompt!r}, a past turn begins with {past[-len(prompt) :]!r}."
         )

@@ -91,7 +91,7 @@ def qwen3(qwen3_folder: Path) -> TransformersPolicy:
     """Shared by tests that leave its weights alone."""
     from visenv.policies.transformers import TransformersPolicy
 
-    return TransformersPolicy(qwen3_folder)
+    return TransformersPolicy(qwen3_folder, threads=1)
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +99,7 @@ def qwen2_5(qwen2_5_folder: Path) -> TransformersPolicy:
     """Shared by tests that leave its weights alone."""
     from visenv.policies.transformers import TransformersPolicy
 
-    return TransformersPolicy(qwen2_5_folder)
+    return TransformersPolicy(qwen2_5_folder, threads=1)
 
 
 @pytest.fixture(params=["qwen3", "qwen2_5"])
@@ -114,4 +114,4 @@ def fresh(qwen3_folder: Path) -> TransformersPolicy:
     """One whose weights a test may change."""
     from visenv.policies.transformers import TransformersPolicy
 
-    return TransformersPolicy(qwen3_folder)
+    return TransformersPolicy(qwen3_folder, threads=1)

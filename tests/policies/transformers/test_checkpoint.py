@@ -1,0 +1,150 @@
+"""Building, saving, loading, copying."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.errors import ConfigurationError, PolicyError, RunError
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+package = pytest.importorskip("visenv.policies.transformers")
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+
+def state(policy: Any) -> dict[str, Any]:
+    found: dict[str, Any] = policy._network.model.state_dict()
+    return found
+
+
+def test_one_seed_builds_one_model(qwen3_folder: Path, tmp_path: Path) -> None:
+    package.build_tiny(tmp_path / "again")
+    package.build_tiny(tmp_path / "other", package.TinyConfig(seed=1))
+    for file in ("model.safetensors", "tokenizer.json", "processor_config.json"):
+        assert (tmp_path / "again" / file).read_bytes() == (qwen3_folder / file).read_bytes()
+    other = (tmp_path / "other" / "model.safetensors").read_bytes()
+    assert other != (qwen3_folder / "model.safetensors").read_bytes()
+
+
+def test_the_tiny_model_is_tiny_and_initialised_to_learn(qwen3: Any) -> None:
+    parameters = sum(parameter.numel() for parameter in qwen3.parameters())
+    assert 1.2e6 < parameters < 1.4e6
+    visual = qwen3._network.model.model.visual
+    assert float(visual.pos_embed.weight.detach().std()) == pytest.approx(0.5, rel=0.05)
+    assert float(visual.blocks[0].attn.qkv.weight.detach().std()) == pytest.approx(0.05, rel=0.05)
+
+
+def test_our_words_are_short_in_tokens(qwen3: Any) -> None:
+    encode = qwen3._vocabulary.encode
+    assert len(encode("57")) == 2  # digits one by one, as in Qwen
+    for word in (" colour", " stripes", " sign", "magenta", "keypoint", " look", " closer"):
+        assert len(encode(word)) == 1, word
+    call = " look closer </think><tool>\nname: zoom\nkeypoint: [70, 85]\n</tool>"
+    assert len(encode(call)) <= 22
+
+
+def test_stock_transformers_loads_the_folder(qwen3_folder: Path, talk: Any) -> None:
+    model = transformers.AutoModelForImageTextToText.from_pretrained(qwen3_folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(qwen3_folder)
+    assert type(model).__name__ == "Qwen3VLForConditionalGeneration"
+    assert tokenizer.convert_tokens_to_ids("<|image_pad|>") == model.config.image_token_id
+    text = (qwen3_folder / "processor_config.json").read_text()
+    assert '"processor_class": "Qwen3VLProcessor"' in text
+    assert '"video_processor_type": "Qwen3VLVideoProcessor"' in text
+
+
+def test_what_is_saved_is_read_back(fresh: Any, qwen3_folder: Path, tmp_path: Path) -> None:
+    with torch.no_grad():
+        for parameter in fresh.parameters():
+            parameter.add_(0.25)
+    fresh.save(tmp_path / "saved")
+    policy = package.TransformersPolicy(qwen3_folder)
+    policy.load_weights(tmp_path / "saved")
+    assert policy.version == 1
+    for name, weight in state(fresh).items():
+        assert torch.equal(weight, state(policy)[name]), name
+    again = package.TransformersPolicy(tmp_path / "saved")
+    assert torch.equal(state(again)["lm_head.weight"], state(fresh)["lm_head.weight"])
+
+
+def test_the_head_stays_tied_after_loading(fresh: Any, qwen3_folder: Path) -> None:
+    fresh.load_weights(qwen3_folder)
+    model = fresh._network.model
+    assert model.lm_head.weight is model.model.language_model.embed_tokens.weight
+
+
+def test_a_checkpoint_of_another_model_is_refused(fresh: Any, qwen2_5_folder: Path) -> None:
+    before = {name: weight.clone() for name, weight in state(fresh).items()}
+    with pytest.raises(RunError, match=r"a qwen2_5_vl of .* this policy is a qwen3_vl of"):
+        fresh.load_weights(qwen2_5_folder)
+    assert fresh.version == 0
+    assert all(torch.equal(weight, before[name]) for name, weight in state(fresh).items())
+
+
+def test_a_smaller_model_of_the_same_type_is_refused(fresh: Any, tmp_path: Path) -> None:
+    package.build_tiny(tmp_path, package.TinyConfig(layers=2))
+    with pytest.raises(RunError, match=r"2 layers.*3 layers"):
+        fresh.load_weights(tmp_path)
+
+
+@pytest.mark.parametrize("make", [lambda folder: folder, lambda folder: folder / "missing"])
+def test_a_folder_without_a_model_is_refused(fresh: Any, tmp_path: Path, make: Any) -> None:
+    with pytest.raises(RunError, match="There is no model to load"):
+        fresh.load_weights(make(tmp_path))
+    with pytest.raises(RunError, match="There is no model to load"):
+        package.TransformersPolicy(make(tmp_path))
+
+
+def test_a_frozen_copy_keeps_its_weights(fresh: Any, talk: Any) -> None:
+    image = talk.picture(1)
+    session, _ = talk.alone(fresh, 0, [talk.shown("a", image)])
+    (segment,) = session.segments()
+    frozen = fresh.copy_frozen()
+    assert not list(frozen.parameters())
+    assert frozen.version == 0
+    with torch.no_grad():
+        for parameter in fresh.parameters():
+            parameter.mul_(1.2)
+    fresh.updated()
+    images = {image.sha256: image}
+    kept = frozen.score([segment], images).logprobs
+    assert not kept.requires_grad
+    np.testing.assert_allclose(kept[0], segment.logprobs, rtol=0, atol=1e-5)
+    moved = fresh.score([segment], images).logprobs[0].detach().numpy()
+    assert np.abs(moved - segment.logprobs).max() > 1e-2
+    _, (reply,) = talk.alone(frozen, 0, [talk.shown("a", image)])
+    assert reply.token_ids.tolist() == segment.token_ids[segment.loss_mask].tolist()
+
+
+def test_options_that_cannot_be_are_refused(qwen3_folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match="dtype must be"):
+        package.TransformersPolicy(qwen3_folder, dtype="int8")
+    with pytest.raises(ConfigurationError, match="min_pixels 5000 exceeds max_pixels 4000"):
+        package.TransformersPolicy(qwen3_folder, min_pixels=5000, max_pixels=4000)
+
+
+def test_the_pixel_budget_bounds_an_image(qwen3_folder: Path, talk: Any) -> None:
+    policy = package.TransformersPolicy(qwen3_folder, max_pixels=32 * 32)
+    (patches,) = policy._encoder.encode([talk.picture(1, 256, 256)])
+    assert patches.grid == (1, 4, 4)  # 32 px a side in patches of 8 px
+
+
+def test_an_unknown_architecture_is_named() -> None:
+    from visenv.policies.transformers.processor import processor_class
+
+    with pytest.raises(PolicyError, match=r"'llama' are not supported; known are.*qwen3_vl"):
+        processor_class("llama")
+
+
+def test_bfloat16_plays(qwen3_folder: Path, talk: Any) -> None:
+    policy = package.TransformersPolicy(qwen3_folder, dtype="bfloat16")
+    turns = [talk.shown("a", talk.picture(1)), talk.shown("b")]
+    session, replies = talk.alone(policy, 0, turns)
+    assert all(reply.text for reply in replies)
+    (segment,) = session.segments()
+    assert (segment.logprobs[segment.loss_mask] < 0).all()

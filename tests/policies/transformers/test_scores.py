@@ -1,0 +1,133 @@
+"""What a policy thinks of tokens: values, gradients, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.errors import PolicyError
+from visenv.types import Ask, Episode, Image, Segment, Turn
+
+torch = pytest.importorskip("torch")
+scores_module = pytest.importorskip("visenv.policies.transformers.score")
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+
+def segment_of(policy: Any, talk: Any, said: str, *images: Image) -> Segment:
+    turn = Turn(tuple(talk.shown("what?", *images)), said, 0.0, (), "stop", Ask("<think>"))
+    episode = Episode("env", "sample", "", 0, 0, 0, (turn,), "terminated")
+    segments: tuple[Segment, ...] = policy.encode(episode).segments
+    return segments[0]
+
+
+def by_hash(*images: Image) -> dict[str, Image]:
+    return {image.sha256: image for image in images}
+
+
+def test_log_probabilities_and_entropy_are_those_of_the_stock_model(policy: Any, talk: Any) -> None:
+    image = talk.picture(1, 96, 64)
+    segment = segment_of(policy, talk, "<think>red</think>", image)
+    (patches,) = policy._encoder.encode([image])
+    ids = torch.from_numpy(segment.token_ids).long()[None]
+    with torch.no_grad():
+        logits = policy._network.model(
+            input_ids=ids,
+            mm_token_type_ids=(ids == segment.placeholder_id).long(),
+            pixel_values=patches.values,
+            image_grid_thw=torch.tensor([patches.grid]),
+        ).logits[0]
+    allowed = logits[:, ~torch.from_numpy(policy._banned)]
+    probability = allowed.softmax(-1)
+    entropy = -(probability * probability.log()).sum(-1)
+    full = torch.full_like(logits, -torch.inf)
+    full[:, ~torch.from_numpy(policy._banned)] = probability.log()
+    found = policy.score([segment], by_hash(image))
+    for at in np.flatnonzero(segment.loss_mask):
+        expected = full[at - 1, segment.token_ids[at]]
+        assert found.logprobs[0, at].item() == pytest.approx(expected.item(), abs=1e-5)
+        assert found.entropy[0, at].item() == pytest.approx(entropy[at - 1].item(), abs=1e-4)
+    off = ~found.mask
+    assert not found.logprobs[off].any()
+    assert not found.entropy[off].any()
+    assert not found.entropy.requires_grad
+
+
+def gradients(policy: Any, batches: list[list[Segment]], images: dict[str, Image]) -> list[Any]:
+    model = policy._network.model
+    model.zero_grad()
+    for batch in batches:
+        policy.score(batch, images).logprobs.sum().backward()
+    none = torch.zeros(1)  # no image, no gradient in the vision tower
+    return [none if one.grad is None else one.grad.clone() for one in model.parameters()]
+
+
+def test_a_batch_has_the_gradient_of_its_segments(fresh: Any, talk: Any) -> None:
+    """Padding, sharing an image, and being first or last in the batch change nothing."""
+    images = [talk.picture(1), talk.picture(2, 96, 64)]
+    segments = [
+        segment_of(fresh, talk, "<think>a much longer turn than the others</think>", images[0]),
+        segment_of(fresh, talk, "<think>b", *images),
+        segment_of(fresh, talk, "<think>c"),
+    ]
+    together = gradients(fresh, [segments], by_hash(*images))
+    one_by_one = gradients(fresh, [[segment] for segment in segments], by_hash(*images))
+    for one, other in zip(together, one_by_one, strict=True):
+        scale = float(other.abs().max()) + 1e-6
+        assert float((one - other).abs().max()) < 2e-5 * scale + 1e-6
+
+
+def test_the_vision_tower_learns(fresh: Any, talk: Any) -> None:
+    image = talk.picture(1)
+    gradients(fresh, [[segment_of(fresh, talk, "<think>x", image)]], by_hash(image))
+    gradient = fresh._network.model.model.visual.patch_embed.proj.weight.grad
+    assert float(gradient.abs().max()) > 0
+
+
+def test_each_distinct_image_goes_through_the_vision_tower_once(
+    qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    original = qwen3._network.look
+
+    def spy(images: Any) -> Any:
+        looked.append(len(images))
+        return original(images)
+
+    monkeypatch.setattr(qwen3._network, "look", spy)
+    image, other = talk.picture(1), talk.picture(2)
+    segments = [
+        segment_of(qwen3, talk, "<think>x", image, shown) for shown in (image, other, image)
+    ]
+    qwen3.score(segments, by_hash(image, other))
+    assert looked == [2]
+
+
+def test_chunks_of_the_vocabulary_change_nothing(
+    fresh: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = [segment_of(fresh, talk, f"<think>{said}") for said in ("some words", "others")]
+    whole = fresh.score(segments, {})
+    gradient = gradients(fresh, [segments], {})
+    monkeypatch.setattr(scores_module, "_CHUNK", 3 * fresh._network.vocabulary_size)
+    cut = fresh.score(segments, {})
+    torch.testing.assert_close(cut.logprobs, whole.logprobs)
+    torch.testing.assert_close(cut.entropy, whole.entropy)
+    for one, other in zip(gradients(fresh, [segments], {}), gradient, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+def test_segments_of_another_image_processor_are_refused(qwen3: Any, talk: Any) -> None:
+    segment = replace(segment_of(qwen3, talk, "<think>x"), processor="another")
+    with pytest.raises(PolicyError, match="image processor another"):
+        qwen3.score([segment], {})
+
+
+def test_a_missing_image_is_named(qwen3: Any, talk: Any) -> None:
+    image = talk.picture(1)
+    segment = segment_of(qwen3, talk, "<think>x", image)
+    with pytest.raises(PolicyError, match=image.sha256):
+        qwen3.score([segment], {})

@@ -1,0 +1,238 @@
+"""Increments of the chat template, and text that must stay text."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from visenv.errors import PolicyError
+from visenv.types import Ask, Episode, FinishReason, Message, Turn
+
+pytest.importorskip("torch")
+tiny = pytest.importorskip("visenv.policies.transformers.tiny")
+template = pytest.importorskip("visenv.policies.transformers.template")
+vocabulary_module = pytest.importorskip("visenv.policies.transformers.vocabulary")
+if TYPE_CHECKING:
+    from visenv.policies.transformers.vocabulary import Vocabulary
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+
+def spoken(messages: tuple[Message, ...], text: str, prefix: str = "") -> Turn:
+    finish: FinishReason = "stop"
+    return Turn(messages, text, 0.0, (), finish, Ask(prefix))
+
+
+def episode_of(*turns: Turn) -> Episode:
+    return Episode("env", "sample", "", 0, 0, 0, turns, "terminated")
+
+
+def rendered_ids(policy: Any, messages: list[Message]) -> list[int]:
+    """The whole conversation through the stock processor, its images expanded by it."""
+    conversation = [
+        {
+            "role": message.role,
+            "content": [
+                {"type": "text", "text": part} if isinstance(part, str) else {"type": "image"}
+                for part in message.parts
+            ],
+        }
+        for message in messages
+    ]
+    text = policy._processor.apply_chat_template(conversation, tokenize=False)
+    images = [image.pixels for message in messages for image in message.images]
+    ids: list[int] = policy._processor(text=[text], images=images)["input_ids"][0]
+    return list(ids)
+
+
+def test_increments_put_together_are_the_stock_rendering(policy: Any, talk: Any) -> None:
+    """Three turns, four images, a system message, texts that begin and end in line breaks."""
+    asked: list[tuple[Message, ...]] = [
+        (
+            Message("system", ("Be brief.\n",)),
+            Message("user", ("\nfirst", talk.picture(1), talk.picture(2, 96, 64), "\nwhat?")),
+        ),
+        (Message("user", (talk.picture(3),)), Message("user", ("two messages at once",))),
+        (Message("user", ("<result>\n", talk.picture(4, 64, 128), "</result>")),),
+    ]
+    said = [
+        "<think> a </think><tool>\nname: zoom\n</tool>",
+        "<think>b</think>",
+        "<answer>c</answer>",
+    ]
+    turns = [spoken(*pair) for pair in zip(asked, said, strict=True)]
+    (segment,) = policy.encode(episode_of(*turns)).segments
+    whole = [
+        message
+        for turn in turns
+        for message in (*turn.messages, Message("assistant", (turn.text,)))
+    ]
+    expected = rendered_ids(policy, whole)
+    newline = policy._vocabulary.encode("\n")
+    assert segment.token_ids.tolist() + newline == expected  # the template closes with a line break
+
+
+def test_encode_masks_what_was_shown_and_what_was_filled_in(qwen3: Any, talk: Any) -> None:
+    turns = (
+        spoken(talk.shown("a", talk.picture(1)), "<think> one</think>", "<think>"),
+        spoken(talk.shown("b"), "<think> two", "<think>"),
+    )
+    (segment,) = qwen3.encode(episode_of(*turns)).segments
+    decode = qwen3._processor.tokenizer.decode
+    spans = [segment.token_ids[span.start : span.end] for span in segment.turns]
+    assert [decode(span) for span in spans] == [" one</think><|im_end|>", " two<|im_end|>"]
+    sampled = segment.loss_mask
+    assert decode(segment.token_ids[sampled]) == " one</think><|im_end|> two<|im_end|>"
+    assert np.isnan(segment.logprobs[sampled]).all()
+    assert not segment.logprobs[~sampled].any()
+
+
+def test_encode_begins_a_segment_where_the_context_is_replaced(qwen3: Any, talk: Any) -> None:
+    first = spoken(talk.shown("a"), "one")
+    second = Turn(tuple(talk.shown("b")), "two", 0.0, (), "stop", Ask(context="replace"))
+    one, two = qwen3.encode(episode_of(first, second)).segments
+    assert qwen3._processor.tokenizer.decode(two.token_ids).startswith("<|im_start|>user\nlook: b")
+    assert [span.turn for span in (*one.turns, *two.turns)] == [0, 1]
+
+
+@pytest.mark.parametrize("control", tiny.CONTROL_TOKENS)
+def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control: str) -> None:
+    """In a question, in a tool's result, and in a turn that an oracle says."""
+    hostile = f"x{control}y {control}"
+    turns = (
+        spoken(talk.shown(hostile, talk.picture(1)), f"say {control}"),
+        spoken(talk.shown(f"<result>\n{hostile}\n</result>"), "done"),
+    )
+    (segment,) = qwen3.encode(episode_of(*turns)).segments
+    calm = hostile.replace(control, "calm")
+    harmless = (
+        spoken(talk.shown(calm, talk.picture(1)), "say"),
+        spoken(talk.shown(f"<result>\n{calm}\n</result>"), "done"),
+    )
+    (expected,) = qwen3.encode(episode_of(*harmless)).segments
+    count = list(segment.token_ids).count(qwen3._vocabulary.control[control])
+    assert count == list(expected.token_ids).count(qwen3._vocabulary.control[control])
+    decoded = qwen3._vocabulary.decode(segment.token_ids.tolist())
+    assert decoded.count(hostile) == 2
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    tokenizer = tiny.build_tokenizer(512)
+    # Real Qwen tokenizers have tokens that look like control tokens and are not marked special.
+    tokenizer.add_tokens(["<|fim_prefix|>", "<|repo_name|>"])
+    built: Vocabulary = vocabulary_module.Vocabulary(tokenizer, 576)
+    return built
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        [*tiny.CONTROL_TOKENS, *tiny.TAGS, "<|fim_prefix|>", "<|repo_name|>", "<|im_", "end|>"]
+    )
+    | st.text(max_size=8)
+).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=TEXTS)
+def test_no_text_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> None:
+    ids = vocabulary.encode(text)
+    assert not set(ids) & set(vocabulary.control.values())
+    # Qwen's tokenizer normalises to NFC; nothing else is lost.
+    assert vocabulary.decode(ids) == unicodedata.normalize("NFC", text)
+
+
+def test_tags_are_one_token_each(vocabulary: Vocabulary) -> None:
+    for tag in tiny.TAGS:
+        assert len(vocabulary.encode(tag)) == 1
+
+
+def test_lone_surrogates_do_not_raise(vocabulary: Vocabulary) -> None:
+    assert vocabulary.decode(vocabulary.encode("a\ud800b")) == "a?b"
+
+
+def test_look_alikes_are_banned_too(vocabulary: Vocabulary) -> None:
+    banned = vocabulary.banned(vocabulary.control["<|im_end|>"])
+    assert banned[vocabulary.control["<|fim_prefix|>"]]
+    assert not banned[vocabulary.control["<|im_end|>"]]
+    # 512 trained and added, 2 added here; the rows 514 to 575 pad the model's head.
+    assert banned[514:].all()
+    assert not banned[vocabulary.encode("</think>")].any()
+
+
+def test_a_tokenizer_that_is_not_byte_level_is_refused() -> None:
+    class Sentencepiece:
+        added_tokens_decoder: dict[int, Any] = {}  # noqa: RUF012
+
+        def get_vocab(self) -> dict[str, int]:
+            return {"▁word": 0}
+
+    with pytest.raises(PolicyError, match="not byte-level"):
+        vocabulary_module.Vocabulary(Sentencepiece(), 1)
+
+
+def broken(old: str, new: str) -> str:
+    assert old in tiny.CHAT_TEMPLATE
+    return str(tiny.CHAT_TEMPLATE).replace(old, new)
+
+
+STRIPS = broken(
+    "{%- if message.content is string -%}",
+    "{%- if message.role == 'assistant' and not loop.last -%}"
+    "{{- message.content[0].text.split('</think>')[-1] -}}"
+    "{%- elif message.content is string -%}",
+)
+THINKS = broken(
+    "'<|im_start|>assistant\n' -}}{%- endif", "'<|im_start|>assistant\n<think>' -}}{%- endif"
+)
+TRIMS = broken("{{- part.text -}}", "{{- part.text | trim -}}")
+REWRITES = broken(
+    "{{- part.text -}}",
+    "{{- part.text if message.role != 'user' or loop.last or message is eq messages[-1] "
+    "else part.text | upper -}}",
+)
+OPEN_ENDED = broken("'<|im_end|>\n'", "'\n'")
+RAISES = "{{ raise_exception('no such role') }}"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (STRIPS, "strips earlier thoughts: it is not prefix-preserving"),
+        (THINKS, "prompts for a turn differently"),
+        (TRIMS, "is not append-only"),
+        (REWRITES, "is not append-only"),
+        (OPEN_ENDED, "does not end a turn with a control token"),
+        (RAISES, "cannot be rendered: no such role"),
+    ],
+    ids=["strips", "thinks", "trims", "rewrites", "open-ended", "raises"],
+)
+def test_a_faulty_template_is_named_at_the_start(
+    qwen3: Any, monkeypatch: pytest.MonkeyPatch, text: str, fault: str
+) -> None:
+    monkeypatch.setattr(qwen3._processor, "chat_template", text)
+    with pytest.raises(PolicyError, match=fault):
+        template.ChatTemplate(qwen3._processor, qwen3._vocabulary)
+
+
+def test_a_default_system_message_is_rendered_once(
+    qwen3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Qwen2.5-VL's own template puts one before a conversation that has none."""
+    default = (
+        "{%- if messages[0].role != 'system' -%}<|im_start|>system\nHelp.<|im_end|>\n{% endif -%}"
+    )
+    monkeypatch.setattr(qwen3._processor, "chat_template", default + tiny.CHAT_TEMPLATE)
+    chat = template.ChatTemplate(qwen3._processor, qwen3._vocabulary)
+    decode = qwen3._processor.tokenizer.decode
+    asked = [Message("user", ("hi",))]
+    opening = chat.increment(asked, "", after_turn=False, ended=False)
+    later = chat.increment(asked, "<think>", after_turn=True, ended=True)
+    user = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+    assert decode(opening.token_ids) == "<|im_start|>system\nHelp.<|im_end|>\n" + user
+    assert decode(later.token_ids) == "\n" + user + "<think>"
