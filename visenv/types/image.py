@@ -15,8 +15,9 @@ from visenv.errors import ImageError
 if TYPE_CHECKING:
     import PIL.Image
 
-MAX_PIXELS = 200_000_000
-"""Images of more pixels are refused from their header, before any decoding (8K has 33 M)."""
+MAX_PIXELS = 89_478_485
+"""Images of more pixels are refused from their header, before any decoding: Pillow's own limit,
+from which on it warns (8K has 33 M)."""
 
 Pixels = NDArray[np.uint8]
 """RGB pixels, uint8 ``[height, width, 3]``."""
@@ -125,7 +126,7 @@ class Image:
         source = self._path if self._path is not None else io.BytesIO(self._encoded or b"")
         try:
             opened = PIL.Image.open(source)
-        except PIL.Image.DecompressionBombError as error:
+        except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
             raise ImageError(f"{self.name} is too large to decode: {error}") from error
         except FileNotFoundError as error:
             raise ImageError(f"There is no image file {self.name}.") from error
