@@ -1,0 +1,104 @@
+// The training curves, phase by phase; the chief ones first, the others folded away.
+
+const CHIEF = ["reward", "metrics/accuracy", "metrics/hit", "metrics/zoomed", "terms/format", "entropy", "loss"];
+const LEFT = 40, RIGHT = 330, TOP = 10, BOTTOM = 128;
+
+function showCurves() {
+  byId("curves").hidden = !data.metrics.length;
+  const phases = new Map();
+  for (const row of data.metrics) {
+    if (!phases.has(row.phase)) phases.set(row.phase, []);
+    phases.get(row.phase).push(row);
+  }
+  for (const [phase, rows] of phases) byId("curves").append(...phaseCurves(phase, rows));
+}
+
+function phaseCurves(phase, rows) {
+  const names = [...new Set(rows.flatMap(Object.keys))].filter((name) => name !== "step" && rows.some((row) => typeof row[name] === "number"));
+  const charts = (some) => make("div", { class: "charts" }, ...some.map((name) => chart(name, rows)));
+  const others = names.filter((name) => !CHIEF.includes(name)).sort();
+  const seconds = data.seconds[phase];
+  const took = typeof seconds === "number" ? `, ${seconds.toFixed(0)} s of processor time` : "";
+  const parts = [
+    make("h3", {}, phase, " ", make("small", {}, `${rows.length} steps${took}`)),
+    charts(CHIEF.filter((name) => names.includes(name))),
+  ];
+  if (others.length) {
+    const fold = make("details", {}, make("summary", {}, `${others.length} more`));
+    fold.addEventListener("toggle", () => { if (fold.children.length === 1) fold.append(charts(others)); });
+    parts.push(fold);
+  }
+  return parts;
+}
+
+function chart(name, rows) {
+  const points = rows.map((row, index) => [row.step ?? index + 1, row[name]]).filter(([, value]) => typeof value === "number");
+  const scale = scaleOf(name, points);
+  const smooth = smoothed(points);
+  const line = (list) => list.map(([step, value]) => `${scale.x(step).toFixed(1)},${scale.y(value).toFixed(1)}`).join(" ");
+  const picture = draw("svg", { viewBox: "0 0 340 150", role: "img", "aria-label": `${name} by step` });
+  for (const tick of scale.ticks) {
+    picture.append(draw("line", { class: "axis", x1: LEFT, x2: RIGHT, y1: scale.y(tick), y2: scale.y(tick) }));
+    picture.append(draw("text", { class: "tick", x: LEFT - 5, y: scale.y(tick) + 3.5, "text-anchor": "end" }, short(tick)));
+  }
+  picture.append(draw("text", { class: "tick", x: LEFT, y: 145 }, String(scale.first)));
+  picture.append(draw("text", { class: "tick", x: RIGHT, y: 145, "text-anchor": "end" }, `step ${scale.last}`));
+  picture.append(draw("polyline", { class: "raw", points: line(points) }), draw("polyline", { class: "smooth", points: line(smooth) }));
+  const value = make("span", {}, number(smooth[smooth.length - 1][1]));
+  followPointer(picture, value, points, smooth, scale);
+  return make("figure", { "data-curve": name }, make("figcaption", {}, name, value), picture);
+}
+
+/** Where steps and values lie. What is a share by its nature is drawn from 0 to 1, so that noise looks small. */
+function scaleOf(name, points) {
+  const values = points.map(([, value]) => value);
+  let low = values.reduce((one, other) => Math.min(one, other)), high = values.reduce((one, other) => Math.max(one, other));
+  if (/^(metrics|terms)\//.test(name) && low >= 0 && high <= 1) [low, high] = [0, 1];
+  const unit = tickUnit(high - low || Math.abs(high) || 1);
+  low = Math.floor(low / unit + 1e-9) * unit;
+  high = Math.max(Math.ceil(high / unit - 1e-9) * unit, low + unit);
+  const ticks = Array.from({ length: Math.round((high - low) / unit) + 1 }, (_, index) => low + index * unit);
+  const first = points[0][0], last = points[points.length - 1][0];
+  return {
+    first, last, ticks,
+    x: (step) => (last > first ? LEFT + (RIGHT - LEFT) * (step - first) / (last - first) : LEFT),
+    y: (value) => BOTTOM - (BOTTOM - TOP) * (value - low) / (high - low),
+  };
+}
+
+/** 1, 2 or 5 times a power of ten, so that two to five of them make the span. */
+function tickUnit(span) {
+  const power = 10 ** Math.floor(Math.log10(span / 2));
+  return [1, 2, 5, 10].map((each) => each * power).find((unit) => span / unit <= 4.5);
+}
+
+const short = (value) => String(Number(value.toPrecision(3)));
+
+/** The mean over a twelfth of the run around each point. */
+function smoothed(points) {
+  const reach = Math.floor(points.length / 24);
+  const sums = [0];
+  for (const [, value] of points) sums.push(sums[sums.length - 1] + value);
+  return points.map(([step], index) => {
+    const from = Math.max(0, index - reach), to = Math.min(points.length, index + reach + 1);
+    return [step, (sums[to] - sums[from]) / (to - from)];
+  });
+}
+
+/** The caption tells the step under the pointer, and the last one when there is none. */
+function followPointer(picture, caption, points, smooth, scale) {
+  const dot = draw("circle", { class: "dot", r: 3, visibility: "hidden" });
+  const last = caption.textContent;
+  picture.append(dot);
+  picture.addEventListener("pointermove", (event) => {
+    const box = picture.getBoundingClientRect();
+    const across = ((event.clientX - box.left) / box.width * 340 - LEFT) / (RIGHT - LEFT);
+    const index = Math.min(points.length - 1, Math.max(0, Math.round(across * (points.length - 1))));
+    fill(dot, { cx: scale.x(points[index][0]), cy: scale.y(points[index][1]), visibility: "visible" }, []);
+    caption.textContent = `step ${points[index][0]}: ${number(points[index][1])}, mean ${number(smooth[index][1])}`;
+  });
+  picture.addEventListener("pointerleave", () => {
+    dot.setAttribute("visibility", "hidden");
+    caption.textContent = last;
+  });
+}

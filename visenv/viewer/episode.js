@@ -1,0 +1,84 @@
+// One episode, turn by turn, with its images and what was drawn on them.
+
+const SMALLEST = 240, LARGEST = 420;
+
+function episodeDetails(episode) {
+  const conversation = make("div", { class: "conversation" });
+  const marks = { left: episode.marks };
+  for (const [index, turn] of episode.turns.entries()) {
+    conversation.append(...turn.messages.map((message) => messageBubble(message, marks)));
+    conversation.append(turnBubble(turn, index));
+  }
+  conversation.append(...episode.closing.map((message) => messageBubble(message, marks)));
+  const ended = { ended: episode.reason ? `${episode.status}: ${episode.reason}` : episode.status };
+  const facts = { ...ended, kind: episode.kind, seed: episode.seed, group: episode.group, member: episode.member, tokens: episode.tokens };
+  return [
+    conversation,
+    make("aside", {}, factTable("Reward terms", episode.terms), factTable("Metrics", episode.metrics), factTable("Truth", episode.truth), factTable("Episode", facts)),
+  ];
+}
+
+function messageBubble(message, marks) {
+  const parts = message.parts.map((part) => (part.image ? picture(part, marks) : make("pre", {}, part.text.replace(/^\n+|\n+$/g, ""))));
+  return make("div", { class: "bubble" }, make("b", {}, message.role), ...parts);
+}
+
+function turnBubble(turn, index) {
+  const head = make("b", {}, `policy, turn ${index + 1}`);
+  if (turn.finish !== "stop") head.append(make("em", {}, turn.finish));
+  if (turn.reward !== 0) head.append(make("span", { class: "paid" }, `reward ${number(turn.reward)}`));
+  const text = make("pre", {}, make("span", { class: "prefix", title: "pre-filled, not sampled" }, turn.prefix), turn.text);
+  const events = make("ul", { class: "events" }, ...turn.events.map(eventLine));
+  return make("div", { class: "bubble policy" }, head, text, ...(turn.events.length ? [events] : []));
+}
+
+function eventLine(event) {
+  const silent = ["event", "turn"];
+  const told = Object.entries(event).filter(([name, value]) => !silent.includes(name) && value !== "" && JSON.stringify(value) !== "{}" && JSON.stringify(value) !== "[]");
+  const failed = event.event === "Malformed" || event.event === "Aborted" || event.event === "Truncated" || event.ok === false;
+  return make("li", failed ? { class: "failed" } : {}, make("b", {}, event.event), ...told.flatMap(([name, value]) => [" ", make("i", {}, name), ` ${inWords(value)}`]));
+}
+
+/** A value on one line: objects as name: value, lists in brackets. */
+function inWords(value) {
+  if (value === null) return "not finite";
+  if (Array.isArray(value)) return `[${value.map(inWords).join(", ")}]`;
+  if (typeof value === "object") return Object.entries(value).map(([name, each]) => `${name}: ${inWords(each)}`).join(", ");
+  return typeof value === "number" ? number(value) : String(value);
+}
+
+function factTable(title, facts) {
+  const rows = Object.entries(facts).filter(([, value]) => value !== "").map(([name, value]) => make("tr", {}, make("td", {}, name), make("td", {}, factValue(value))));
+  return make("table", {}, make("caption", {}, title), ...rows);
+}
+
+/** Lists of objects, such as every sign of a scene, one object a line. */
+function factValue(value) {
+  const nested = Array.isArray(value) && value.some((each) => each !== null && typeof each === "object" && !Array.isArray(each));
+  if (!nested) return Array.isArray(value) ? value.map(inWords).join(", ") : inWords(value);
+  return make("ul", {}, ...value.map((each) => make("li", {}, inWords(each))));
+}
+
+/** An image under its name; on the first one, which is the source, the boxes. */
+function picture(part, marks) {
+  const width = Math.min(Math.max(part.width, SMALLEST), LARGEST);
+  const image = make("img", { src: part.image, width, height: Math.round(width * part.height / part.width), alt: part.name, loading: "lazy" });
+  if (part.width < width) image.className = "enlarged";
+  const link = make("a", { href: part.image, target: "_blank", title: "open by itself" }, image);
+  const drawn = marks.left;
+  marks.left = [];
+  if (drawn.length) link.append(overlay(part, drawn));
+  const legend = drawn.map((mark) => make("span", { class: `key ${mark.what}` }, mark.label));
+  const size = make("small", {}, `${part.width} × ${part.height}`);
+  return make("figure", { class: "picture" }, link, make("figcaption", {}, make("code", {}, part.name), size, ...legend));
+}
+
+function overlay(part, marks) {
+  const layer = draw("svg", { viewBox: `0 0 ${part.width} ${part.height}` });
+  for (const { what, label, box, point } of marks) {
+    const [left, top, right, bottom] = box;
+    layer.append(draw("rect", { class: what, x: left, y: top, width: right - left, height: bottom - top }, draw("title", {}, label)));
+    if (point) layer.append(draw("circle", { class: "point", cx: point[0], cy: point[1], r: Math.max(part.width, part.height) / 80 }));
+  }
+  return layer;
+}

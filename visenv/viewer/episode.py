@@ -1,0 +1,143 @@
+"""One episode as the page shows it: turns, images under their names, boxes drawn on the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from visenv.tools.zoom import INPUT_IMAGE
+from visenv.types import (
+    Answered,
+    Episode,
+    Event,
+    Image,
+    Message,
+    ToolCalled,
+    TurnTaken,
+    event_to_json,
+)
+
+
+class Mark(NamedTuple):
+    """A box to draw on the source image.
+
+    Attributes:
+        what: ``"zoom"`` (the policy cut it out) or ``"truth"``.
+        label: What the legend says.
+        box: ``[left, top, right, bottom]`` in pixels of the image as shown.
+        point: The keypoint in the same pixels, for a zoom.
+    """
+
+    what: str
+    label: str
+    box: Sequence[float]
+    point: Sequence[float] | None = None
+
+
+def episode_record(episode: Episode, images: str) -> dict[str, Any]:
+    """The episode as the page wants it, JSON-like but for NaN and infinity.
+
+    Args:
+        episode: What to show.
+        images: Folder of its images, relative to the page.
+    """
+    answers = [event.answer for event in episode.events if isinstance(event, Answered)]
+    plain = ("kind", "group", "member", "reward", "status", "reason")
+    return {
+        **{name: getattr(episode, name) for name in plain},
+        "id": episode.sample_id,
+        "seed": str(episode.seed),  # may exceed what a JavaScript number holds exactly
+        "answer": answers[-1] if answers else None,
+        "truth": dict(episode.truth),
+        "terms": dict(episode.terms),
+        "metrics": dict(episode.metrics),
+        "tokens": sum(len(segment) for segment in episode.segments),
+        "turns": list(_turns(episode, images)),
+        "closing": _messages(episode.closing, images, _names_after(episode, len(episode.turns))),
+        "marks": [mark._asdict() for mark in marks(episode)],
+    }
+
+
+def _turns(episode: Episode, images: str) -> Iterator[dict[str, Any]]:
+    for number, turn in enumerate(episode.turns):
+        prefix = turn.ask.prefix if turn.text.startswith(turn.ask.prefix) else ""
+        yield {
+            "messages": _messages(turn.messages, images, _names_after(episode, number)),
+            "prefix": prefix,
+            "text": turn.text[len(prefix) :],
+            "reward": turn.reward,
+            "finish": turn.finish_reason,
+            # That a turn was taken is seen from the turn.
+            "events": [event_to_json(each) for each in turn.events if type(each) is not TurnTaken],
+        }
+
+
+def _names_after(episode: Episode, turn: int) -> list[str]:
+    """Names of the images shown before turn `turn`: what the turn before it brought about."""
+    if turn == 0:
+        return [INPUT_IMAGE]
+    return [name for call in _calls(episode.turns[turn - 1].events) for name in call.outputs]
+
+
+def _messages(
+    messages: Sequence[Message], images: str, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    left = iter(names)
+
+    def record(part: str | Image) -> dict[str, Any]:
+        if isinstance(part, str):
+            return {"text": part}
+        width, height = part.size
+        file = f"{images}/{part.sha256}.png"
+        return {"image": file, "name": next(left, "image"), "width": width, "height": height}
+
+    return [
+        {"role": each.role, "parts": [record(part) for part in each.parts]} for each in messages
+    ]
+
+
+def marks(episode: Episode) -> list[Mark]:
+    """The boxes that were cut out of the source image, and those of the truth.
+
+    The truth is in native pixels. How large these are on the image as shown is known from a zoom,
+    which tells its box in both; without one, there is nothing to draw.
+    """
+    zooms = [call for call in _calls(episode.events) if _box(call.detail.get("shown_box"))]
+    several = len(zooms) > 1
+    drawn = []
+    for number, call in enumerate(zooms, start=1):
+        label = f"zoom {number}" if several else "zoom"
+        drawn.append(Mark("zoom", label, call.detail["shown_box"], call.detail.get("keypoint")))
+    scale = next((scale for call in zooms if (scale := _scale(call.detail))), None)
+    if scale is not None:
+        for name, box in episode.truth.items():
+            if name.endswith("_box") and _box(box):
+                scaled = [side * scale[axis % 2] for axis, side in enumerate(box)]
+                drawn.append(Mark("truth", name.replace("_", " "), scaled))
+    return drawn
+
+
+def _calls(events: Sequence[Event]) -> list[ToolCalled]:
+    return [event for event in events if isinstance(event, ToolCalled) and event.ok]
+
+
+def _scale(detail: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Shown pixels per native pixel, across and down; None where the native box is not known."""
+    shown, native = detail["shown_box"], detail.get("box", ())
+    if not _box(native):
+        return None
+    across, down = (
+        (shown[axis + 2] - shown[axis]) / (native[axis + 2] - native[axis]) for axis in (0, 1)
+    )
+    return across, down
+
+
+def _box(value: object) -> bool:
+    """Whether the value is a box with an inside; truths of all data sets come through here."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 4
+        and all(isinstance(side, int | float) for side in value)
+        and value[0] < value[2]
+        and value[1] < value[3]
+    )
