@@ -113,11 +113,15 @@ def mean(values: Sequence[float]) -> Mean:
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows as JSON objects."""
+    """The rows as JSON objects; what is not finite, which JSON lacks, is None."""
     return [
         {
             **{name: getattr(row, name) for name in ("label", "episodes", "aborted", "truncated")},
-            **{name: [each.value, each.half_width] for name, each in row.means.items()},
+            **{name: [_finite(each) for each in mean] for name, mean in row.means.items()},
         }
         for row in rows
     ]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,16 +1,37 @@
 """The command line: `visenv list | card | play | rollout | train | eval | view`.
 
-One file per command: a dataclass whose fields are its options and whose `run` does the work.
+One file per command: a dataclass whose fields are its options and whose `run` does the work. A
+command is imported when it is asked for, so that `visenv --help` is there at once.
 """
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
-from visenv.errors import VisenvError
+from visenv.errors import UnknownNameError, VisenvError
 from visenv.registration import load
+
+
+class Command(NamedTuple):
+    """Where a command is, and what it does in a line."""
+
+    place: str
+    summary: str
+
+
+COMMANDS = {
+    "list": Command("visenv.cli.list:List", "the environments, policies, algorithms and data sets"),
+    "card": Command("visenv.cli.card:Card", "an environment: its actions, reward, limits, options"),
+    "play": Command("visenv.cli.play:Play", "play an environment yourself"),
+    "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),
+    "train": Command("", "warm a model up, train it with RL, compare, report"),
+    "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
+    "view": Command("visenv.cli.view:View", "a run's report: curves and episodes on one page"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,48 +41,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: What stands after ``visenv``; the process's own by default.
 
     Returns:
-        The exit status: 0, 1 for an error that was explained, 130 after Ctrl-C.
-    """
-    import tyro
+        The exit status: 0, 1 for an error that was explained, 2 when no command is given, 130
+        after Ctrl-C.
 
+    Raises:
+        SystemExit: With status 2 for options that cannot be read, 0 after a command's ``--help``.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(_usage(), file=sys.stdout if words else sys.stderr)
+        return 0 if words else 2
     try:
-        if words[:1] == ["train"]:  # its options live with the recipe, which loads PyTorch
-            recipe = load("recipe", "warm-up-then-rl")
-            command: Any = tyro.cli(recipe, prog="visenv train", args=words[1:])
-        else:
-            command = tyro.cli(_commands(), prog="visenv", args=words)
-        command.run()
-    except VisenvError as error:
+        _command(words[0], words[1:]).run()
+    except BrokenPipeError:  # the reader of our output has gone, as in `visenv list | head`
+        sys.stderr.close()
+        return 0
+    except (VisenvError, OSError) as error:
         print(f"visenv: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("visenv: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has gone, as in `visenv list | head`
-        sys.stderr.close()
-        return 0
     return 0
 
 
-def _commands() -> Any:
-    """The union of all commands, as tyro wants it."""
-    from tyro.conf import subcommand
+def _usage() -> str:
+    lines = [f"  {name:8} {command.summary}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        ["usage: visenv COMMAND …", "", *lines, "", "visenv COMMAND --help lists its options."]
+    )
 
-    from visenv.cli.card import Card
-    from visenv.cli.evaluate import Evaluate
-    from visenv.cli.list import List
-    from visenv.cli.play import Play
-    from visenv.cli.rollout import Rollout
-    from visenv.cli.train import Train
-    from visenv.cli.view import View
 
-    return (
-        Annotated[List, subcommand("list", description=List.__doc__)]
-        | Annotated[Card, subcommand("card", description=Card.__doc__)]
-        | Annotated[Play, subcommand("play", description=Play.__doc__)]
-        | Annotated[Rollout, subcommand("rollout", description=Rollout.__doc__)]
-        | Annotated[Train, subcommand("train", description=Train.__doc__)]
-        | Annotated[Evaluate, subcommand("eval", description=Evaluate.__doc__)]
-        | Annotated[View, subcommand("view", description=View.__doc__)]
+def _command(name: str, words: Sequence[str]) -> Any:
+    """The command with its options read from `words`.
+
+    Raises:
+        UnknownNameError: If there is no such command; names the nearest.
+    """
+    import tyro
+
+    if name not in COMMANDS:
+        raise UnknownNameError("command", name, COMMANDS)
+    if name == "train":  # its options live with the recipe, which loads PyTorch
+        made = load("recipe", "warm-up-then-rl")
+    else:
+        module, _, attribute = COMMANDS[name].place.partition(":")
+        made = getattr(importlib.import_module(module), attribute)
+    return tyro.cli(
+        made,
+        prog=f"visenv {name}",
+        description=inspect.getdoc(made),
+        args=words,
+        # --option a=1 --option b=2: one value each, so that none swallows what follows it.
+        config=(tyro.conf.UseAppendAction,),
     )

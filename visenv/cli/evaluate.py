@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import tyro
-
+from visenv.cli.arguments import DataName, EnvName, PolicyName, Settings, check_at_least
 from visenv.makers import env_maker, make_policy
-from visenv.types import Sampling
+from visenv.types import Episode, Sampling
+
+if TYPE_CHECKING:
+    from visenv.evaluation import Row
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Evaluate a policy on every row of a data set, or on held-out procedural seeds."""
+    """Evaluate a policy on every row of a data set, or on held-out procedural scenes.
 
-    env: tyro.conf.Positional[str]
+    Rows that cannot be read are listed, as are episodes that a failure aborted; neither counts in
+    the means.
+    """
+
+    env: EnvName
     """Id, with or without the namespace."""
-    policy: str = "oracle"
+    policy: PolicyName = "oracle"
     """Name of a policy (visenv list), or module:Class."""
-    policy_option: list[str] = field(default_factory=list)
-    """Arguments of the policy, key=value."""
-    data: str | None = None
+    policy_option: Settings = field(default_factory=list)
+    """An argument of the policy; may be given several times."""
+    data: DataName = None
     """Data set, for example vstar:<folder>."""
-    option: list[str] = field(default_factory=list)
-    """Further arguments of the environment, key=value."""
+    option: Settings = field(default_factory=list)
+    """An argument of the environment; may be given several times."""
     episodes: int | None = None
     """How many; all rows of a data set, or 256 scenes, by default."""
     temperature: float = 0.0
@@ -37,27 +45,53 @@ class Evaluate:
 
     def run(self) -> None:
         """Play, print the table, and write it where asked."""
-        from visenv.cli.tables import print_summary, progress
-        from visenv.episodes import write_episodes
-        from visenv.evaluation import as_json, evaluate, places, summarise
+        from visenv.cli.tables import print_summary
+        from visenv.evaluation import summarise
+
+        check_at_least(1, episodes=self.episodes, max_tokens=self.max_tokens)
+        check_at_least(0, temperature=self.temperature)
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
+        episodes, unread = self._play()
+        rows = summarise(episodes)
+        print_summary(rows)
+        for problem in unread:
+            print(f"left out: {problem}")
+        for episode in episodes:
+            if episode.status == "aborted":
+                name = episode.sample_id or f"row {episode.seed}"
+                print(f"aborted: {name}: {episode.reason}")
+        if self.out is not None:
+            _write(self.out, episodes, rows, unread)
+
+    def _play(self) -> tuple[list[Episode], list[str]]:
+        """The episodes, and what is wrong with each row that cannot be one."""
+        from visenv.cli.tables import progress
+        from visenv.evaluation import evaluate, places
         from visenv.rollout import Collector
 
         make = env_maker(self.env, self.option, self.data)
         policy = make_policy(self.policy, self.policy_option)
         collector = Collector(make, policy, Sampling(self.temperature, self.max_tokens))
         env = make()
-        for problem in getattr(getattr(env.unwrapped, "source", None), "problems", ()):
-            print(f"left out: {problem}")
+        # Listed when the data set was opened; a row that fails later is an aborted episode.
+        problems = getattr(getattr(env.unwrapped, "source", None), "problems", ())
+        unread = [str(problem) for problem in problems]
         with progress("episodes", len(places(env, self.episodes))) as advance:
             episodes = evaluate(collector, env, self.episodes, lambda _: advance())
         collector.close()
         policy.close()
-        rows = summarise(episodes)
-        print_summary(rows)
-        for episode in episodes:
-            if episode.status == "aborted":
-                print(f"aborted: sample {episode.sample_id or episode.seed}: {episode.reason}")
-        if self.out is not None:
-            write_episodes(self.out / "episodes.jsonl", episodes)
-            (self.out / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
-            print(f"written to {self.out}; look at the episodes: visenv view {self.out}")
+        env.close()
+        return episodes, unread
+
+
+def _write(
+    folder: Path, episodes: Sequence[Episode], rows: Sequence[Row], unread: Sequence[str]
+) -> None:
+    from visenv.episodes import write_episodes
+    from visenv.evaluation import as_json
+
+    write_episodes(folder / "episodes.jsonl", episodes)
+    summary = json.dumps({"rows": as_json(rows), "left_out": unread}, indent=2)
+    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
+    print(f"written to {folder}; look at the episodes: visenv view {folder}")

@@ -13,14 +13,9 @@ class List:
 
     def run(self) -> None:
         """Print them."""
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table("environment", "what it is", box=None, pad_edge=False)
+        width = max(map(len, ENVIRONMENTS))
+        print("environments")
         for name, entry in ENVIRONMENTS.items():
-            table.add_row(name, entry.summary)
-        console = Console()
-        console.print(table)
-        console.print()
+            print(f"  {name:{width}}  {entry.summary}")
         for title, names in (("policies", POLICIES), ("algorithms", ALGORITHMS), ("data", DATA)):
-            console.print(f"{title}: {', '.join(names)}")
+            print(f"{title}\n  {', '.join(names)}")

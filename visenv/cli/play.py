@@ -2,93 +2,116 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import tyro
-
+from visenv.cli.arguments import DataName, EnvName, Settings, check_at_least
+from visenv.cli.screen import open_on_screen
 from visenv.makers import env_maker
-from visenv.types import Message, StepRecord
+from visenv.types import Image, Message, StepRecord
 
 
 @dataclass(frozen=True)
 class Play:
-    """Play an environment yourself; images are saved, and opened where there is a screen.
+    """Play an environment yourself.
 
-    Write a turn and end it with an empty line; what the turn must begin with is put there for you.
+    Images are saved, and opened where there is a screen. A turn may have several lines; an empty
+    line ends it. What it must begin with is put there for you.
     """
 
-    env: tyro.conf.Positional[str]
+    env: EnvName
     """Id, with or without the namespace."""
     seed: int = 0
     """Seed of the episode."""
-    data: str | None = None
+    data: DataName = None
     """Data set, for example textvqa:<folder>."""
-    option: list[str] = field(default_factory=list)
-    """Further arguments of the environment, key=value."""
+    option: Settings = field(default_factory=list)
+    """An argument of the environment; may be given several times."""
     images: Path = Path("play")
     """Folder the images are saved to."""
     show: bool = True
-    """Open each image with the system's viewer as well."""
+    """Open each image as well, where there is a screen."""
 
     def run(self) -> None:
         """Play one episode."""
+        check_at_least(0, seed=self.seed)
         env = env_maker(self.env, self.option, self.data)()
         _, info = env.reset(seed=self.seed)
         record: StepRecord = info["step"]
         total, shown = 0.0, 0
+        print("An empty line ends your turn, Ctrl-D gives up.")
         while record.ask is not None:
             shown = self._print(record.messages, shown)
-            text = record.ask.prefix + _read_turn(record.ask.prefix)
+            text = read_turn(record.ask.prefix)
+            if text is None:
+                print("\nYou gave up.")
+                break
             _, reward, _, _, info = env.step(text)
             record = info["step"]
             total += float(reward)
-        self._print(record.messages, shown)
-        print(f"\nReward {total:.3f}   {info['truncated_by'] or info['aborted']}")
-        for name, value in {**record.terms, **record.metrics}.items():
-            print(f"  {name:12} {value:.3f}")
-        print(f"Truth: {getattr(env.unwrapped, 'truth', dict)()}")
+        else:
+            self._print(record.messages, shown)
+            _print_result(total, info["truncated_by"] or info["aborted"], record)
+        _print_facts("truth", getattr(env.unwrapped, "truth", dict)())
         env.close()
 
     def _print(self, messages: tuple[Message, ...], shown: int) -> int:
         """Print messages, save their images; return how many images have been shown."""
         for message in messages:
             print(f"\n[{message.role}]")
+            pieces = []
             for part in message.parts:
-                if isinstance(part, str):
-                    print(part, end="")
-                    continue
-                shown += 1
-                self.images.mkdir(parents=True, exist_ok=True)
-                path = self.images / f"image_{shown}.png"
-                path.write_bytes(part.png())
-                print(f"(image saved as {path})", end="")
-                if self.show:
-                    _open(path)
-            print()
+                if isinstance(part, Image):
+                    shown += 1
+                    pieces.append(self._save(part, shown))
+                else:
+                    pieces.append(part.strip("\n"))
+            print("\n".join(filter(None, pieces)))
         return shown
 
+    def _save(self, image: Image, number: int) -> str:
+        self.images.mkdir(parents=True, exist_ok=True)
+        path = self.images / f"image_{number}.png"
+        path.write_bytes(image.png())
+        if self.show:
+            open_on_screen(path)
+        width, height = image.size
+        return f"({path}, {width} wide and {height} high)"
 
-def _read_turn(prefix: str) -> str:
-    print(f"\n[you] end with an empty line; Ctrl-D gives up\n{prefix}", end="", flush=True)
+
+def read_turn(prefix: str) -> str | None:
+    """Read a turn from the terminal.
+
+    Args:
+        prefix: What the turn begins with.
+
+    Returns:
+        The turn, prefix included; None when the input ended before anything was written.
+    """
+    print("\n[you]")
     lines: list[str] = []
     while True:
         try:
-            line = input()
+            line = input("" if lines else prefix)
         except EOFError:
-            break
-        if not line and lines:
-            break
-        lines.append(line)
-    return "\n".join(lines)
+            return prefix + "\n".join(lines) if lines else None
+        if line:
+            lines.append(line)
+        elif lines:
+            return prefix + "\n".join(lines)
 
 
-def _open(path: Path) -> None:
-    """Open the image where the machine has a screen; a server has none, and that is fine."""
-    import os
-    import subprocess
-    import sys
+def _print_result(total: float, cut_short: str, record: StepRecord) -> None:
+    print(f"\nreward {total:.3f}" + f", cut short: {cut_short}" * bool(cut_short))
+    _print_facts("reward terms", record.terms)
+    _print_facts("metrics", record.metrics)
 
-    viewer = "open" if sys.platform == "darwin" else "xdg-open"
-    if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        subprocess.Popen([viewer, str(path)], stderr=subprocess.DEVNULL)
+
+def _print_facts(title: str, facts: Mapping[str, Any]) -> None:
+    if facts:
+        print(f"\n{title}")
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        print(f"  {name:{width}}  {f'{value:.3f}' if isinstance(value, float) else value}")

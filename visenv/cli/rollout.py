@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import tyro
-
+from visenv.cli.arguments import DataName, EnvName, PolicyName, Settings, check_at_least
 from visenv.makers import env_maker, make_policy
 from visenv.types import Sampling
 
@@ -15,16 +14,16 @@ from visenv.types import Sampling
 class Rollout:
     """Play episodes with a policy and write them as JSONL, images beside it."""
 
-    env: tyro.conf.Positional[str]
+    env: EnvName
     """Id, with or without the namespace."""
-    policy: str = "oracle"
+    policy: PolicyName = "oracle"
     """Name of a policy (visenv list), or module:Class."""
-    policy_option: list[str] = field(default_factory=list)
-    """Arguments of the policy, key=value."""
-    data: str | None = None
+    policy_option: Settings = field(default_factory=list)
+    """An argument of the policy; may be given several times."""
+    data: DataName = None
     """Data set, for example textvqa:<folder>."""
-    option: list[str] = field(default_factory=list)
-    """Further arguments of the environment, key=value."""
+    option: Settings = field(default_factory=list)
+    """An argument of the environment; may be given several times."""
     episodes: int = 8
     """How many groups to play; group k has seed ``seed + k``."""
     group_size: int = 1
@@ -45,6 +44,8 @@ class Rollout:
         from visenv.evaluation import summarise
         from visenv.rollout import Collector
 
+        self._check()
+        self.out.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
         sampling = Sampling(self.temperature, self.max_tokens)
         policy = make_policy(self.policy, self.policy_option)
         collector = Collector(env_maker(self.env, self.option, self.data), policy, sampling)
@@ -58,3 +59,9 @@ class Rollout:
         write_episodes(path, episodes)
         print_summary(summarise(episodes))
         print(f"{len(episodes)} episodes in {path}; look at them: visenv view {self.out}")
+
+    def _check(self) -> None:
+        check_at_least(
+            1, episodes=self.episodes, group_size=self.group_size, max_tokens=self.max_tokens
+        )
+        check_at_least(0, seed=self.seed, temperature=self.temperature)

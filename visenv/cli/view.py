@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-import tyro
+from tyro.conf import Positional, arg
+
+from visenv.cli.screen import open_on_screen
 
 
 @dataclass(frozen=True)
 class View:
-    """Make a run's static report, and open it."""
+    """Make a run's report, one page that works without a network, and open it."""
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: Annotated[Path, Positional, arg(metavar="RUN")]
     """A folder under runs/, or what rollout and eval wrote."""
     open: bool = True
-    """Open the page in a browser."""
+    """Open the page where there is a screen."""
 
     def run(self) -> None:
         """Write report.html into the folder, and say where it is."""
@@ -25,4 +27,4 @@ class View:
         path = write_report(self.run_folder)
         print(path)
         if self.open:
-            webbrowser.open(path.resolve().as_uri())
+            open_on_screen(path)
