@@ -28,6 +28,7 @@ from visenv.types import (
     Malformed,
     Message,
     Segment,
+    Status,
     ToolCalled,
     Truncated,
     Turn,
@@ -99,7 +100,8 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
     logprobs: list[float] = []
     turn_spans, image_spans = [], []
     for turn in range(turn_count):
-        if shown and draw(st.booleans()):
+        with_image: bool = draw(st.booleans())
+        if shown and with_image:
             image_spans.append(ImageSpan(len(tokens), 2, draw(st.sampled_from(shown)), (1, 2, 4)))
             tokens += [0, 0]
         else:
@@ -128,7 +130,7 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
 
 @st.composite
 def episodes(draw: st.DrawFn) -> Episode:
-    status = draw(st.sampled_from(["terminated", "truncated"]))
+    status: Status = draw(st.sampled_from(("terminated", "truncated")))
     taken = tuple(draw(st.lists(turns, max_size=3)))
     shown = [i.sha256 for turn in taken for message in turn.messages for i in message.images]
     tokens = draw(st.booleans()) and bool(taken)

@@ -1,0 +1,94 @@
+"""An algorithm of your own, in a page: RLOO, trained by the same trainer as GRPO.
+
+    python examples/new_algorithm.py --steps 3
+
+REINFORCE leave-one-out (Ahmadian et al., arXiv:2402.14740, section 3.2): the baseline of an episode
+is the mean reward of the others of its group, and the whole episode is one action. Without --model
+it trains a tiny model with random weights, to show that it runs; `visenv train` makes one that has
+seen demonstrations, in runs/<name>/warm-up/checkpoints/<step>/policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import torch
+import tyro
+from numpy.typing import NDArray
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.algorithm import Algorithm, Batch, Loss
+from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
+from visenv.registration import load
+from visenv.types import Group
+
+
+class RLOO(Algorithm):
+    """REINFORCE with the mean of the others as baseline."""
+
+    def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
+        """How much better each episode did than the others of its group."""
+        return [[np.asarray(each) for each in leave_one_out(group)] for group in groups]
+
+    def loss(self, batch: Batch) -> Loss:
+        """``-A log p(episode)``: the log-probabilities of an episode's tokens are summed."""
+        zero = torch.zeros(())
+        logprobs = torch.where(batch.mask, batch.logprobs * batch.advantages, zero)
+        entropy = torch.where(batch.mask, batch.entropy, zero).sum() / batch.total_tokens
+        return Loss(-logprobs.sum() / batch.total_segments, {"entropy": float(entropy)})
+
+
+def leave_one_out(group: Group) -> NDArray[np.float64]:
+    """``r - mean of the other r`` of each episode, ``[episodes]``."""
+    rewards = np.array([episode.reward for episode in group])
+    of_others: NDArray[np.float64] = (rewards.sum() - rewards) / max(len(rewards) - 1, 1)
+    return np.subtract(rewards, of_others)
+
+
+@dataclass(frozen=True)
+class Args:
+    """Train a small vision-language model to zoom, with RLOO."""
+
+    folder: Path = Path("runs/rloo")
+    """Where metrics, episodes and checkpoints go."""
+    model: Path | None = None
+    """A checkpoint to begin with; a tiny one with random weights by default."""
+    steps: int = 100
+    """Steps to train."""
+    groups: int = 4
+    """Scenes in a step."""
+    group_size: int = 4
+    """Episodes on each scene."""
+    learning_rate: float = 3e-4
+    """Of AdamW."""
+    threads: int = 2
+    """CPU threads."""
+    seed: int = 0
+    """Decides everything."""
+    resume: bool = False
+    """Go on with what the folder holds."""
+
+
+def main(args: Args) -> None:
+    """Train, and say where to look."""
+    model = args.model or args.folder / "model"
+    if not model.exists():
+        load("model", "tiny")(model, seed=args.seed)
+    config = TrainerConfig(
+        steps=args.steps,
+        seed=args.seed,
+        rollouts=Rollouts(groups=args.groups, group_size=args.group_size, max_tokens=32),
+        optimisation=Optimisation(learning_rate=args.learning_rate),
+    )
+    policy = load("policy", "transformers")(model, threads=args.threads)
+    trainer = Trainer(policy, RLOO(), config, folder=args.folder, resume=args.resume)
+    trainer.train(lambda: gym.make("visenv/ZoomVQA-v0", stage="tiny"))
+    print(f"See it all: visenv view {args.folder}")
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args, description=__doc__))

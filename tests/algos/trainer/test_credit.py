@@ -1,0 +1,47 @@
+"""Advantages reach exactly the tokens they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.algorithm import Algorithm
+from visenv.algos.trainer.credit import credit
+
+
+class _Fixed(Algorithm):
+    def __init__(self, advantage: Any) -> None:
+        self.advantage = np.asarray(advantage, np.float64)
+
+    def advantages(self, groups: Any) -> Any:
+        return [[self.advantage for _ in group] for group in groups]
+
+    def loss(self, batch: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.component("torch")
+@pytest.mark.parametrize(
+    ("advantage", "expected"),
+    [
+        # tokens: a, A, end, image, b, B, end; the policy's are A, end and B, end
+        (2.0, [0, 2, 2, 0, 0, 2, 2]),
+        ([1.0, -3.0], [0, 1, 1, 0, 0, -3, -3]),
+    ],
+)
+def test_by_hand(toy: Any, advantage: Any, expected: list[float]) -> None:
+    episode = toy.ToyPolicy().encode(toy.demonstration("a", "b"))
+    (credited,) = credit(_Fixed(advantage), [[episode]])
+    assert credited.advantages.tolist() == expected
+    assert credited.advantages.dtype == np.float32
+    assert credited.images.keys() == {episode.images[0].sha256}
+
+
+@pytest.mark.component("torch")
+def test_every_segment_of_every_episode_is_there_in_order(toy: Any) -> None:
+    policy = toy.ToyPolicy()
+    groups = [[policy.encode(toy.demonstration(a, b)) for b in "ab"] for a in "cd"]
+    segments = [each.segment for each in credit(_Fixed(1.0), groups)]
+    assert segments == [episode.segments[0] for group in groups for episode in group]

@@ -1,0 +1,90 @@
+"""Measures by hand, and a log that a kill cannot spoil."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from visenv.types import Episode, Turn
+
+pytestmark = pytest.mark.component("torch", "tensorboard")
+
+
+def _episode(reward: float, turns: int = 1, status: str = "terminated") -> Episode:
+    first = Turn((), "", reward, (), "stop")
+    taken = (first, *(replace(first, reward=0.0) for _ in range(turns - 1)))
+    return Episode(
+        "e-v0",
+        "s",
+        "",
+        0,
+        0,
+        0,
+        taken,
+        status,  # type: ignore[arg-type]
+        reason="" if status == "terminated" else "why",
+        terms={"right": reward},
+        metrics={"accuracy": 2 * reward},
+    )
+
+
+def test_measures_by_hand() -> None:
+    from visenv.algos.trainer.metrics import measure
+
+    groups = [
+        [_episode(0.5), _episode(0.0, turns=3), _episode(0, status="aborted")],
+        [_episode(0.1, status="truncated"), _episode(0.1, turns=3)],
+    ]
+    assert measure(groups) == pytest.approx(
+        {
+            "reward": 0.7 / 4,
+            "terms/right": 0.7 / 4,
+            "metrics/accuracy": 1.4 / 4,
+            "episodes/aborted": 1,
+            "episodes/truncated": 1 / 4,
+            "episodes/turns": 8 / 4,
+            "episodes/tokens": 0,
+            "groups/alike": 1 / 2,
+        }
+    )
+
+
+def test_what_was_logged_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:
+    from visenv.algos.trainer.metrics import MetricsLog
+
+    log = MetricsLog(tmp_path, step=0)
+    for step in range(1, 5):
+        log.write(step, {"reward": step / 10})
+    log.close()
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(path.read_text() + '{"step": 5, "rew')  # killed while writing
+    log = MetricsLog(tmp_path, step=2)
+    log.write(3, {"reward": 0.33})
+    log.close()
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert rows == [
+        {"step": 1, "reward": 0.1},
+        {"step": 2, "reward": 0.2},
+        {"step": 3, "reward": 0.33},
+    ]
+
+
+def test_tensorboard_holds_the_same_numbers(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from visenv.algos.trainer.metrics import MetricsLog
+
+    log = MetricsLog(tmp_path, step=0)
+    log.write(1, {"reward": 0.25, "terms/right": 0.5})
+    log.write(2, {"reward": 0.75, "terms/right": 1.0})
+    log.close()
+    board = EventAccumulator(str(tmp_path / "tensorboard"))
+    board.Reload()
+    assert [(event.step, event.value) for event in board.Scalars("reward")] == [
+        (1, 0.25),
+        (2, 0.75),
+    ]
+    assert board.Tags()["scalars"] == ["reward", "terms/right"]

@@ -1,0 +1,74 @@
+"""What a step learns from depends on the seed and the step, and leaves no episode out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.algos.trainer.supply import Taken, usable
+from visenv.errors import RunError
+from visenv.types import Episode
+
+
+class _Listed(Taken):
+    """`Taken` from numbers in the place of episodes: what is tested is which are taken."""
+
+    def __init__(self, count: int, size: int, seed: int) -> None:
+        self.size = size
+        self._episodes = cast(Any, range(count))
+        self._seed = seed
+
+    def numbers(self, step: int) -> list[int]:
+        return [number for (number,) in self.groups(step, lambda _: None)]  # type: ignore[misc]
+
+
+@given(st.integers(1, 20), st.integers(1, 30), st.integers(0, 2**32))
+def test_each_episode_is_used_once_in_every_pass(count: int, size: int, seed: int) -> None:
+    supply = _Listed(count, size, seed)
+    taken = [number for step in range(count) for number in supply.numbers(step)]
+    assert len(taken) == count * size
+    for start in range(0, len(taken), count):  # count steps are `size` whole passes
+        assert sorted(taken[start : start + count]) == list(range(count))
+
+
+def test_passes_differ_and_seeds_differ_and_a_step_repeats() -> None:
+    supply = _Listed(20, 20, seed=0)
+    assert supply.numbers(0) != supply.numbers(1)
+    assert supply.numbers(0) != _Listed(20, 20, seed=1).numbers(0)
+    assert supply.numbers(3) == _Listed(20, 20, seed=0).numbers(3)
+
+
+def _episode(aborted: bool) -> Episode:
+    episode = Episode("e-v0", "s", "", 0, 0, 0, (), "terminated")
+    return replace(episode, status="aborted", reason="judge: away") if aborted else episode
+
+
+@pytest.mark.parametrize(
+    ("groups", "kept"),
+    [
+        (["..", ".."], [2, 2]),
+        (["...", "x.."], [3, 2]),
+        (["...", "xx."], [3]),  # alone in its group, it has no baseline
+        (["...", "xxx"], [3]),
+        ([".", "x", "."], [1, 1]),  # groups of one never had one
+    ],
+)
+def test_aborted_episodes_and_those_left_alone_are_dropped(
+    groups: list[str], kept: list[int]
+) -> None:
+    played: Any = [[_episode(mark == "x") for mark in group] for group in groups]
+    left = usable(played, step=1)
+    assert [len(group) for group in left] == kept
+    assert Counter(episode.status for group in left for episode in group) == {
+        "terminated": sum(kept)
+    }
+
+
+def test_nothing_left_is_an_error_with_the_reason() -> None:
+    with pytest.raises(RunError, match=r"Step 7 has no episode.*2 groups.*judge: away"):
+        usable([[_episode(True)] * 2] * 2, step=7)

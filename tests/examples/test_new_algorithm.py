@@ -1,0 +1,73 @@
+"""The page that shows an algorithm of one's own: its numbers, and that it runs as it says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from visenv.types import Episode, Turn
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "new_algorithm.py"
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("new_algorithm", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _group(*rewards: float) -> list[Episode]:
+    turn = Turn((), "", 0.0, (), "stop")
+    return [
+        Episode("e-v0", "s", "", 0, 0, 0, (replace(turn, reward=reward),), "terminated")
+        for reward in rewards
+    ]
+
+
+@pytest.mark.component("torch")
+def test_the_baseline_is_the_mean_of_the_others(example: ModuleType) -> None:
+    # the others have .25, .75 and .5 on average
+    assert example.leave_one_out(_group(1, 0, 0.5)).tolist() == [0.75, -0.75, 0.0]
+    assert example.leave_one_out(_group(1)).tolist() == [1.0]  # no others: plain REINFORCE
+
+
+@pytest.mark.component("torch")
+def test_the_loss_by_hand(example: ModuleType) -> None:
+    import torch
+
+    from visenv.algorithm import Batch
+
+    logprobs = torch.tensor([[-1.0, -2.0], [-3.0, -9.0]])
+    advantages = torch.tensor([[0.5, 0.5], [-0.5, 9.0]])
+    mask = torch.tensor([[True, True], [True, False]])
+    batch = Batch(logprobs, logprobs, None, mask.float(), advantages, mask, 3, 2)
+    # -(.5 · (-1 - 2) + -.5 · -3) / 2 = 0; with A = 1 for both it would be 3
+    assert float(example.RLOO().loss(batch).value) == 0.0
+    ones = replace(batch, advantages=torch.ones(2, 2))
+    assert float(example.RLOO().loss(ones).value) == 3.0
+
+
+@pytest.mark.component("torch", "transformers", "tensorboard")
+def test_it_runs_as_the_page_says(tmp_path: Path) -> None:
+    sizes = ["--steps", "2", "--groups", "2", "--group-size", "2", "--threads", "1"]
+    command = [sys.executable, str(EXAMPLE), *sizes, "--folder", str(tmp_path / "rloo")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "visenv view" in done.stdout
+    rows = (tmp_path / "rloo" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(row)["step"] for row in rows] == [1, 2]
+    again = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert again.returncode == 1
+    assert "holds a run already" in again.stderr
