@@ -47,7 +47,17 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         max_batch: Most turns sampled at once.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
-        threads: CPU threads of PyTorch, for the whole process; None leaves them as they are.
+        threads: CPU threads of PyTorch, for the whole process; None leaves them as they are. More
+            threads than idle cores make small models several times slower.
+
+    Attributes:
+        processor: The checkpoint's own tokenizer and image processor.
+        encoder: Runs the image processor, each distinct image once.
+        vocabulary: What each token id stands for.
+        template: The chat template's increments.
+        banned: bool ``[vocabulary]``: the tokens that have no probability.
+        network: The model, its parts one by one.
+        decoder: Samples batches of turns.
 
     Raises:
         RunError: If there is no such checkpoint.
@@ -74,14 +84,14 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             torch.set_num_threads(threads)
         attention = ATTENTION if device == "cpu" else "sdpa"
         loaded = load_model(str(model), getattr(torch, dtype), attention).to(device).eval()
-        self._processor = load_processor(str(model))
-        _limit_pixels(self._processor.image_processor, min_pixels, max_pixels)
-        self._encoder = ImageEncoder(self._processor.image_processor)
+        self.processor = load_processor(str(model))
+        _limit_pixels(self.processor.image_processor, min_pixels, max_pixels)
+        self.encoder = ImageEncoder(self.processor.image_processor)
         rows = loaded.get_output_embeddings().weight.shape[0]
-        self._vocabulary = Vocabulary(self._processor.tokenizer, rows)
-        self._template = ChatTemplate(self._processor, self._vocabulary)
-        self._banned = self._vocabulary.banned(self._template.end_id)
-        self._constraints = Constraints(self._vocabulary, self._banned, self._template.end_id)
+        self.vocabulary = Vocabulary(self.processor.tokenizer, rows)
+        self.template = ChatTemplate(self.processor, self.vocabulary)
+        self.banned = self.vocabulary.banned(self.template.end_id)
+        self._constraints = Constraints(self.vocabulary, self.banned, self.template.end_id)
         self._context: int = loaded.config.text_config.max_position_embeddings
         self._max_batch = max_batch
         self.version = 0
@@ -89,22 +99,22 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     def _adopt(self, model: Any) -> None:
         """Make `model` the one that is run."""
-        self._network = Network(model, torch.from_numpy(self._banned))
-        spelling, end = self._vocabulary.bytes, self._template.end_id
-        placeholder = self._template.image_id
-        self._decoder = Decoder(
-            self._network, self._encoder, spelling, end, placeholder, self._context
+        self.network = Network(model, torch.from_numpy(self.banned))
+        spelling, end = self.vocabulary.bytes, self.template.end_id
+        placeholder = self.template.image_id
+        self.decoder = Decoder(
+            self.network, self.encoder, spelling, end, placeholder, self._context
         )
         self._batcher = Batcher[Turn](self._sample, self._max_batch)
 
     def _sample(self, turns: Sequence[Turn]) -> None:
-        self._decoder.sample(turns, self.version)
+        self.decoder.sample(turns, self.version)
 
     # ------------------------------------------------------------------ sampling
 
     def open(self, env: gym.Env[Observation, str], seed: int) -> TokenSession:
         """A new session; the environment is not looked at."""
-        return TokenSession(self._encoder, self._template.image_id, seed)
+        return TokenSession(self.encoder, self.template.image_id, seed)
 
     async def respond(self, session: TokenSession, ask: Ask, sampling: Sampling) -> Reply:
         """Sample the next turn, together with whoever else asks now.
@@ -122,7 +132,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             raise PolicyError(f"The context of {self._context} tokens is full.")
         session.stream.say(session.turn, turn.token_ids, turn.logprobs, self.version, turn.finish)
         reply = Reply(
-            ask.prefix + self._vocabulary.decode(turn.token_ids),
+            ask.prefix + self.vocabulary.decode(turn.token_ids),
             np.array(turn.token_ids, np.int32),
             np.array(turn.logprobs, np.float32),
             turn.finish,
@@ -134,7 +144,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         session.sample_at(sampling.temperature)
         increment = self._increment(session.stream, session.pending, ask.prefix)
         session.pending = []
-        self._encoder.check(increment.images)
+        self.encoder.check(increment.images)
         limits = (sampling.max_tokens, ask.max_tokens or sampling.max_tokens)
         return Turn(
             stream=session.stream,
@@ -147,8 +157,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         )
 
     def _increment(self, stream: Stream, messages: Sequence[Message], prefix: str) -> Increment:
-        ended = bool(stream.turns) and stream.token_ids[-1] == self._template.end_id
-        return self._template.increment(messages, prefix, bool(stream.turns), ended)
+        ended = bool(stream.turns) and stream.token_ids[-1] == self.template.end_id
+        return self.template.increment(messages, prefix, bool(stream.turns), ended)
 
     # ------------------------------------------------------------------ training
 
@@ -158,15 +168,15 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         What a turn was pre-filled with is masked, as it is when sampling. There are no
         log-probabilities: they are NaN.
         """
-        session = TokenSession(self._encoder, self._template.image_id, seed=0)
+        session = TokenSession(self.encoder, self.template.image_id, seed=0)
         for turn in episode.turns:
             session.observe(turn.messages, turn.ask.context)
             stream = session.stream
             increment = self._increment(stream, session.pending, turn.ask.prefix)
             session.pending = []
-            stream.show(increment, self._encoder, self._template.image_id)
-            said = self._vocabulary.encode(turn.text.removeprefix(turn.ask.prefix))
-            said.append(self._template.end_id)
+            stream.show(increment, self.encoder, self.template.image_id)
+            said = self.vocabulary.encode(turn.text.removeprefix(turn.ask.prefix))
+            said.append(self.template.end_id)
             stream.say(session.turn, said, [math.nan] * len(said), self.version, turn.finish_reason)
         return replace(episode, segments=session.segments())
 
@@ -176,15 +186,15 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         Raises:
             PolicyError: If a segment comes from another image processor, or an image is missing.
         """
-        return score(self._network, self._encoder, segments, images)
+        return score(self.network, self.encoder, segments, images)
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
         """The trainable parameters."""
-        return [one for one in self._network.model.parameters() if one.requires_grad]
+        return [one for one in self.network.model.parameters() if one.requires_grad]
 
     def train_mode(self, on: bool) -> None:
         """Set PyTorch's flag; neither architecture has dropout, so scores do not depend on it."""
-        self._network.model.train(on)
+        self.network.model.train(on)
 
     def updated(self) -> None:
         """Count a weight update; keys and values of older weights are computed anew when needed."""
@@ -193,8 +203,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     def save(self, folder: Path) -> None:
         """Write a checkpoint that stock transformers and vLLM load."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_model(self._network.model, folder)
-        save_processor(self._processor, folder)
+        save_model(self.network.model, folder)
+        save_processor(self.processor, folder)
 
     def load_weights(self, folder: Path) -> None:
         """Read back what `save` wrote; counts as an update.
@@ -202,13 +212,13 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         Raises:
             RunError: If the folder holds no checkpoint, or one of another model.
         """
-        restore(self._network.model, folder)
+        restore(self.network.model, folder)
         self.updated()
 
     def copy_frozen(self) -> TransformersPolicy:
         """A frozen copy with the present weights; tokenizer and processed images are shared."""
         twin = copy.copy(self)
-        twin._adopt(frozen(self._network.model))  # noqa: SLF001 - a copy of ourselves
+        twin._adopt(frozen(self.network.model))  # noqa: SLF001 - a copy of ourselves
         return twin
 
 

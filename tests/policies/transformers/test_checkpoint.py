@@ -18,7 +18,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 
 def state(policy: Any) -> dict[str, Any]:
-    found: dict[str, Any] = policy._network.model.state_dict()
+    found: dict[str, Any] = policy.network.model.state_dict()
     return found
 
 
@@ -34,13 +34,13 @@ def test_one_seed_builds_one_model(qwen3_folder: Path, tmp_path: Path) -> None:
 def test_the_tiny_model_is_tiny_and_initialised_to_learn(qwen3: Any) -> None:
     parameters = sum(parameter.numel() for parameter in qwen3.parameters())
     assert 1.2e6 < parameters < 1.4e6
-    visual = qwen3._network.model.model.visual
+    visual = qwen3.network.model.model.visual
     assert float(visual.pos_embed.weight.detach().std()) == pytest.approx(0.5, rel=0.05)
     assert float(visual.blocks[0].attn.qkv.weight.detach().std()) == pytest.approx(0.05, rel=0.05)
 
 
 def test_our_words_are_short_in_tokens(qwen3: Any) -> None:
-    encode = qwen3._vocabulary.encode
+    encode = qwen3.vocabulary.encode
     assert len(encode("57")) == 2  # digits one by one, as in Qwen
     for word in (" colour", " stripes", " sign", "magenta", "keypoint", " look", " closer"):
         assert len(encode(word)) == 1, word
@@ -74,7 +74,7 @@ def test_what_is_saved_is_read_back(fresh: Any, qwen3_folder: Path, tmp_path: Pa
 
 def test_the_head_stays_tied_after_loading(fresh: Any, qwen3_folder: Path) -> None:
     fresh.load_weights(qwen3_folder)
-    model = fresh._network.model
+    model = fresh.network.model
     assert model.lm_head.weight is model.model.language_model.embed_tokens.weight
 
 
@@ -130,7 +130,7 @@ def test_options_that_cannot_be_are_refused(qwen3_folder: Path) -> None:
 
 def test_the_pixel_budget_bounds_an_image(qwen3_folder: Path, talk: Any) -> None:
     policy = package.TransformersPolicy(qwen3_folder, max_pixels=32 * 32)
-    (patches,) = policy._encoder.encode([talk.picture(1, 256, 256)])
+    (patches,) = policy.encoder.encode([talk.picture(1, 256, 256)])
     assert patches.grid == (1, 4, 4)  # 32 px a side in patches of 8 px
 
 

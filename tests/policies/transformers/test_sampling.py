@@ -86,13 +86,13 @@ def test_only_new_tokens_are_read_in_later_turns(
     qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[tuple[int, int]] = []
-    original = qwen3._network.read
+    original = qwen3.network.read
 
     def spy(token_ids: Any, *arguments: Any) -> Any:
         read.append((token_ids.shape[1], len(arguments[1])))
         return original(token_ids, *arguments)
 
-    monkeypatch.setattr(qwen3._network, "read", spy)
+    monkeypatch.setattr(qwen3.network, "read", spy)
     turns = [talk.shown("a", talk.picture(1)), talk.shown("b", talk.picture(2))]
     session, replies = talk.alone(qwen3, 0, turns, sampling=Sampling(1.0, 3))
     (segment,) = session.segments()
@@ -126,8 +126,8 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
     )
     (segment,) = session.segments()
     prompt = torch.from_numpy(segment.token_ids[: segment.turns[0].start]).long()[None]
-    patches = policy._encoder.encode(list(session.stream.images))
-    generated = policy._network.model.generate(
+    patches = policy.encoder.encode(list(session.stream.images))
+    generated = policy.network.model.generate(
         input_ids=prompt,
         attention_mask=torch.ones_like(prompt),
         mm_token_type_ids=(prompt == segment.placeholder_id).long(),
@@ -135,7 +135,7 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
         image_grid_thw=torch.tensor([patches[0].grid]),
         do_sample=False,
         max_new_tokens=GREEDY.max_tokens,
-        suppress_tokens=np.flatnonzero(policy._banned).tolist(),
+        suppress_tokens=np.flatnonzero(policy.banned).tolist(),
     )
     assert generated[0, prompt.shape[1] :].tolist() == reply.token_ids.tolist()
 
@@ -143,13 +143,13 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
 def test_banned_tokens_are_never_sampled_even_when_the_model_wants_them(
     fresh: Any, talk: Any
 ) -> None:
-    banned = np.flatnonzero(fresh._banned)
-    vocabulary = fresh._vocabulary
+    banned = np.flatnonzero(fresh.banned)
+    vocabulary = fresh.vocabulary
     assert vocabulary.control["<|image_pad|>"] in banned
     assert vocabulary.control["<|im_start|>"] in banned
     assert len(vocabulary.bytes) - 1 in banned  # a padding row
-    assert fresh._template.end_id not in banned
-    head = fresh._network.model.lm_head
+    assert fresh.template.end_id not in banned
+    head = fresh.network.model.lm_head
     bias = torch.zeros(head.weight.shape[0])
     bias[torch.from_numpy(banned)] = 50.0
     head.bias = torch.nn.Parameter(bias)
@@ -165,8 +165,8 @@ def test_banned_tokens_are_never_sampled_even_when_the_model_wants_them(
 
 
 def test_the_end_token_ends_a_turn_and_is_not_added_twice(fresh: Any, talk: Any) -> None:
-    end = fresh._template.end_id
-    head = fresh._network.model.lm_head
+    end = fresh.template.end_id
+    head = fresh.network.model.lm_head
     head.bias = torch.nn.Parameter(torch.zeros(head.weight.shape[0]))
     with torch.no_grad():
         head.bias[end] = 50.0
@@ -175,7 +175,7 @@ def test_the_end_token_ends_a_turn_and_is_not_added_twice(fresh: Any, talk: Any)
     assert [reply.text for reply in replies] == ["<think>", "<think>"]
     assert [reply.finish_reason for reply in replies] == ["stop", "stop"]
     assert replies[0].token_ids.tolist() == [end]
-    decoded = fresh._processor.tokenizer.decode(session.stream.token_ids)
+    decoded = fresh.processor.tokenizer.decode(session.stream.token_ids)
     assert decoded == (
         "<|im_start|>user\nlook: a<|im_end|>\n<|im_start|>assistant\n<think><|im_end|>\n"
         "<|im_start|>user\nlook: b<|im_end|>\n<|im_start|>assistant\n<think><|im_end|>"
@@ -187,7 +187,7 @@ def test_a_turn_that_was_cut_is_closed_before_the_next(qwen3: Any, talk: Any) ->
         qwen3, 0, [talk.shown("a"), talk.shown("b")], sampling=Sampling(1.0, 4)
     )
     assert replies[0].finish_reason == "length"
-    decoded = qwen3._processor.tokenizer.decode(session.stream.token_ids)
+    decoded = qwen3.processor.tokenizer.decode(session.stream.token_ids)
     assert f"{replies[0].text}<|im_end|>\n<|im_start|>user\nlook: b" in decoded
 
 
@@ -203,7 +203,7 @@ def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     assert free.text.startswith(stopped.text)
     assert stop in stopped.text.removeprefix("<think>")
     # It is the first token that completes the stop string.
-    assert stop not in qwen3._vocabulary.decode(stopped.token_ids[:-1].tolist())
+    assert stop not in qwen3.vocabulary.decode(stopped.token_ids[:-1].tolist())
 
 
 @pytest.mark.component("outlines-core")
@@ -310,7 +310,7 @@ def test_one_broken_image_fails_its_own_conversation_alone(qwen3: Any, talk: Any
 def test_a_full_context_is_an_error_of_its_own_conversation(
     qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(qwen3._decoder, "_context", 60)
+    monkeypatch.setattr(qwen3.decoder, "_context", 60)
 
     async def run() -> list[Any]:
         texts = ["short", "far too long " * 30]

@@ -31,20 +31,20 @@ def by_hash(*images: Image) -> dict[str, Image]:
 def test_log_probabilities_and_entropy_are_those_of_the_stock_model(policy: Any, talk: Any) -> None:
     image = talk.picture(1, 96, 64)
     segment = segment_of(policy, talk, "<think>red</think>", image)
-    (patches,) = policy._encoder.encode([image])
+    (patches,) = policy.encoder.encode([image])
     ids = torch.from_numpy(segment.token_ids).long()[None]
     with torch.no_grad():
-        logits = policy._network.model(
+        logits = policy.network.model(
             input_ids=ids,
             mm_token_type_ids=(ids == segment.placeholder_id).long(),
             pixel_values=patches.values,
             image_grid_thw=torch.tensor([patches.grid]),
         ).logits[0]
-    allowed = logits[:, ~torch.from_numpy(policy._banned)]
+    allowed = logits[:, ~torch.from_numpy(policy.banned)]
     probability = allowed.softmax(-1)
     entropy = -(probability * probability.log()).sum(-1)
     full = torch.full_like(logits, -torch.inf)
-    full[:, ~torch.from_numpy(policy._banned)] = probability.log()
+    full[:, ~torch.from_numpy(policy.banned)] = probability.log()
     found = policy.score([segment], by_hash(image))
     for at in np.flatnonzero(segment.loss_mask):
         expected = full[at - 1, segment.token_ids[at]]
@@ -57,7 +57,7 @@ def test_log_probabilities_and_entropy_are_those_of_the_stock_model(policy: Any,
 
 
 def gradients(policy: Any, batches: list[list[Segment]], images: dict[str, Image]) -> list[Any]:
-    model = policy._network.model
+    model = policy.network.model
     model.zero_grad()
     for batch in batches:
         policy.score(batch, images).logprobs.sum().backward()
@@ -83,7 +83,7 @@ def test_a_batch_has_the_gradient_of_its_segments(fresh: Any, talk: Any) -> None
 def test_the_vision_tower_learns(fresh: Any, talk: Any) -> None:
     image = talk.picture(1)
     gradients(fresh, [[segment_of(fresh, talk, "<think>x", image)]], by_hash(image))
-    gradient = fresh._network.model.model.visual.patch_embed.proj.weight.grad
+    gradient = fresh.network.model.model.visual.patch_embed.proj.weight.grad
     assert float(gradient.abs().max()) > 0
 
 
@@ -91,13 +91,13 @@ def test_each_distinct_image_goes_through_the_vision_tower_once(
     qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[int] = []
-    original = qwen3._network.look
+    original = qwen3.network.look
 
     def spy(images: Any) -> Any:
         looked.append(len(images))
         return original(images)
 
-    monkeypatch.setattr(qwen3._network, "look", spy)
+    monkeypatch.setattr(qwen3.network, "look", spy)
     image, other = talk.picture(1), talk.picture(2)
     segments = [
         segment_of(qwen3, talk, "<think>x", image, shown) for shown in (image, other, image)
@@ -112,7 +112,7 @@ def test_chunks_of_the_vocabulary_change_nothing(
     segments = [segment_of(fresh, talk, f"<think>{said}") for said in ("some words", "others")]
     whole = fresh.score(segments, {})
     gradient = gradients(fresh, [segments], {})
-    monkeypatch.setattr(scores_module, "_CHUNK", 3 * fresh._network.vocabulary_size)
+    monkeypatch.setattr(scores_module, "_CHUNK", 3 * fresh.network.vocabulary_size)
     cut = fresh.score(segments, {})
     torch.testing.assert_close(cut.logprobs, whole.logprobs)
     torch.testing.assert_close(cut.entropy, whole.entropy)

@@ -34,7 +34,7 @@ def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
     session, _ = talk.alone(policy, 0, turns)
     (segment,) = session.segments()
     ids = torch.from_numpy(segment.token_ids).long()[None]
-    expected, _ = policy._network.model.model.get_rope_index(
+    expected, _ = policy.network.model.model.get_rope_index(
         input_ids=ids,
         mm_token_type_ids=(ids == segment.placeholder_id).int(),
         image_grid_thw=torch.tensor([span.grid for span in segment.images]),
@@ -45,10 +45,10 @@ def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
 
 def test_patches_are_those_of_the_stock_processor(policy: Any, talk: Any) -> None:
     images = [talk.picture(1, 90, 61), talk.picture(2), talk.picture(1, 90, 61)]
-    expected = policy._processor.image_processor(
+    expected = policy.processor.image_processor(
         images=[image.pixels for image in images], return_tensors="pt"
     )
-    found = policy._encoder.encode(images)
+    found = policy.encoder.encode(images)
     assert [list(one.grid) for one in found] == expected["image_grid_thw"].tolist()
     stacked = torch.cat([one.values for one in found])
     torch.testing.assert_close(stacked, expected["pixel_values"].float())
@@ -101,9 +101,9 @@ def test_a_batch_may_exceed_the_capacity(talk: Any) -> None:
 
 
 def test_the_fingerprint_knows_every_setting(policy: Any) -> None:
-    processor = policy._processor.image_processor
+    processor = policy.processor.image_processor
     before = vision.ImageEncoder(processor).fingerprint
-    assert before == policy._encoder.fingerprint
+    assert before == policy.encoder.fingerprint
     size = processor.size
     try:
         processor.size = {"shortest_edge": 1024, "longest_edge": 4096}
