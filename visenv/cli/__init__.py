@@ -1,7 +1,8 @@
 """The command line: `visenv list | card | play | rollout | train | eval | view`.
 
 One file per command: a dataclass whose fields are its options and whose `run` does the work. A
-command is imported when it is asked for, so that `visenv --help` is there at once.
+command is imported when it is asked for, so that `visenv --help` is there at once; no file is
+called as a builtin is, since its name becomes one of this module.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "list": Command("visenv.cli.list:List", "the environments, policies, algorithms and data sets"),
+    "list": Command("visenv.cli.listing:List", "environments, policies, algorithms, data sets"),
     "card": Command("visenv.cli.card:Card", "an environment: its actions, reward, limits, options"),
     "play": Command("visenv.cli.play:Play", "play an environment yourself"),
     "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),

@@ -41,34 +41,38 @@ class Play:
         _, info = env.reset(seed=self.seed)
         record: StepRecord = info["step"]
         total, shown = 0.0, 0
-        print("An empty line ends your turn, Ctrl-D gives up.")
+        print("An empty line ends your turn, Ctrl-D gives up.\n")
         while record.ask is not None:
             shown = self._print(record.messages, shown)
             text = read_turn(record.ask.prefix)
             if text is None:
-                print("\nYou gave up.")
+                print("You gave up.")
                 break
             _, reward, _, _, info = env.step(text)
             record = info["step"]
             total += float(reward)
         else:
-            self._print(record.messages, shown)
+            if record.messages:
+                self._print(record.messages, shown)
+                print()
             _print_result(total, info["truncated_by"] or info["aborted"], record)
         _print_facts("truth", getattr(env.unwrapped, "truth", dict)())
         env.close()
 
     def _print(self, messages: tuple[Message, ...], shown: int) -> int:
         """Print messages, save their images; return how many images have been shown."""
+        spoken = []
         for message in messages:
-            print(f"\n[{message.role}]")
-            pieces = []
+            pieces = [f"[{message.role}]"]
             for part in message.parts:
                 if isinstance(part, Image):
                     shown += 1
                     pieces.append(self._save(part, shown))
                 else:
                     pieces.append(part.strip("\n"))
-            print("\n".join(filter(None, pieces)))
+            spoken.append("\n".join(filter(None, pieces)))
+        if spoken:
+            print("\n\n".join(spoken))
         return shown
 
     def _save(self, image: Image, number: int) -> str:
@@ -96,6 +100,7 @@ def read_turn(prefix: str) -> str | None:
         try:
             line = input("" if lines else prefix)
         except EOFError:
+            print("\n")  # the empty line that was not typed
             return prefix + "\n".join(lines) if lines else None
         if line:
             lines.append(line)
@@ -104,7 +109,7 @@ def read_turn(prefix: str) -> str | None:
 
 
 def _print_result(total: float, cut_short: str, record: StepRecord) -> None:
-    print(f"\nreward {total:.3f}" + f", cut short: {cut_short}" * bool(cut_short))
+    print(f"reward {total:.3f}" + f", cut short: {cut_short}" * bool(cut_short))
     _print_facts("reward terms", record.terms)
     _print_facts("metrics", record.metrics)
 
