@@ -45,8 +45,8 @@ class RLOO(Algorithm):
 def leave_one_out(group: Group) -> NDArray[np.float64]:
     """``r - mean of the other r`` of each episode, ``[episodes]``."""
     rewards = np.array([episode.reward for episode in group])
-    of_others: NDArray[np.float64] = (rewards.sum() - rewards) / max(len(rewards) - 1, 1)
-    return np.subtract(rewards, of_others)
+    mean_of_others = (rewards.sum() - rewards) / max(len(rewards) - 1, 1)
+    return np.asarray(rewards - mean_of_others)
 
 
 @dataclass(frozen=True)

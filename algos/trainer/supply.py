@@ -7,7 +7,7 @@ needs no memory of the steps before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Played:
     def __init__(
         self,
         collector: Collector,
-        policy: TrainablePolicy,  # type: ignore[type-arg]
+        policy: TrainablePolicy[Any],
         groups: int,
         group_size: int,
         seed: int,
