@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gymnasium as gym
+import numpy as np
 
 from visenv.env import Observation, VisEnv
-from visenv.errors import PolicyError
+from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
 from visenv.types import Ask, Reply, Sampling
 
@@ -34,27 +35,52 @@ class InsideSession(Session):
         self.env = base
 
 
-class OraclePolicy(Policy[InsideSession]):
+class OracleSession(InsideSession):
+    """An oracle's session.
+
+    Attributes:
+        rng: Draws the guess.
+        hasty: Whether this episode is guessed instead of played.
+    """
+
+    rng: np.random.Generator
+    hasty: bool
+
+
+class OraclePolicy(Policy[OracleSession]):
     """Says what the environment's `oracle_turn` says; for demonstrations and upper bounds.
 
     Args:
         thought: Replaces the thought of every turn; None keeps the oracle's own.
+        care: Share of episodes played so, 0 to 1. In the others it uses no tool and guesses at
+            once (`VisEnv.random_answer`): demonstrations by one who is often in a hurry.
+
+    Raises:
+        ConfigurationError: If `care` is not between 0 and 1.
     """
 
-    def __init__(self, thought: str | None = None) -> None:
+    def __init__(self, thought: str | None = None, care: float = 1.0) -> None:
+        if not 0 <= care <= 1:
+            raise ConfigurationError(f"care must lie between 0 and 1, got {care!r}.")
         self.thought = thought
+        self.care = care
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> InsideSession:
-        """Look into `env`; nothing is drawn, so the seed is not used.
+    def open(self, env: gym.Env[Observation, str], seed: int) -> OracleSession:
+        """Look into `env`; the seed decides whether this episode is played with care.
 
         Raises:
             PolicyError: If there is no `VisEnv` under `env` in this process.
         """
-        return InsideSession(env, "oracle")
+        session = OracleSession(env, "oracle")
+        session.rng = np.random.default_rng(seed)
+        session.hasty = session.rng.random() >= self.care
+        return session
 
-    async def respond(self, session: InsideSession, ask: Ask, sampling: Sampling) -> Reply:
-        """The right turn in the present state of the environment."""
+    async def respond(self, session: OracleSession, ask: Ask, sampling: Sampling) -> Reply:
+        """The right turn in the present state of the environment, or a guess in a hurry."""
         turn = session.env.oracle_turn()
+        if session.hasty:
+            turn = turn._replace(calls=(), answer=session.env.random_answer(session.rng))
         if self.thought is not None:
             turn = turn._replace(thought=self.thought)
         reply = Reply.of_text(session.env.grammar.compose(turn))

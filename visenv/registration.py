@@ -49,7 +49,7 @@ DATA: dict[str, str] = {
 }
 
 MODELS: dict[str, str] = {
-    "tiny": "visenv.policies.transformers:build_tiny",
+    "tiny": "visenv.policies.transformers.tiny:tiny",
 }
 
 RECIPES: dict[str, str] = {

@@ -72,9 +72,7 @@ class Job:
             self.policy.load_weights(self._weights(name))
             return
         folder = self.folder / name
-        trainer = Trainer(
-            self.policy, algorithm, config, folder=folder, resume=folder.is_dir()
-        )
+        trainer = Trainer(self.policy, algorithm, config, folder=folder, resume=folder.is_dir())
         self.console.rule(f"{name}: {config.steps} steps")
         start = time.process_time()
         if isinstance(algorithm, SFT):
@@ -84,10 +82,10 @@ class Job:
         self.results.finish(name, config.steps, time.process_time() - start)
 
     def _demonstrations(self) -> list[Episode]:
-        """Oracle episodes, tokenised; the same ones each time they are asked for."""
+        """Oracle episodes, careful and hasty, tokenised; the same each time they are asked for."""
         stream = np.random.SeedSequence(self.train.seed, spawn_key=(_DEMONSTRATIONS,))
         state = stream.generate_state(self.train.demonstrations, np.uint64)
-        collector = Collector(self.make_env, load("policy", "oracle")())
+        collector = Collector(self.make_env, load("policy", "oracle")(care=self.train.care))
         groups = collector.groups([int(number >> np.uint64(1)) for number in state])
         collector.close()
         played = [episode for (episode,) in groups if episode.status == "terminated"]
@@ -150,7 +148,7 @@ class Job:
         if train.model == "tiny":
             model = self.folder / "model"
             if not model.exists():
-                load("model", "tiny")(model, seed=train.seed)
+                load("model", train.model)(model, seed=train.seed)
         policy: TrainablePolicy[Any] = load("policy", "transformers")(
             model, device=train.device, threads=train.threads
         )

@@ -108,7 +108,9 @@ class Results:
         columns = ("accuracy", "sampled accuracy", "reward", "sampled reward", "zoomed", "hit")
         table = Table("", *columns, title="Held-out episodes, greedy unless sampled")
         for row in self._rows():
-            table.add_row(*(each if isinstance(each, str) else _number(each) for each in row.values()))
+            table.add_row(
+                *(each if isinstance(each, str) else _number(each) for each in row.values())
+            )
         return table
 
     def _rows(self) -> list[dict[str, Any]]:

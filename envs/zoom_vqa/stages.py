@@ -41,5 +41,5 @@ STAGES = {
     # Procedural scenes of any size: seen at 1024 px, cropped from the native pixels.
     "scenes": Stage(1024, "native", 400, QWEN_PIXELS, "full", "default"),
     # The main job on a CPU: a view so small that zooming is the only way to the answer.
-    "tiny": Stage(96, "native", 36, 96 * 96, "brief", "tiny"),
+    "tiny": Stage(96, "native", 32, 96 * 96, "brief", "tiny"),
 }

@@ -91,8 +91,8 @@ class TinyConfig:
         vocab_size: Tokens of the tokenizer; just enough for one token per task word, so that a turn
             is some 20 tokens long.
         view_side: Side of the images it will see, pixels; one learned position per patch.
-        patch_size: Side of a patch, pixels. Small patches make "where" learnable: a coordinate is
-            read off a fine grid, and two by two patches are merged into one token.
+        patch_size: Side of a patch, pixels; two by two patches are merged into one token, so a view
+            of 96 px is 4 by 4 tokens. A sign is a patch and a half wide.
         hidden_size: Width of the language model.
         layers: Depth of the language model.
         heads: Query heads of the language model; half as many key-value heads.
@@ -114,7 +114,7 @@ class TinyConfig:
     architecture: Architecture = "qwen3_vl"
     vocab_size: int = 640
     view_side: int = 64
-    patch_size: int = 8
+    patch_size: int = 12
     hidden_size: int = 128
     layers: int = 3
     heads: int = 4

@@ -123,12 +123,12 @@ PRESETS = {
     "8k": Preset(7680, 4320, 1024),
     # The main job: one sign, always the same frame, on a quiet ground and a view of a few patches.
     "tiny": Preset(
-        768,
-        768,
-        64,
+        1152,
+        1152,
+        96,
         kinds=("colour",),
-        detail=(8, 8),
-        frame=2,
+        detail=(12, 12),
+        frame=3,
         signs=(1, 1),
         contrast=(1, 1),
         clutter=(0, 0),
