@@ -46,6 +46,9 @@ class Unicode(gym.Space[str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Unicode) and self.sample_length == other.sample_length
 
+    def __hash__(self) -> int:
+        return hash((Unicode, self.sample_length))
+
     def __repr__(self) -> str:
         return "Unicode()"
 
@@ -93,6 +96,9 @@ class RgbImage(gym.Space[Pixels]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RgbImage) and self.sample_side == other.sample_side
+
+    def __hash__(self) -> int:
+        return hash((RgbImage, self.sample_side))
 
     def __repr__(self) -> str:
         return "RgbImage()"

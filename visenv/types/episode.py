@@ -183,7 +183,7 @@ class Turn:
     reward: float
     events: tuple[Event, ...]
     finish_reason: FinishReason
-    ask: Ask = Ask()
+    ask: Ask = Ask()  # noqa: RUF009  (a tuple, never changed)
 
 
 @dataclass(frozen=True, slots=True)
