@@ -120,7 +120,7 @@ def test_the_prefix_is_put_before_the_first_line_only(monkeypatch: pytest.Monkey
 def test_in_a_terminal_it_reads_well(tmp_path: Path) -> None:
     terminal, inside = pty.openpty()
     program = Path(sys.executable).with_name("visenv")
-    words = [program, "play", "ZoomVQA-v0", "--option", "stage=tiny", "--no-show"]
+    words = [str(program), "play", "ZoomVQA-v0", "--option", "stage=tiny", "--no-show"]
     with subprocess.Popen(words, stdin=inside, stdout=inside, stderr=inside, cwd=tmp_path) as child:
         os.close(inside)
         said = read_until(terminal, b"[you]\r\n<think>")

@@ -127,5 +127,7 @@ def _context(chromium: Path) -> Iterator[Any]:
     arguments = ["--disable-gpu", "--no-first-run", *(f"--disable-{each}" for each in quiet)]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        yield browser.new_context()
+        context = browser.new_context()
+        context.set_default_timeout(120_000)  # a page waits for a core where others train
+        yield context
         browser.close()

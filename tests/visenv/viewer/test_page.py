@@ -32,19 +32,34 @@ HOSTILE = (
 )
 
 
+@pytest.fixture(scope="module")
+def report(opened: Open, run_folder: Path) -> Any:
+    """The report of the run, opened once."""
+    return opened(write_report(run_folder))
+
+
 @pytest.fixture
-def run(opened: Open, run_folder: Path) -> Iterator[Page]:
-    found = opened(write_report(run_folder))
-    yield found.page
+def run(report: Any) -> Iterator[Page]:
+    """The open report, nothing filtered or unfolded."""
+    page: Page = report.page
+    page.locator("button[type=reset]").click()
+    page.wait_for_function("document.querySelectorAll('#list .row').length === 29")
+    yield page
+    assert_quiet(report)
+
+
+def assert_quiet(found: Any) -> None:
+    """Nothing was complained of on the console, and nothing asked for but files."""
     assert found.complaints == []
     assert found.requests
     assert [url for url in found.requests if not url.startswith("file://")] == []
-    found.page.close()
 
 
 def rows(page: Page) -> list[list[str]]:
     """The cells of the table of episodes."""
-    return [row.locator("td").all_inner_texts() for row in page.locator("#list .row").all()]
+    texts = "rows => rows.map(row => [...row.children].map(cell => cell.innerText))"
+    cells: list[list[str]] = page.locator("#list .row").evaluate_all(texts)
+    return cells
 
 
 def choose(page: Page, **values: str) -> None:
@@ -200,23 +215,27 @@ def page_of(opened: Open, tmp_path: Path) -> Iterator[Callable[..., Page]]:
 
     yield show
     for found in pages:
-        assert found.complaints == []
-        assert [url for url in found.requests if not url.startswith("file://")] == []
+        assert_quiet(found)
         found.page.close()
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_what_a_policy_or_a_data_set_wrote_is_only_ever_text(
-    text: str, page_of: Callable[..., Page], make_episode: MakeEpisode
+    page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
-    truth = {"question": text, "answers": [text], text: [text, {text: text}]}
-    page = page_of(make_episode(text, truth=truth, terms={text: 1.0}, sample_id=text))
-    detail = unfold(page)
-    shown = detail.locator(".bubble.policy pre").nth(1).evaluate("each => each.textContent.length")
-    assert shown == len(text.encode("utf-16-le", "surrogatepass")) // 2
+    def hostile(text: str) -> Episode:
+        truth = {"question": text, "answers": [text], text: [text, {text: text}]}
+        return make_episode(text, truth=truth, terms={text: 1.0}, sample_id=text)
+
+    page = page_of(*map(hostile, HOSTILE))
+    for number, text in enumerate(HOSTILE):
+        detail = unfold(page, number)
+        turn = detail.locator(".bubble.policy pre").nth(1)
+        units = len(text.encode("utf-16-le", "surrogatepass")) // 2  # as JavaScript counts
+        assert turn.evaluate("pre => pre.textContent.length") == units
+        assert detail.locator("img").count() == 2
+        page.locator("#list .row").nth(number).click()
     assert page.evaluate("window.hacked") is None
     assert page.locator("script").count() == 2
-    assert detail.locator("img").count() == 2
 
 
 def test_rewards_that_are_not_finite_say_so_and_fit_no_range(
