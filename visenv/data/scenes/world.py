@@ -10,6 +10,7 @@ import numpy as np
 from visenv.data.scenes.background import add_grain, paint_background
 from visenv.data.scenes.details import KINDS, PANEL, Canvas, engrave
 from visenv.data.scenes.presets import PRESETS, Preset
+from visenv.data.scenes.recent import RECENT
 from visenv.data.scenes.signs import Box, Sign, draw_plate, draw_post
 from visenv.errors import UnknownNameError
 from visenv.types import Image, Pixels, Sample
@@ -53,7 +54,13 @@ class ScenesWorld:
         self.preset = replace(PRESETS[preset], **overrides)
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a scene; a function of the generator's state alone."""
+        """Make a scene; a function of the generator's state alone.
+
+        Scenes made lately are kept, so that the members of a group share one.
+        """
+        return RECENT.sample(self.preset, rng, self._make)
+
+    def _make(self, rng: np.random.Generator) -> Sample:
         preset = self.preset
         identity = f"scene-{int(rng.integers(2**63)):016x}"
         kind = str(rng.choice(preset.kinds))
