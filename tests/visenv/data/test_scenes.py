@@ -11,6 +11,8 @@ from visenv.data.source import IndexedSource, ProceduralSource
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 
+pytestmark = pytest.mark.component("opencv")
+
 SMALL: dict[str, Any] = {"width": 512, "height": 384, "view_side": 128}
 
 
