@@ -113,7 +113,7 @@ class TinyConfig:
 
     architecture: Architecture = "qwen3_vl"
     vocab_size: int = 640
-    view_side: int = 64
+    view_side: int = 96
     patch_size: int = 12
     hidden_size: int = 128
     layers: int = 3

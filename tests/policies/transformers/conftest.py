@@ -73,9 +73,10 @@ def talk() -> Talk:
 
 @pytest.fixture(scope="session")
 def qwen3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from visenv.policies.transformers import build_tiny
+    from visenv.policies.transformers import TinyConfig, build_tiny
 
-    return build_tiny(tmp_path_factory.mktemp("qwen3"))
+    config = TinyConfig(patch_size=8, view_side=64)
+    return build_tiny(tmp_path_factory.mktemp("qwen3"), config)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ def state(policy: Any) -> dict[str, Any]:
 
 
 def test_one_seed_builds_one_model(qwen3_folder: Path, tmp_path: Path) -> None:
-    package.build_tiny(tmp_path / "again")
-    package.build_tiny(tmp_path / "other", package.TinyConfig(seed=1))
+    config = package.TinyConfig(patch_size=8, view_side=64)
+    package.build_tiny(tmp_path / "again", config)
+    package.build_tiny(tmp_path / "other", replace(config, seed=1))
     for file in ("model.safetensors", "tokenizer.json", "processor_config.json"):
         assert (tmp_path / "again" / file).read_bytes() == (qwen3_folder / file).read_bytes()
     other = (tmp_path / "other" / "model.safetensors").read_bytes()
@@ -37,6 +39,12 @@ def test_the_tiny_model_is_tiny_and_initialised_to_learn(qwen3: Any) -> None:
     visual = qwen3.network.model.model.visual
     assert float(visual.pos_embed.weight.detach().std()) == pytest.approx(0.5, rel=0.05)
     assert float(visual.blocks[0].attn.qkv.weight.detach().std()) == pytest.approx(0.05, rel=0.05)
+
+
+def test_the_default_view_is_a_whole_grid_of_tokens() -> None:
+    """One learned position for each patch of the view, and patches merge two by two."""
+    config = package.TinyConfig()
+    assert config.view_side % (2 * config.patch_size) == 0
 
 
 def test_our_words_are_short_in_tokens(qwen3: Any) -> None:
