@@ -4,13 +4,18 @@
 
 The adder game, three turns an episode (call, call, answer) and a reset, fixed turns so that no
 policy is timed. visenv has everything on: `gym.make`, the reward wrapper, the event log. Peers in
-the same run, turn about: the same game on bare Gymnasium through `gym.make`, and in GEM's
-`ToolEnvWrapper`. Seconds are of processor time, so that other work on the machine counts less.
+the same run, turn about: the same game and observations on bare Gymnasium through `gym.make`, and
+the same game in GEM's `ToolEnvWrapper`, which observes text alone.
+
+Steps per second of processor time and of wall time, both the median over rounds, and of the best
+round, the nearest to a quiet core that a shared machine comes. Ratios are of processor time within
+a round. Processor time leaves out waiting, but not caches and cores that other work shares.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import re
 import statistics
@@ -19,7 +24,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
@@ -32,8 +37,17 @@ TURNS = [
     "<think>add</think><tool>\nname: add\namount: 30\n</tool>",
     "<think>say</think><answer>42</answer>",
 ]
-Speed = Callable[[int, bool], float]
-"""Steps per second over so many episodes, seeded or not."""
+
+
+class Pace(NamedTuple):
+    """Steps per second of processor time, and of wall time."""
+
+    processor: float
+    wall: float
+
+
+Speed = Callable[[int, bool], Pace]
+"""The pace over so many episodes, seeded or not."""
 
 _CALL = re.compile(r"<tool>\s*name: add\s+amount: (\d+)\s*</tool>")
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
@@ -67,13 +81,15 @@ class BareAdder(gym.Env[Observation, str]):
 
 
 def of_env(env: gym.Env[Observation, str]) -> Speed:
-    def speed(episodes: int, seeded: bool) -> float:
-        start = time.process_time()
+    def speed(episodes: int, seeded: bool) -> Pace:
+        start, wall_start = time.process_time(), time.perf_counter()
         for episode in range(episodes):
             env.reset(seed=episode if seeded else None)
             for turn in TURNS:
                 env.step(turn)
-        return episodes * len(TURNS) / (time.process_time() - start)
+        steps = episodes * len(TURNS)
+        processor, wall = time.process_time() - start, time.perf_counter() - wall_start
+        return Pace(steps / processor, steps / wall)
 
     return speed
 
@@ -92,10 +108,12 @@ def of_gem(interpreter: str) -> Speed:
     assert peer.stdout is not None
     ask, answers = peer.stdin, peer.stdout
 
-    def speed(episodes: int, seeded: bool) -> float:
+    def speed(episodes: int, seeded: bool) -> Pace:
+        wall_start = time.perf_counter()
         ask.write(f"{episodes} {seeded}\n")
         ask.flush()
-        return float(answers.readline())
+        processor = float(answers.readline())
+        return Pace(processor, episodes * len(TURNS) / (time.perf_counter() - wall_start))
 
     return speed
 
@@ -113,11 +131,15 @@ def main() -> None:
     }
     if arguments.gem_python:
         speeds["GEM"] = of_gem(arguments.gem_python)
-    print(f"python {platform.python_version()}, gymnasium {gym.__version__}")
+    print(f"python {platform.python_version()}, gymnasium {gym.__version__}, load {load()}")
     for seeded in (False, True):
         report(speeds, seeded, arguments.episodes, arguments.rounds)
     if "GEM" not in speeds:
         print("GEM was not measured: pass --gem-python.", file=sys.stderr)
+
+
+def load() -> str:
+    return " ".join(f"{average:.2f}" for average in os.getloadavg())
 
 
 def report(speeds: dict[str, Speed], seeded: bool, episodes: int, rounds: int) -> None:
@@ -127,10 +149,16 @@ def report(speeds: dict[str, Speed], seeded: bool, episodes: int, rounds: int) -
         {name: speed(episodes, seeded) for name, speed in speeds.items()} for _ in range(rounds)
     ]
     print("resets seeded" if seeded else "resets not seeded")
+    print(f"  {'steps/s':10} {'processor':>10} {'wall':>10} {'best proc.':>10} {'best wall':>10}")
     for name in speeds:
-        middle = statistics.median(each[name] for each in measured)
-        ratio = statistics.median(each["visenv"] / each[name] for each in measured)
-        print(f"  {name:10} {middle:10,.0f} steps/s   visenv / {name} = {ratio:.2f}")
+        paces = [each[name] for each in measured]
+        middle = Pace(*(statistics.median(column) for column in zip(*paces, strict=True)))
+        best = Pace(*(max(column) for column in zip(*paces, strict=True)))
+        ratio = statistics.median(
+            each["visenv"].processor / each[name].processor for each in measured
+        )
+        figures = " ".join(f"{figure:10,.0f}" for figure in (*middle, *best))
+        print(f"  {name:10} {figures}   visenv / {name} = {ratio:.2f}")
 
 
 if __name__ == "__main__":

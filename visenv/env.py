@@ -181,10 +181,10 @@ class VisEnv(gym.Env[Observation, str]):
         self._invalid = 0
         for tool in self.tools.values():
             tool.open(self.sample, self.store)
-        messages = self.opening()
+        messages = tuple(self.opening())
         self._conversation = list(messages)
         self._over = False
-        record = StepRecord(tuple(messages), (), self.ask())
+        record = StepRecord(messages, (), self.ask())
         return _observe(messages), _info(record)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -215,16 +215,17 @@ class VisEnv(gym.Env[Observation, str]):
             events.append(Truncated(self.turn, truncated_by))
         self.log.extend(events)
         self.turn += 1
-        self._over = terminated or bool(aborted or truncated_by)
-        messages = [Message("user", parts)] if parts else []
+        truncated = bool(aborted or truncated_by)
+        self._over = terminated or truncated
+        messages = (Message("user", parts),) if parts else ()
         if self.render_mode is not None:
             self._conversation += [Message("assistant", (action,)), *messages]
-        record = StepRecord(tuple(messages), tuple(events), None if self._over else self.ask())
+        record = StepRecord(messages, tuple(events), None if self._over else self.ask())
         reward = self.outcome() if terminated else 0.0
         if self._over and not aborted:
             record.metrics = self.metrics()
         info = _info(record, aborted, truncated_by)
-        return _observe(messages), reward, terminated, bool(aborted or truncated_by), info
+        return _observe(messages), reward, terminated, truncated, info
 
     def close(self) -> None:
         """Close the tools; the environment can be reset again."""
@@ -259,8 +260,10 @@ class VisEnv(gym.Env[Observation, str]):
         if parsed.answer is not None:
             events.append(Answered(self.turn, parsed.answer))
             return ()
-        rendered = [part for call in parsed.calls for part in self._call(call, events)]
-        return tuple(rendered)
+        shown: tuple[Part, ...] = ()
+        for call in parsed.calls:
+            shown += self._call(call, events)
+        return shown
 
     def _call(self, call: Call, events: list[Event]) -> tuple[Part, ...]:
         try:

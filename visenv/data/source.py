@@ -55,6 +55,14 @@ def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -
         ConfigurationError: If the option does not fit the source.
         DataError: If the row cannot be read.
     """
+    if options:
+        return _named(source, options)
+    if is_indexed(source):
+        return source[int(rng.integers(len(source)))]
+    return source.sample(rng)
+
+
+def _named(source: Source, options: Mapping[str, Any]) -> Sample:
     unknown = set(options) - {"sample", "index"}
     if unknown:
         raise ConfigurationError(
@@ -65,14 +73,7 @@ def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -
         if not isinstance(given, Sample):
             raise ConfigurationError(f"options['sample'] must be a Sample, got {given!r}.")
         return given
-    if "index" in options:
-        return _at(source, options["index"])
-    if is_indexed(source):
-        return source[int(rng.integers(len(source)))]
-    return source.sample(rng)
-
-
-def _at(source: Source, index: Any) -> Sample:
+    index = options["index"]
     if not is_indexed(source):
         raise ConfigurationError(
             "options['index'] needs data with a length; this source is procedural: pass a seed."

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from visenv.tools.base import Tool
 
 _TAG = re.compile(r"(</?(?:think|tool|answer)>)")
+_CLOSING = {"<think>": "</think>", "<tool>": "</tool>", "<answer>": "</answer>"}
+_WHOLE_TURN = re.compile(
+    r"<think>([^<]*)</think>(\s*)(?:<tool>([^<]*)</tool>|<answer>([^<]*)</answer>)"
+)
 _LONGEST_VALUE = 4096
 
 _NOTHING = Problem(
@@ -76,11 +80,11 @@ class KeyValueGrammar:
         ``several_calls``, ``several_answers``, ``call_and_answer``, ``no_name``, ``bad_line``,
         ``repeated_key``.
         """
-        blocks = scan(text)
-        thought = blocks.thoughts[0] if blocks.thoughts else None
-        if blocks.unclosed:
-            return ParsedTurn(thought, problems=(_unclosed(blocks.unclosed),))
-        return _combine(thought, blocks.calls, blocks.answers)
+        thoughts, calls, answers, _, unclosed = scan(text)
+        thought = thoughts[0] if thoughts else None
+        if unclosed:
+            return ParsedTurn(thought, problems=(_unclosed(unclosed),))
+        return _combine(thought, calls, answers)
 
     def compose(self, turn: ParsedTurn) -> str:
         """Write a turn; the inverse of `parse` for texts without tags."""
@@ -125,42 +129,52 @@ class KeyValueGrammar:
 
 def scan(text: str) -> Blocks:
     """Cut a turn into its blocks; linear in its length, and total."""
+    whole = _WHOLE_TURN.fullmatch(text)
+    if whole is None:
+        return _cut(text)
+    thought, between, call, answer = whole.groups()  # almost every turn: three times faster
+    if call is None:
+        return Blocks((thought,), (), (answer,), between, "")
+    return Blocks((thought,), (call,), (), between, "")
+
+
+def _cut(text: str) -> Blocks:
+    """Cut any turn at its tags."""
     pieces = _TAG.split(text)  # text at even places, tags at odd ones
-    found: dict[str, list[str]] = {"<think>": [], "<tool>": [], "<answer>": []}
+    thoughts: list[str] = []
+    calls: list[str] = []
+    answers: list[str] = []
+    found = {"<think>": thoughts, "<tool>": calls, "<answer>": answers}
     outside = [pieces[0]]
+    unclosed = ""
     place = 1
     while place < len(pieces):
+        end = place
         tag = pieces[place]
-        end = _closing(pieces, place) if tag in found else place
-        if end is None:
-            return _blocks(found, outside, tag[1:-1])
-        if end == place:
-            outside.append(tag)  # a closing tag without its opening is text
-        else:
+        if tag in found:
+            end = _closing(pieces, place)
+            if not end:
+                unclosed = tag[1:-1]
+                break
             found[tag].append("".join(pieces[place + 1 : end]))
+        else:
+            outside.append(tag)  # a closing tag without its opening is text
         outside.append(pieces[end + 1])
         place = end + 2
-    return _blocks(found, outside, "")
+    return Blocks(tuple(thoughts), tuple(calls), tuple(answers), "".join(outside), unclosed)
 
 
-def _blocks(found: Mapping[str, list[str]], outside: list[str], unclosed: str) -> Blocks:
-    return Blocks(
-        tuple(found["<think>"]),
-        tuple(found["<tool>"]),
-        tuple(found["<answer>"]),
-        "".join(outside),
-        unclosed,
-    )
+def _closing(pieces: list[str], place: int) -> int:
+    """Where the block that opens at `place` is closed; 0 if it never is.
 
-
-def _closing(pieces: list[str], place: int) -> int | None:
-    """Where the block ends: a thought at its first closing tag, others at the very next tag."""
-    closing = f"</{pieces[place][1:]}"
-    last = len(pieces) if pieces[place] == "<think>" else place + 3
+    A thought ends at its first closing tag, other blocks must at the very next tag.
+    """
+    tag = pieces[place]
+    last = len(pieces) if tag == "<think>" else place + 3
     try:
-        return pieces.index(closing, place + 1, last)
+        return pieces.index(_CLOSING[tag], place + 1, last)
     except ValueError:
-        return None
+        return 0
 
 
 def _unclosed(name: str) -> Problem:
@@ -189,16 +203,15 @@ def _combine(thought: str | None, calls: Sequence[str], answers: Sequence[str]) 
 
 def _read_call(body: str) -> Call | Problem:
     values: dict[str, Any] = {}
-    for line in body.strip().splitlines():
-        if not line.strip():
-            continue
+    for line in body.splitlines():
         key, colon, value = line.partition(":")
         key = key.strip()
-        if not colon or not key:
-            return Problem("bad_line", "Each line of a call must read 'key: value'.", True)
         if key in values:
             return Problem("repeated_key", "A key stands twice in your call.", True)
-        values[key] = value.strip()
+        if key and colon:
+            values[key] = value.strip()
+        elif key or colon:  # a line with neither is blank
+            return Problem("bad_line", "Each line of a call must read 'key: value'.", True)
     name = values.pop("name", None)
     if not name:
         return Problem("no_name", "The first line of a call must be 'name: <tool name>'.", True)

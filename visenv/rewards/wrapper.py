@@ -55,8 +55,12 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
         base = self.env.unwrapped
         assert isinstance(base, VisEnv)
         record: StepRecord = info["step"]
+        terms: dict[str, float] = {}
+        reward = 0.0
         try:
-            record.terms = {term.name: term.score(base.log, base.sample) for term in self.terms}
+            for name, weight, score in self.terms:
+                terms[name] = score(base.log, base.sample)
+                reward += weight * terms[name]
         except ServiceError as error:
             if base.on_abort == "raise":
                 raise
@@ -64,5 +68,5 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
             record.metrics = {}
             info = {**info, "aborted": str(error), "truncated_by": ""}
             return observation, 0.0, False, True, info
-        reward = sum(term.weight * record.terms[term.name] for term in self.terms)
+        record.terms = terms
         return observation, float(reward), terminated, truncated, info

@@ -38,7 +38,7 @@ class ToolResult(NamedTuple):
 class Store:
     """The episode's memory map: texts and images by logical name."""
 
-    __slots__ = ("images", "texts", "_counts")
+    __slots__ = ("_counts", "images", "texts")
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -109,7 +109,7 @@ class Tool(Generic[ArgumentsT]):
             ToolError: If they do not fit, saying what was expected and what was given.
         """
         try:
-            arguments = self.arguments.model_validate(dict(raw))
+            arguments = self.arguments(**raw)
         except ValidationError as error:
             raise ToolError(self._complaint(error)) from None
         return self.call(arguments, store)
@@ -128,6 +128,6 @@ def shown(value: object) -> str:
     """A value as an error may echo it: escaped to ASCII and cut short."""
     try:
         text = ascii(value)
-    except Exception:  # a foreign __repr__, or an integer too long to print
+    except Exception:  # noqa: BLE001 - a foreign __repr__, or an integer too long to print
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

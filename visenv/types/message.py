@@ -68,4 +68,6 @@ def plain_text(messages: Sequence[Message]) -> str:
 
 def all_images(messages: Iterable[Message]) -> tuple[Image, ...]:
     """All images of the messages, in the order of their markers."""
-    return tuple([image for message in messages for image in message.images])
+    return tuple(
+        [part for message in messages for part in message.parts if isinstance(part, Image)]
+    )

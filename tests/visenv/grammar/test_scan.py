@@ -1,0 +1,45 @@
+"""`scan` reads a turn without a stray tag in one match: it must read what cutting it would."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from visenv.grammar import key_value
+from visenv.grammar.key_value import Blocks, scan
+
+TAGS = ("<think>", "</think>", "<tool>", "</tool>", "<answer>", "</answer>")
+PLAIN = st.text().filter(lambda text: "<" not in text)
+PIECES = st.sampled_from((*TAGS, "<", "\n", " ", "x")) | PLAIN
+WHOLE = st.builds("<think>{}</think>{}<{}>{}</{}>".format, PLAIN, *([PIECES] * 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("<think>a</think>\n<tool>b</tool>", Blocks(("a",), ("b",), (), "\n", "")),
+        ("<think></think><answer></answer>", Blocks(("",), (), ("",), "", "")),
+    ],
+)
+def test_a_whole_turn_is_not_cut(
+    text: str, blocks: Blocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert key_value._cut(text) == blocks
+    monkeypatch.setattr(key_value, "_cut", None)
+    assert scan(text) == blocks
+
+
+@given(st.lists(PIECES).map("".join) | WHOLE)
+@example("<think>a</think><tool>b</answer>")
+@example("<think>a</think> so <answer>b</answer>")
+@example("<think>a</think><answer>b</answer>\n")
+@example("<think>a < b</think><answer>b</answer>")
+def test_both_ways_read_the_same(text: str) -> None:
+    assert scan(text) == key_value._cut(text)
+
+
+@given(PLAIN, st.sampled_from(["", " ", "\n\u2028\t"]), PLAIN, st.sampled_from(["tool", "answer"]))
+def test_every_whole_turn_reads_the_same(thought: str, between: str, body: str, tag: str) -> None:
+    text = f"<think>{thought}</think>{between}<{tag}>{body}</{tag}>"
+    assert scan(text) == key_value._cut(text)
