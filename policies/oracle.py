@@ -35,15 +35,13 @@ class InsideSession(Session):
         self.env = base
 
 
+GIVING_UP = "unknown"
+"""The answer of an oracle in a hurry."""
+
+
 class OracleSession(InsideSession):
-    """An oracle's session.
+    """An oracle's session; in a hasty one it gives up."""
 
-    Attributes:
-        rng: Draws the guess.
-        hasty: Whether this episode is guessed instead of played.
-    """
-
-    rng: np.random.Generator
     hasty: bool
 
 
@@ -52,8 +50,8 @@ class OraclePolicy(Policy[OracleSession]):
 
     Args:
         thought: Replaces the thought of every turn; None keeps the oracle's own.
-        care: Share of episodes played so, 0 to 1. In the others it uses no tool and guesses at
-            once (`VisEnv.random_answer`): demonstrations by one who is often in a hurry.
+        care: Share of episodes played so, 0 to 1. In the others it gives up at once, without using
+            a tool: demonstrations by one who is often in a hurry.
 
     Raises:
         ConfigurationError: If `care` is not between 0 and 1.
@@ -72,15 +70,14 @@ class OraclePolicy(Policy[OracleSession]):
             PolicyError: If there is no `VisEnv` under `env` in this process.
         """
         session = OracleSession(env, "oracle")
-        session.rng = np.random.default_rng(seed)
-        session.hasty = session.rng.random() >= self.care
+        session.hasty = np.random.default_rng(seed).random() >= self.care
         return session
 
     async def respond(self, session: OracleSession, ask: Ask, sampling: Sampling) -> Reply:
-        """The right turn in the present state of the environment, or a guess in a hurry."""
+        """The right turn in the present state of the environment, or none of it in a hurry."""
         turn = session.env.oracle_turn()
         if session.hasty:
-            turn = turn._replace(calls=(), answer=session.env.random_answer(session.rng))
+            turn = turn._replace(calls=(), answer=GIVING_UP)
         if self.thought is not None:
             turn = turn._replace(thought=self.thought)
         reply = Reply.of_text(session.env.grammar.compose(turn))

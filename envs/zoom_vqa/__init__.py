@@ -62,7 +62,7 @@ def make(
         raise UnknownNameError("reward", str(reward), ["paper", "outcome"])
     if compat not in (None, "r1_vlm"):
         raise UnknownNameError("compat mode", str(compat), ["r1_vlm"])
-    if isinstance(tool_calls, bool) or not isinstance(tool_calls, int) or tool_calls < 0:
+    if type(tool_calls) is not int or tool_calls < 0:
         raise ConfigurationError(f"tool_calls must be an integer of 0 or more, got {tool_calls!r}.")
     source = _source(data, chosen)
     answer_score = _answer_score(source, compat)

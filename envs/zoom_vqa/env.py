@@ -152,8 +152,8 @@ class ZoomVQA(VisEnv):
 
 
 def _round(coordinate: float) -> int:
-    """To the next multiple of 10, as a person names a point: digits nobody needs are not learnt."""
-    return 10 * round(coordinate / 10)
+    """To the next multiple of 5, as a person names a point: digits nobody needs are not learnt."""
+    return 5 * round(coordinate / 5)
 
 
 def _holds(outer: list[int], inner: list[int]) -> bool:

@@ -71,6 +71,7 @@ PRE_TOKENIZER = (
 WORDS = (
     "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "white", "black",
     "square", "round", "diamond", "system", "user", "assistant", "left", "right", "yes", "no",
+    "unknown",
 )  # fmt: skip
 QUESTIONS = (
     "What colour are the stripes on the orange square sign?",
