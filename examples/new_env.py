@@ -36,7 +36,9 @@ class CardTable:
         back = Image.from_pixels(np.full((64, 256, 3), 90, np.uint8))
         question = f"Which colour is card {asked}, counted from the left?"
         name = f"{'-'.join(cards)}/{asked}"
-        return Sample(name, question, (back,), (cards[asked - 1],), meta={"cards": cards, "asked": asked})
+        return Sample(
+            name, question, (back,), (cards[asked - 1],), meta={"cards": cards, "asked": asked}
+        )
 
 
 class CardNumber(Arguments):
@@ -114,7 +116,9 @@ def main() -> None:
 
     gym.register("mine/Cards-v0", "new_env:Cards")
     check_all(lambda: gym.make("mine/Cards-v0"))
-    episode = asyncio.run(play(gym.make("mine/Cards-v0"), load("policy", "oracle")(), Place(seed=0)))
+    episode = asyncio.run(
+        play(gym.make("mine/Cards-v0"), load("policy", "oracle")(), Place(seed=0))
+    )
     for turn in episode.turns:
         print(*(message.plain() for message in turn.messages), turn.text, sep="\n\n", end="\n\n")
     print(f"reward {episode.reward}")

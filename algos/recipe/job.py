@@ -13,8 +13,8 @@ import numpy as np
 from rich.console import Console
 
 from visenv.algorithm import Algorithm
-from visenv.makers import env_maker, split_of
 from visenv.errors import RunError
+from visenv.makers import env_maker, split_of
 from visenv.policy import TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Collector, Env

@@ -12,14 +12,15 @@ from visenv.data.open import open_data
 from visenv.data.scenes import ScenesWorld
 from visenv.data.source import Source
 from visenv.env import Observation
-from visenv.envs.zoom_vqa.env import ZoomVQA
-from visenv.envs.zoom_vqa.rewards import AnswerScore, Compat, paper_terms
-from visenv.envs.zoom_vqa.stages import STAGES, Stage
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.rewards import RewardWrapper
 from visenv.rewards.vqa import vqa_score
 from visenv.tools.zoom import KeypointSource
 from visenv.types import Sample
+
+from .env import ZoomVQA
+from .rewards import AnswerScore, Compat, paper_terms
+from .stages import STAGES, Stage
 
 __all__ = ["STAGES", "Stage", "ZoomVQA", "make"]
 

@@ -9,14 +9,15 @@ import numpy as np
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
-from visenv.envs.zoom_vqa.prompts import INPUT_IMAGE, LATER_PREFIX, first_prefix, opening
-from visenv.envs.zoom_vqa.rewards import AnswerScore
-from visenv.envs.zoom_vqa.stages import Stage
 from visenv.errors import DataError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.images import shrink, size_with_long_side, size_within
 from visenv.tools.zoom import KeypointSource, KeypointZoom
 from visenv.types import Ask, Image, Message
+
+from .prompts import INPUT_IMAGE, LATER_PREFIX, first_prefix, opening
+from .rewards import AnswerScore
+from .stages import Stage
 
 
 class ZoomVQA(VisEnv):
@@ -146,8 +147,7 @@ class ZoomVQA(VisEnv):
         left, top, right, bottom = self.sample.meta.get("target_box", [0, 0, *native])
         middle = ((left + right) / 2, (top + bottom) / 2)
         return [
-            min(_round(middle[axis] * view[axis] / native[axis]), view[axis] - 1)
-            for axis in (0, 1)
+            min(_round(middle[axis] * view[axis] / native[axis]), view[axis] - 1) for axis in (0, 1)
         ]
 
 

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from visenv.errors import PolicyError
-from visenv.policies.transformers.vocabulary import Vocabulary
+
+from .vocabulary import Vocabulary
 
 
 class Constraint:

@@ -20,13 +20,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from visenv.policies.transformers.cache import SlotCache
-from visenv.policies.transformers.constrain import Constraint
-from visenv.policies.transformers.network import Features, Network
-from visenv.policies.transformers.session import Stream
-from visenv.policies.transformers.template import Increment
-from visenv.policies.transformers.vision import ImageEncoder, rope_positions
 from visenv.types import FinishReason
+
+from .cache import SlotCache
+from .constrain import Constraint
+from .network import Features, Network
+from .session import Stream
+from .template import Increment
+from .vision import ImageEncoder, rope_positions
 
 
 @dataclass(slots=True, eq=False)

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from visenv.policies.transformers.cache import SlotCache
-from visenv.policies.transformers.vision import Patches
+from .cache import SlotCache
+from .vision import Patches
 
 ATTENTION = "visenv_grouped"
 IMPOSSIBLE = -1e9

@@ -15,19 +15,20 @@ import torch
 
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, PolicyError
-from visenv.policies.transformers.batch import Batcher
-from visenv.policies.transformers.checkpoint import frozen, load_model, restore, save_model
-from visenv.policies.transformers.constrain import Constraints
-from visenv.policies.transformers.decode import Decoder, Turn
-from visenv.policies.transformers.network import ATTENTION, Network
-from visenv.policies.transformers.processor import load_processor, save_processor
-from visenv.policies.transformers.score import score
-from visenv.policies.transformers.session import Stream, TokenSession
-from visenv.policies.transformers.template import ChatTemplate, Increment
-from visenv.policies.transformers.vision import ImageEncoder
-from visenv.policies.transformers.vocabulary import Vocabulary
 from visenv.policy import Scores, TrainablePolicy
 from visenv.types import Ask, Episode, Image, Message, Reply, Sampling, Segment
+
+from .batch import Batcher
+from .checkpoint import frozen, load_model, restore, save_model
+from .constrain import Constraints
+from .decode import Decoder, Turn
+from .network import ATTENTION, Network
+from .processor import load_processor, save_processor
+from .score import score
+from .session import Stream, TokenSession
+from .template import ChatTemplate, Increment
+from .vision import ImageEncoder
+from .vocabulary import Vocabulary
 
 
 class TransformersPolicy(TrainablePolicy[TokenSession]):

@@ -9,10 +9,11 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from visenv.errors import PolicyError
-from visenv.policies.transformers.network import Features, Network
-from visenv.policies.transformers.vision import ImageEncoder, rope_positions
 from visenv.policy import Scores
 from visenv.types import Image, Segment
+
+from .network import Features, Network
+from .vision import ImageEncoder, rope_positions
 
 _CHUNK = 2**26
 """Most logits alive at once in one chunk (256 MiB in float32)."""

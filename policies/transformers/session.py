@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from visenv.errors import PolicyError
-from visenv.policies.transformers.template import Increment
-from visenv.policies.transformers.vision import ImageEncoder
 from visenv.policy import Session
 from visenv.types import FinishReason, Image, ImageSpan, Message, Segment, TurnSpan
+
+from .template import Increment
+from .vision import ImageEncoder
 
 
 @dataclass(slots=True, eq=False)

@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple
 import jinja2
 
 from visenv.errors import PolicyError
-from visenv.policies.transformers.vocabulary import Vocabulary
 from visenv.types import Image, Message
+
+from .vocabulary import Vocabulary
 
 Shape = tuple[tuple[str, tuple[bool, ...]], ...]
 """Of each message its role, and of each part whether it is an image."""

@@ -18,8 +18,8 @@ from typing import Any, Literal
 import torch
 import transformers
 
-from visenv.policies.transformers.checkpoint import save_model
-from visenv.policies.transformers.processor import processor_class, save_processor
+from .checkpoint import save_model
+from .processor import processor_class, save_processor
 
 Architecture = Literal["qwen3_vl", "qwen2_5_vl"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from visenv.errors import PolicyError
+from visenv.errors import ConfigurationError, PolicyError
 from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Place, play
 from visenv.testing import toy
@@ -48,3 +48,28 @@ def test_a_thought_replaces_the_thoughts_and_nothing_else() -> None:
 def test_an_environment_of_another_process_is_named() -> None:
     with pytest.raises(PolicyError, match=r"oracle policy reads .* in this process, got Foreign"):
         OraclePolicy().open(Foreign(), 0)
+
+
+def hasty(care: float) -> list[bool]:
+    env, policy = gym.make(ENV_ID), OraclePolicy(care=care)
+    return [policy.open(env, seed).hasty for seed in range(200)]
+
+
+def test_the_seed_decides_which_episodes_are_hasty() -> None:
+    assert hasty(0.25) == hasty(0.25)
+    # 150 of 200 expected, standard deviation sqrt(200 * 0.25 * 0.75) = 6.1: five of them are 31
+    assert 119 <= sum(hasty(0.25)) <= 181
+    assert not any(hasty(1.0))
+
+
+def test_in_a_hurry_it_gives_up_without_a_tool() -> None:
+    episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(care=0.0), Place(0)))
+    assert not any(isinstance(event, ToolCalled) for event in episode.events)
+    assert [event.answer for event in episode.events if isinstance(event, Answered)] == ["unknown"]
+    assert len(episode.turns) == 1
+
+
+@pytest.mark.parametrize("care", [-0.1, 1.1, float("nan")])
+def test_care_is_a_share(care: float) -> None:
+    with pytest.raises(ConfigurationError, match="care"):
+        OraclePolicy(care=care)
