@@ -26,7 +26,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+import hypothesis
 import pytest
+
+# A slow machine is not a fault: no example is failed for its time.
+hypothesis.settings.register_profile("visenv", deadline=None)
+hypothesis.settings.load_profile("visenv")
 
 RAN: Final = pytest.StashKey[Counter[str]]()
 
