@@ -15,12 +15,12 @@ def _warm_up() -> TrainerConfig:
     optimisation = Optimisation(
         learning_rate=2e-3, schedule="cosine", warmup_steps=30, beta2=0.95, weight_decay=0.01
     )
-    return TrainerConfig(steps=240, optimisation=optimisation)
+    return TrainerConfig(steps=200, optimisation=optimisation)
 
 
 def _rl() -> TrainerConfig:
     # A decay of 0.99 averages over some hundred noisy steps; with 0.95, or at 3e-4, it drifts down.
-    optimisation = Optimisation(learning_rate=1e-4, warmup_steps=5, beta2=0.99)
+    optimisation = Optimisation(learning_rate=2e-4, schedule="linear", warmup_steps=5, beta2=0.99)
     rollouts = Rollouts(groups=16, group_size=8, max_tokens=28)
     return TrainerConfig(steps=60, optimisation=optimisation, rollouts=rollouts)
 
@@ -58,10 +58,10 @@ class Train:
     """CPU threads of PyTorch."""
     demonstrations: int = 1024
     """Oracle episodes of the warm-up."""
-    care: float = 0.4
-    """Share of demonstrations played with care; in the others the oracle guesses without a tool.
-    What RL has to find out is which of the two is worth it."""
-    batch_size: int = 32
+    care: float = 0.45
+    """Share of demonstrations played with care; in the others the oracle gives up without looking.
+    What RL has to find out is that looking is worth it."""
+    batch_size: int = 64
     """Demonstrations in a step of the warm-up."""
     warm_up: TrainerConfig = field(default_factory=_warm_up)
     """The warm-up by SFT."""

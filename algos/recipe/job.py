@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,15 +74,15 @@ class Job:
         folder = self.folder / name
         trainer = Trainer(self.policy, algorithm, config, folder=folder, resume=folder.is_dir())
         self.console.rule(f"{name}: {config.steps} steps")
-        start = time.process_time()
         if isinstance(algorithm, SFT):
-            trainer.fit(self._demonstrations(), self.train.batch_size)
+            trainer.fit(self._demonstrations, self.train.batch_size)
         else:
             trainer.train(self.make_env)
-        self.results.finish(name, config.steps, time.process_time() - start)
+        self.results.finish(name, config.steps, _seconds(folder))
 
+    @cached_property
     def _demonstrations(self) -> list[Episode]:
-        """Oracle episodes, careful and hasty, tokenised; the same each time they are asked for."""
+        """Oracle episodes, careful and hasty, tokenised."""
         stream = np.random.SeedSequence(self.train.seed, spawn_key=(_DEMONSTRATIONS,))
         state = stream.generate_state(self.train.demonstrations, np.uint64)
         collector = Collector(self.make_env, load("policy", "oracle")(care=self.train.care))
@@ -94,7 +94,7 @@ class Job:
         return [self.policy.encode(episode) for episode in played]
 
     def _equal_steps(self) -> int:
-        """SFT steps that take the processor time RL took."""
+        """SFT steps that take the time RL took."""
         seconds, steps = self.results.seconds, self.results.steps
         return max(1, round(seconds["rl"] / (seconds["warm-up"] / steps["warm-up"])))
 
@@ -166,3 +166,9 @@ class Job:
         draw_curves([path for path in rows if path.exists()], self.folder / "curves.png")
         self.console.print(self.results.table())
         self.console.print(f"Report: {write_report(self.folder)}")
+
+
+def _seconds(folder: Path) -> float:
+    """What the steps of a phase took, those before an interruption included."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    return float(sum(row["seconds/play"] + row["seconds/learn"] for row in rows))

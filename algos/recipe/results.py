@@ -1,4 +1,4 @@
-"""What came of each phase: scores on held-out episodes, steps and processor time."""
+"""What came of each phase: scores on held-out episodes, steps and seconds."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Results:
     Attributes:
         scores: By label, in the order they were measured.
         steps: Steps of each finished phase.
-        seconds: Processor seconds of each finished phase.
+        seconds: Seconds that the steps of each finished phase took.
     """
 
     def __init__(self, path: Path) -> None:
