@@ -18,7 +18,7 @@ function phaseCurves(phase, rows) {
   const charts = (some) => make("div", { class: "charts" }, ...some.map((name) => chart(name, rows)));
   const others = names.filter((name) => !CHIEF.includes(name)).sort();
   const seconds = data.seconds[phase];
-  const took = typeof seconds === "number" ? `, ${seconds.toFixed(0)} s of processor time` : "";
+  const took = typeof seconds === "number" ? `, ${seconds.toFixed(0)} s` : "";
   const parts = [
     make("h3", {}, phase, " ", make("small", {}, `${rows.length} steps${took}`)),
     charts(CHIEF.filter((name) => names.includes(name))),
