@@ -75,6 +75,8 @@ class Train:
     """Run the two controls: equal compute on more SFT, and crops at random points."""
 
     def __post_init__(self) -> None:
+        if not 0 <= self.care <= 1:
+            raise ConfigurationError(f"care must lie between 0 and 1, got {self.care!r}.")
         for name in ("demonstrations", "batch_size", "episodes", "threads"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, got {getattr(self, name)}.")
