@@ -15,14 +15,14 @@ def _warm_up() -> TrainerConfig:
     optimisation = Optimisation(
         learning_rate=2e-3, schedule="cosine", warmup_steps=30, beta2=0.95, weight_decay=0.01
     )
-    return TrainerConfig(steps=200, optimisation=optimisation)
+    return TrainerConfig(steps=220, optimisation=optimisation)
 
 
 def _rl() -> TrainerConfig:
     # A decay of 0.99 averages over some hundred noisy steps; with 0.95, or at 3e-4, it drifts down.
     optimisation = Optimisation(learning_rate=2e-4, schedule="linear", warmup_steps=5, beta2=0.99)
     rollouts = Rollouts(groups=16, group_size=8, max_tokens=28)
-    return TrainerConfig(steps=60, optimisation=optimisation, rollouts=rollouts)
+    return TrainerConfig(steps=50, optimisation=optimisation, rollouts=rollouts)
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Train:
     """Device of the policy."""
     threads: int = 2
     """CPU threads of PyTorch."""
-    demonstrations: int = 1024
-    """Oracle episodes of the warm-up."""
+    demonstrations: int = 320
+    """Oracle episodes of the warm-up: few, as demonstrations are scarce, and often repeated."""
     care: float = 0.45
     """Share of demonstrations played with care; in the others the oracle gives up without looking.
     What RL has to find out is that looking is worth it."""
