@@ -141,6 +141,8 @@ _KILLED = """
 import importlib.util, os, signal, sys
 from pathlib import Path
 
+# A shell that starts its jobs in the background has them ignore Ctrl-C; this one must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 spec = importlib.util.spec_from_file_location("toy", sys.argv[1])
 toy = importlib.util.module_from_spec(spec)
 sys.modules["toy"] = toy
