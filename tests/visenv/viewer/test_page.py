@@ -43,7 +43,7 @@ def run(report: Any) -> Iterator[Page]:
     """The open report, nothing filtered or unfolded."""
     page: Page = report.page
     page.locator("button[type=reset]").click()
-    page.wait_for_function("document.querySelectorAll('#list .row').length === 29")
+    page.locator("#list .row").nth(28).wait_for()
     yield page
     assert_quiet(report)
 
@@ -140,7 +140,7 @@ def test_filters_by_reward_file_and_text(run: Page) -> None:
     assert rows(run) == []
     assert run.locator("#none").is_visible()
     run.locator("button[type=reset]").click()
-    run.wait_for_function("document.querySelectorAll('#list .row').length === 29")
+    run.locator("#list .row").nth(28).wait_for()
 
 
 def test_an_episode_unfolds_turn_by_turn_with_its_images(run: Page, run_folder: Path) -> None:
@@ -158,7 +158,7 @@ def test_an_episode_unfolds_turn_by_turn_with_its_images(run: Page, run_folder: 
     assert all(name in facts for name in (*episode.terms, *episode.metrics, "answers"))
     for image in detail.locator("img").all():
         image.scroll_into_view_if_needed()
-        run.wait_for_function("image => image.complete", arg=image.element_handle())
+        image.evaluate("image => image.decode()")
         assert image.evaluate("image => image.naturalWidth") == 96
     run.locator("#list .row").first.press("Enter")
     assert run.locator(".detail").count() == 0
