@@ -36,7 +36,7 @@ from visenv.types import (
     Truncated,
     TurnTaken,
     all_images,
-    plain_text,
+    flatten,
 )
 
 
@@ -306,9 +306,9 @@ class VisEnv(gym.Env[Observation, str]):
 def _observe(messages: Sequence[Message]) -> Observation:
     if not messages:
         return {"text": "", "images": ()}
+    text, images = flatten(messages)
     # Copies: what a caller does to an observation must not reach the episode's memory.
-    images = tuple([np.array(image.pixels) for image in all_images(messages)])
-    return {"text": plain_text(messages), "images": images}
+    return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
 
 
 def _info(record: StepRecord, aborted: str = "", truncated_by: str = "") -> dict[str, Any]:

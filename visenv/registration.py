@@ -94,9 +94,22 @@ def load(kind: str, name: str) -> Any:
 
 
 def register_all() -> None:
-    """Register every environment with Gymnasium, with our episode pool for `make_vec`."""
+    """Register every environment with Gymnasium."""
     for env_id, entry in ENVIRONMENTS.items():
         if env_id not in gym.registry:
-            gym.register(
-                env_id, entry.entry_point, vector_entry_point=f"visenv.pool.registered:{env_id}"
-            )
+            register(env_id, entry.entry_point)
+
+
+def register(env_id: str, entry_point: str) -> None:
+    """Register one environment with Gymnasium, with our episode pool for `gym.make_vec`.
+
+    Args:
+        env_id: The id for `gym.make`.
+        entry_point: ``"module:function"`` that makes the environment, reward included.
+    """
+    gym.register(
+        env_id,
+        entry_point,
+        order_enforce=False,  # `VisEnv.step` refuses an episode that was never started
+        vector_entry_point=f"visenv.pool.registered:{env_id}",
+    )

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from visenv.env import Limits, Observation, VisEnv
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.registration import register as register_env
 from visenv.rewards import RewardTerm, RewardWrapper
 from visenv.testing.trouble import Trouble
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
@@ -141,8 +142,7 @@ def make(
 def register() -> str:
     """Register the environment with Gymnasium as the library's own are; return its id."""
     if ENV_ID not in gym.registry:
-        pool = f"visenv.pool.registered:{ENV_ID}"
-        gym.register(ENV_ID, "visenv.testing.toy:make", vector_entry_point=pool)
+        register_env(ENV_ID, "visenv.testing.toy:make")
     return ENV_ID
 
 

@@ -21,6 +21,7 @@ class Arguments(BaseModel):
 
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+StoredT = TypeVar("StoredT")
 
 
 class ToolResult(NamedTuple):
@@ -59,11 +60,15 @@ class Store:
         Raises:
             ToolError: If there is none; lists what there is.
         """
-        found = self.images.get(name)
-        if found is None:
-            there = ", ".join(self.images) or "no image"
-            raise ToolError(f"There is no image called {shown(name)}. Available: {there}.")
-        return found
+        return _find("image", name, self.images)
+
+    def text(self, name: str) -> str:
+        """The text of that name.
+
+        Raises:
+            ToolError: If there is none; lists what there is.
+        """
+        return _find("text", name, self.texts)
 
 
 class Tool(Generic[ArgumentsT]):
@@ -122,6 +127,13 @@ class Tool(Generic[ArgumentsT]):
             for problem in error.errors(include_url=False, include_context=False)[:4]
         )
         return f"{self.name} takes {expected}. {problems}."
+
+
+def _find(what: str, name: str, there: Mapping[str, StoredT]) -> StoredT:
+    if name not in there:
+        names = ", ".join(there) or f"no {what}"
+        raise ToolError(f"There is no {what} called {shown(name)}. Available: {names}.")
+    return there[name]
 
 
 def shown(value: object) -> str:

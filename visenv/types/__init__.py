@@ -14,7 +14,7 @@ from visenv.types.event import (
     event_to_json,
 )
 from visenv.types.image import MAX_PIXELS, Image, Pixels
-from visenv.types.message import IMAGE_MARKER, Message, Part, Role, all_images, plain_text
+from visenv.types.message import IMAGE_MARKER, Message, Part, Role, all_images, flatten
 from visenv.types.sample import Sample
 from visenv.types.step import StepRecord
 from visenv.types.turn import Ask, FinishReason, Reply, Sampling
@@ -51,5 +51,5 @@ __all__ = [
     "all_images",
     "event_from_json",
     "event_to_json",
-    "plain_text",
+    "flatten",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from visenv.types.image import Image
@@ -40,11 +40,7 @@ class Message(NamedTuple):
         A marker that foreign text contains is broken by a blank, so that markers always count
         the images; `parts` keeps the text as it was.
         """
-        pieces = [
-            part.replace(IMAGE_MARKER, _MARKER_AS_TEXT) if isinstance(part, str) else IMAGE_MARKER
-            for part in self.parts
-        ]
-        return "".join(pieces)
+        return flatten((self,))[0]
 
     def openai(self) -> dict[str, Any]:
         """The message as OpenAI chat content parts, images as PNG data URLs."""
@@ -59,11 +55,20 @@ class Message(NamedTuple):
         return {"role": self.role, "content": content}
 
 
-def plain_text(messages: Sequence[Message]) -> str:
-    """All messages as one text (`Message.plain`), a blank line between two."""
-    if len(messages) == 1:
-        return messages[0].plain()
-    return "\n\n".join(message.plain() for message in messages)
+def flatten(messages: Iterable[Message]) -> tuple[str, tuple[Image, ...]]:
+    """All messages as one text (`Message.plain`, a blank line between two), and their images."""
+    texts: list[str] = []
+    images: list[Image] = []
+    for message in messages:
+        if texts:
+            texts.append("\n\n")
+        for part in message.parts:
+            if isinstance(part, str):
+                texts.append(part.replace(IMAGE_MARKER, _MARKER_AS_TEXT))
+            else:
+                texts.append(IMAGE_MARKER)
+                images.append(part)
+    return "".join(texts), tuple(images)
 
 
 def all_images(messages: Iterable[Message]) -> tuple[Image, ...]:

@@ -1,4 +1,4 @@
-"""`scan` reads a turn without a stray tag in one match: it must read what cutting it would."""
+"""`parse` reads a turn without a stray tag in one match, as it would read it from its blocks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from visenv.grammar import key_value
-from visenv.grammar.key_value import Blocks, scan
+from visenv.grammar.key_value import Blocks, KeyValueGrammar, scan
 
 TAGS = ("<think>", "</think>", "<tool>", "</tool>", "<answer>", "</answer>")
 PLAIN = st.text().filter(lambda text: "<" not in text)
 PIECES = st.sampled_from((*TAGS, "<", "\n", " ", "x")) | PLAIN
 WHOLE = st.builds("<think>{}</think>{}<{}>{}</{}>".format, PLAIN, *([PIECES] * 4))
+
+
+GRAMMAR = KeyValueGrammar()
 
 
 @pytest.mark.parametrize(
@@ -25,9 +28,10 @@ WHOLE = st.builds("<think>{}</think>{}<{}>{}</{}>".format, PLAIN, *([PIECES] * 4
 def test_a_whole_turn_is_not_cut(
     text: str, blocks: Blocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert key_value._cut(text) == blocks
-    monkeypatch.setattr(key_value, "_cut", None)
     assert scan(text) == blocks
+    parsed = key_value._combine(blocks)
+    monkeypatch.setattr(key_value, "scan", None)
+    assert GRAMMAR.parse(text) == parsed
 
 
 @given(st.lists(PIECES).map("".join) | WHOLE)
@@ -36,10 +40,10 @@ def test_a_whole_turn_is_not_cut(
 @example("<think>a</think><answer>b</answer>\n")
 @example("<think>a < b</think><answer>b</answer>")
 def test_both_ways_read_the_same(text: str) -> None:
-    assert scan(text) == key_value._cut(text)
+    assert GRAMMAR.parse(text) == key_value._combine(scan(text))
 
 
 @given(PLAIN, st.sampled_from(["", " ", "\n\u2028\t"]), PLAIN, st.sampled_from(["tool", "answer"]))
 def test_every_whole_turn_reads_the_same(thought: str, between: str, body: str, tag: str) -> None:
     text = f"<think>{thought}</think>{between}<{tag}>{body}</{tag}>"
-    assert scan(text) == key_value._cut(text)
+    assert GRAMMAR.parse(text) == key_value._combine(scan(text))

@@ -1,0 +1,64 @@
+"""What a document is to the rest of visenv: numbered pages, each with an image and a text layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from visenv.types import Image
+
+
+@runtime_checkable
+class Document(Protocol):
+    """A document of at least one page. Pages are numbered from 1, as people number them.
+
+    Attributes:
+        name: What tools and prompts call it.
+    """
+
+    name: str
+
+    def __len__(self) -> int:
+        """How many pages it has."""
+        ...
+
+    def page_image(self, page: int, long_side: int) -> Image:
+        """The page as an image whose longer side is at most `long_side` pixels.
+
+        Raises:
+            DataError: If the page cannot be rendered; names document and page.
+        """
+        ...
+
+    def page_text(self, page: int) -> str:
+        """The page's text layer, ``""`` where it has none.
+
+        Raises:
+            DataError: If the page cannot be read; names document and page.
+        """
+        ...
+
+
+@runtime_checkable
+class Library(Protocol):
+    """Documents by name. A source whose samples are about documents has one as ``library``."""
+
+    def document(self, name: str) -> Document:
+        """The document of that name.
+
+        Raises:
+            DataError: If there is none; names the nearest. No name leads out of the library.
+        """
+        ...
+
+
+class PageRanker(Protocol):
+    """Orders the pages of one document by how well they fit a query."""
+
+    def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
+        """The best `count` distinct pages, best first, fewer where the document has fewer.
+
+        Raises:
+            DataError: If the document cannot be searched.
+        """
+        ...
