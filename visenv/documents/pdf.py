@@ -1,0 +1,247 @@
+"""PDF files, rendered and read by PDFium (pypdfium2).
+
+PDFium holds global state and is not thread-safe: everything that reaches it, closing included, is
+done under one lock. A `PdfDocument` is a name and a source; the handles are kept here, few at a
+time, so that any number of documents costs the memory of a few, and none is closed by a garbage
+collector in another thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from visenv.errors import DataError
+from visenv.types import Image, Pixels
+from visenv.types.image import MAX_PIXELS
+
+if TYPE_CHECKING:
+    import pypdfium2
+
+_MOST_OPEN = 8
+_PASSWORD_NEEDED = 4  # FPDF_ERR_PASSWORD
+
+_REPLACED = {0: None, 0x0D: None, 0x02: "-", 0xFFFE: "-"}
+"""PDFium ends lines by CR LF, and has two marks of its own for a hyphen at the end of a line."""
+
+
+class _FileState(NamedTuple):
+    """A file as it is now: when it changes, it is opened anew."""
+
+    path: str
+    changed: int
+    size: int
+
+
+class _Handles:
+    """The open documents of this process, least recently used first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._open: OrderedDict[_FileState | bytes, pypdfium2.PdfDocument] = OrderedDict()
+        atexit.register(self.close)  # PDFium ends at exit too, and complains of what is still open
+        # A fork while another thread is inside PDFium would leave it broken, and a file that two
+        # processes read through one descriptor has one position for both.
+        os.register_at_fork(
+            before=self.lock.acquire,
+            after_in_parent=self.lock.release,
+            after_in_child=self._after_in_child,
+        )
+
+    def get(self, source: _FileState | bytes) -> pypdfium2.PdfDocument:
+        """The handle, opened where it is not; to be called and used with the lock held.
+
+        Raises:
+            DataError: If PDFium cannot open it; the message ends a sentence about the document.
+        """
+        if source not in self._open:
+            opened = _open(source)
+            if len(self._open) >= _MOST_OPEN:
+                self._open.popitem(last=False)[1].close()
+            self._open[source] = opened
+        self._open.move_to_end(source)
+        return self._open[source]
+
+    def close(self) -> None:
+        """Close them all."""
+        with self.lock:
+            while self._open:
+                self._open.popitem()[1].close()
+
+    def _after_in_child(self) -> None:
+        self.close()
+        self.lock.release()
+
+
+_HANDLES = _Handles()
+
+
+class PdfDocument:
+    """A PDF as a `Document`; nothing is opened before it is asked for.
+
+    Pickles as its path or its bytes. A file that changes is read anew.
+
+    Args:
+        source: Path of the file, or its content.
+        name: What tools and prompts call it.
+    """
+
+    def __init__(self, source: Path | bytes, name: str) -> None:
+        self.name = name
+        self._source = source
+
+    @classmethod
+    def open(cls, path: str | Path, name: str | None = None) -> PdfDocument:
+        """The PDF at `path`, called by its file name without ``.pdf`` unless `name` is given."""
+        return cls(Path(path), Path(path).stem if name is None else name)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str) -> PdfDocument:
+        """A PDF held in memory."""
+        return cls(bytes(data), name)
+
+    def __len__(self) -> int:
+        """How many pages it has, at least 1.
+
+        Raises:
+            DataError: If it cannot be opened: missing, empty, encrypted, truncated, not a PDF.
+        """
+        with self._opened() as handle:
+            return len(handle)
+
+    def page_size(self, page: int) -> tuple[float, float]:
+        """``(width, height)`` of the page in points of 1/72 inch, as it is shown.
+
+        Raises:
+            DataError: If there is no such page, or it has no area.
+        """
+        with self._opened() as handle:
+            return self._size(handle, page)
+
+    def page_image(self, page: int, long_side: int) -> Image:
+        """The page as an image whose longer side is `long_side` pixels.
+
+        Raises:
+            DataError: If there is no such page, it cannot be rendered, or the image would have more
+                than `MAX_PIXELS`; names document and page.
+        """
+        with self._opened() as handle:
+            scale = self._scale(self._size(handle, page), page, long_side)
+            with self._page(handle, page) as opened:
+                return Image.from_pixels(_render(opened, scale))
+
+    def page_text(self, page: int) -> str:
+        """The page's text layer in reading order, ``""`` where it has none.
+
+        Raises:
+            DataError: If there is no such page, or it cannot be read; names document and page.
+        """
+        with self._opened() as handle, self._page(handle, page) as opened:
+            text: str = opened.get_textpage().get_text_range()
+        return text.translate(_REPLACED)
+
+    @contextmanager
+    def _opened(self) -> Iterator[pypdfium2.PdfDocument]:
+        """The handle, under the lock."""
+        with _HANDLES.lock:
+            try:
+                source = self._source
+                state = source if isinstance(source, bytes) else _state(source)
+                handle = _HANDLES.get(state)
+            except DataError as error:
+                raise DataError(f"The document {self.name!r} {error}.") from error
+            yield handle
+
+    @contextmanager
+    def _page(self, handle: pypdfium2.PdfDocument, page: int) -> Iterator[pypdfium2.PdfPage]:
+        """A page, closed at the end; what goes wrong with it is told by its number."""
+        import pypdfium2
+
+        self._check(handle, page)
+        try:
+            opened = handle[page - 1]
+            try:
+                yield opened
+            finally:
+                opened.close()
+        except (pypdfium2.PdfiumError, ValueError, MemoryError) as error:
+            raise self._problem(page, f"cannot be read: {error}") from error
+
+    def _size(self, handle: pypdfium2.PdfDocument, page: int) -> tuple[float, float]:
+        import pypdfium2
+
+        self._check(handle, page)
+        try:
+            width, height = handle.get_page_size(page - 1)
+        except pypdfium2.PdfiumError as error:
+            raise self._problem(page, f"cannot be read: {error}") from error
+        if not (0 < width < np.inf and 0 < height < np.inf):
+            raise self._problem(page, f"has no area: {width} x {height} points")
+        return width, height
+
+    def _scale(self, size: tuple[float, float], page: int, long_side: int) -> float:
+        """Pixels per point. PDFium rounds sides up, hence the half pixel less."""
+        if long_side < 1:
+            raise self._problem(page, f"cannot have a long side of {long_side} pixels")
+        pixels = long_side * max(1, long_side * min(size) / max(size))
+        if pixels > MAX_PIXELS:
+            raise self._problem(page, f"would have {pixels:,.0f} pixels, at most {MAX_PIXELS:,}")
+        return (long_side - 0.5) / max(size)
+
+    def _check(self, handle: pypdfium2.PdfDocument, page: int) -> None:
+        if not 1 <= page <= len(handle):
+            raise self._problem(page, f"does not exist: the document has {len(handle)}")
+
+    def _problem(self, page: int, problem: str) -> DataError:
+        return DataError(f"Page {page} of the document {self.name!r} {problem}.")
+
+    def __repr__(self) -> str:
+        return f"PdfDocument({self.name!r})"
+
+
+def _render(page: pypdfium2.PdfPage, scale: float) -> Pixels:
+    """RGB pixels; the bitmap is PDFium's own, as pypdfium2 never destroys one around our memory."""
+    from pypdfium2 import PdfBitmap
+
+    bitmap = page.render(
+        scale=scale, rev_byteorder=True, limit_image_cache=True, bitmap_maker=PdfBitmap.new_foreign
+    )
+    try:
+        return np.array(bitmap.to_numpy(), np.uint8)
+    finally:
+        bitmap.close()
+
+
+def _state(path: Path) -> _FileState:
+    try:
+        found = path.stat()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise DataError(f"cannot be opened: {error}") from error
+    if not path.is_file():
+        raise DataError(f"is not a file: {path}")
+    return _FileState(str(path.absolute()), found.st_mtime_ns, found.st_size)
+
+
+def _open(source: _FileState | bytes) -> pypdfium2.PdfDocument:
+    import pypdfium2
+
+    if not (source if isinstance(source, bytes) else source.size):
+        raise DataError("is empty")
+    try:
+        handle = pypdfium2.PdfDocument(source if isinstance(source, bytes) else source.path)
+    except pypdfium2.PdfiumError as error:
+        if error.err_code == _PASSWORD_NEEDED:
+            raise DataError("is encrypted; save a copy without a password") from error
+        raise DataError(f"is not a PDF that can be read: {error}") from error
+    except OSError as error:
+        raise DataError(f"cannot be opened: {error}") from error
+    handle.init_forms()  # or what was filled into a form would be missing
+    return handle
