@@ -18,6 +18,7 @@ from visenv.makers import env_maker, split_of
 from visenv.policy import TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Collector, Env
+from visenv.seeding import seeds
 from visenv.types import Episode
 from visenv.viewer import write_report
 
@@ -84,9 +85,8 @@ class Job:
     def _demonstrations(self) -> list[Episode]:
         """Oracle episodes, careful and hasty, tokenised."""
         stream = np.random.SeedSequence(self.train.seed, spawn_key=(_DEMONSTRATIONS,))
-        state = stream.generate_state(self.train.demonstrations, np.uint64)
         collector = Collector(self.make_env, load("policy", "oracle")(care=self.train.care))
-        groups = collector.groups([int(number >> np.uint64(1)) for number in state])
+        groups = collector.groups(seeds(stream, self.train.demonstrations))
         collector.close()
         played = [episode for (episode,) in groups if episode.status == "terminated"]
         if not played:

@@ -14,6 +14,7 @@ import numpy as np
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import TrainablePolicy
 from visenv.rollout import Collector
+from visenv.seeding import seeds
 from visenv.types import Episode, Group
 
 OnEpisode = Callable[[Episode], None]
@@ -67,10 +68,9 @@ class Played:
 
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
         """Play them."""
-        state = random_stream(self._seed, _SCENES, step).generate_state(self._groups, np.uint64)
-        seeds = [int(number >> np.uint64(1)) for number in state]  # what `reset` takes
+        drawn = seeds(random_stream(self._seed, _SCENES, step), self._groups)
         self._policy.train_mode(False)
-        return self._collector.groups(seeds, self._group_size, on_episode)
+        return self._collector.groups(drawn, self._group_size, on_episode)
 
 
 class Taken:

@@ -25,6 +25,7 @@ from visenv.pool.crew import Crew
 from visenv.pool.failure import Failure
 from visenv.pool.hosts import Host, LocalHost, ProcessHost
 from visenv.pool.result import Reset, Result, aborted, nothing_new
+from visenv.seeding import seeds
 from visenv.spaces import Unicode, observation_space
 
 _HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": LocalHost, "process": ProcessHost}
@@ -318,7 +319,7 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
 def _spread(seed: int | None, count: int) -> Sequence[int | None]:
     if seed is None:
         return [None] * count
-    return [int(word) for word in np.random.SeedSequence(seed).generate_state(count)]
+    return seeds(np.random.SeedSequence(seed), count)
 
 
 def _resets(

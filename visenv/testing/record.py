@@ -6,12 +6,13 @@ import asyncio
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, SupportsFloat
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from visenv.env import Observation, VisEnv
+from visenv.pool import Result
 from visenv.registration import load
 from visenv.rollout import Place, play
 from visenv.types import Episode, Image, Sample
@@ -23,21 +24,6 @@ SEEDS = range(12)
 """The seeds that checks over several episodes play."""
 
 _SHOWN = 200
-
-
-class Step(NamedTuple):
-    """What `reset` (with reward 0) or `step` returned."""
-
-    observation: Observation
-    reward: SupportsFloat
-    terminated: bool
-    truncated: bool
-    info: dict[str, Any]
-
-    @property
-    def over(self) -> bool:
-        """Whether the episode ended here."""
-        return self.terminated or self.truncated
 
 
 def base_of(env: Env) -> VisEnv:
@@ -67,7 +53,7 @@ def turns_of(env: Env, policy: str, seed: int) -> list[str]:
 
 def episode(
     env: Env, turns: Iterable[str], seed: int, sample: Sample | None = None
-) -> Iterator[Step]:
+) -> Iterator[Result]:
     """Reset, and take the turns one by one until they are used up or the episode is over.
 
     Args:
@@ -78,14 +64,14 @@ def episode(
     """
     options = None if sample is None else {"sample": sample}
     observation, info = env.reset(seed=seed, options=options)
-    yield Step(observation, 0.0, False, False, info)
+    yield Result(observation, 0.0, False, False, info)
     yield from go_on(env, turns)
 
 
-def go_on(env: Env, turns: Iterable[str]) -> Iterator[Step]:
+def go_on(env: Env, turns: Iterable[str]) -> Iterator[Result]:
     """Take the turns one by one until they are used up or the episode is over."""
     for turn in turns:
-        step = Step(*env.step(turn))
+        step = Result(*env.step(turn))  # type: ignore[arg-type]  # `survival` checks the reward
         yield step
         if step.over:
             return

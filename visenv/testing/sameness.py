@@ -10,11 +10,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from visenv.pool import Result
 from visenv.testing.record import (
     SEEDS,
     Env,
     MakeEnv,
-    Step,
     assert_same,
     base_of,
     episode,
@@ -66,7 +66,7 @@ def check_shares_no_memory(make_env: MakeEnv) -> None:
     _assert_apart(first, second)
 
 
-def _state(env: Env, step: Step) -> list[Pixels]:
+def _state(env: Env, step: Result) -> list[Pixels]:
     base = base_of(env)
     record: StepRecord = step.info["step"]
     held: list[Image] = [*base.store.images.values(), *base.sample.images]
@@ -86,7 +86,7 @@ def _assert_apart(others: Sequence[Pixels], images: Sequence[Pixels]) -> None:
         )
 
 
-def _overwrite(step: Step) -> None:
+def _overwrite(step: Result) -> None:
     for image in step.observation["images"]:
         if image.flags.writeable:
             image[...] = 255 - image

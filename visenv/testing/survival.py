@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 
 from visenv.errors import EpisodeOverError
+from visenv.pool import Result
 from visenv.testing.hostile import TEXTS, mangled, pieces
-from visenv.testing.record import Env, MakeEnv, Step, base_of, episode, turns_of
+from visenv.testing.record import Env, MakeEnv, base_of, episode, turns_of
 from visenv.types import IMAGE_MARKER, StepRecord
 
 EXAMPLES = 60
@@ -50,7 +51,7 @@ def check_survives_any_text(make_env: MakeEnv) -> None:
 def _say_only(env: Env, text: str, what: str) -> None:
     """Say one text at every turn of an episode about the sample that the environment has."""
     limit = base_of(env).limits.turns
-    steps: list[Step] = []
+    steps: list[Result] = []
     try:
         for step in episode(env, [text] * limit, seed=1, sample=base_of(env).sample):
             _check_step(env, step, what)
@@ -67,7 +68,7 @@ def _say_only(env: Env, text: str, what: str) -> None:
     raise AssertionError(f"{what}: expected EpisodeOverError from a step after the end, saw none.")
 
 
-def _check_step(env: Env, step: Step, what: str) -> None:
+def _check_step(env: Env, step: Result, what: str) -> None:
     assert env.observation_space.contains(step.observation), (
         f"{what}: expected an observation in {env.observation_space}, saw {step.observation!r}."
     )
