@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +40,22 @@ class Constraint:
             self._masks[state] = mask
         return self._masks[state]
 
+    def states(self, token_ids: Sequence[int]) -> list[int]:
+        """The state before each token of a turn that was sampled under this constraint.
+
+        Raises:
+            PolicyError: If a token is not allowed where it stands.
+        """
+        states = []
+        state = self.start
+        for place, token in enumerate(token_ids):
+            if not self.allowed(state)[token]:
+                raise PolicyError(f"Token {token}, number {place}, is against the constraint.")
+            states.append(state)
+            if token != self._end:
+                state = self.after(state, token)
+        return states
+
     def after(self, state: int, token: int) -> int:
         """The state after a token that is allowed and not the end."""
         following: int = self._index.get_next_state(state, token)
@@ -56,9 +73,13 @@ class Constraints:
         vocabulary: The tokens.
         banned: bool ``[vocabulary]``: those that are never sampled.
         end_id: The token that ends a turn.
+
+    Attributes:
+        size: Tokens in the vocabulary.
     """
 
     def __init__(self, vocabulary: Vocabulary, banned: NDArray[np.bool_], end_id: int) -> None:
+        self.size = len(banned)
         self._vocabulary = vocabulary
         self._banned = banned
         self._end = end_id
@@ -75,7 +96,7 @@ class Constraints:
                 index = outlines_core.Index(regex, self._spelling)
             except ValueError as error:
                 raise PolicyError(f"Cannot constrain sampling to {regex!r}: {error}") from error
-            self._built[regex] = Constraint(index, len(self._banned), self._end)
+            self._built[regex] = Constraint(index, self.size, self._end)
         return self._built[regex]
 
     @cached_property

@@ -5,10 +5,12 @@ between turns. Sessions that begin alike (the members of a group) are read once.
 draws from its own generator, one uniform number to a token, so that what it says does not depend
 on who else is in the batch, up to the rounding of another batch shape.
 
-Log-probabilities are recorded as `TransformersPolicy.score` computes them: at the sampling
-temperature (1 when greedy), banned tokens excluded, and *without* the regular expression that may
-have constrained the choice. So the ratio of new to old probability is exactly 1 before the first
-update; a constraint changes which tokens are tried, not what the model thinks of them.
+Log-probabilities are recorded as `TransformersPolicy.score` computes them, under the distribution
+that was sampled from: at the sampling temperature (1 when greedy), among the tokens that are
+neither banned nor excluded by the turn's regular expression. So the ratio of new to old probability
+is exactly 1 before the first update, and a forced token, of probability 1, has no gradient. Scored
+without the expression, excluded tokens would only ever be pushed up (they are never drawn, so no
+advantage counts against them) until they turn up where nothing excludes them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from visenv.types import FinishReason
 
 from .cache import SlotCache
 from .constrain import Constraint
-from .network import Features, Network
+from .network import IMPOSSIBLE, Features, Network
 from .session import Stream
 from .template import Increment
 from .vision import ImageEncoder, rope_positions
@@ -219,14 +221,14 @@ class Decoder:
     def _choose(self, rows: Sequence[Turn], hidden: torch.Tensor) -> tuple[list[int], list[float]]:
         """One token for each row, and its log-probability."""
         temperature = torch.tensor([turn.temperature for turn in rows], device=hidden.device)
-        logprobs = torch.log_softmax(self._network.logits(hidden) / temperature[:, None], -1)
-        scores = _constrain(rows, logprobs)
-        chosen = scores.argmax(-1)
+        logits = _constrain(rows, self._network.logits(hidden) / temperature[:, None])
+        logprobs = torch.log_softmax(logits, -1)
+        chosen = logprobs.argmax(-1)
         if any(turn.rng is not None for turn in rows):
             drawn = [0.0 if turn.rng is None else turn.rng.random() for turn in rows]
             uniform = torch.tensor(drawn, dtype=torch.float64, device=hidden.device)
             greedy = torch.tensor([turn.rng is None for turn in rows], device=hidden.device)
-            chosen = torch.where(greedy, chosen, draw(scores, uniform))
+            chosen = torch.where(greedy, chosen, draw(logprobs, uniform))
         picked = logprobs.gather(1, chosen[:, None])[:, 0]
         return chosen.tolist(), picked.tolist()
 
@@ -268,14 +270,14 @@ def draw(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     return torch.minimum(drawn, torch.searchsorted(cumulative, total))[:, 0]
 
 
-def _constrain(rows: Sequence[Turn], logprobs: torch.Tensor) -> torch.Tensor:
+def _constrain(rows: Sequence[Turn], logits: torch.Tensor) -> torch.Tensor:
     bound = [row for row, turn in enumerate(rows) if turn.constraint is not None]
     if not bound:
-        return logprobs
+        return logits
     allowed = [turn.constraint.allowed(turn.state) for turn in rows if turn.constraint is not None]
-    scores = logprobs.clone()
-    scores[bound] = scores[bound].masked_fill(~torch.stack(allowed).to(scores.device), -torch.inf)
-    return scores
+    excluded = ~torch.stack(allowed).to(logits.device)
+    logits[bound] = logits[bound].masked_fill(excluded, IMPOSSIBLE)
+    return logits
 
 
 def _distinct(streams: Sequence[Stream]) -> tuple[list[Stream], list[int]]:

@@ -131,7 +131,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         await self._batcher.submit(turn)
         if turn.finish is None:
             raise PolicyError(f"The context of {self._context} tokens is full.")
-        session.stream.say(session.turn, turn.token_ids, turn.logprobs, self.version, turn.finish)
+        said = (turn.token_ids, turn.logprobs, self.version, turn.finish, ask.regex)
+        session.stream.say(session.turn, *said)
         reply = Reply(
             ask.prefix + self.vocabulary.decode(turn.token_ids),
             np.array(turn.token_ids, np.int32),
@@ -167,7 +168,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         """The episode as if this policy had said its turns, each closed by the end token.
 
         What a turn was pre-filled with is masked, as it is when sampling. There are no
-        log-probabilities: they are NaN.
+        log-probabilities: they are NaN. Nor are there constraints: what a demonstration teaches,
+        the policy should know unforced.
         """
         session = TokenSession(self.encoder, self.template.image_id, seed=0)
         for turn in episode.turns:
@@ -187,7 +189,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         Raises:
             PolicyError: If a segment comes from another image processor, or an image is missing.
         """
-        return score(self.network, self.encoder, segments, images)
+        return score(self.network, self.encoder, self._constraints, segments, images)
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
         """The trainable parameters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +13,8 @@ from visenv.errors import PolicyError
 from visenv.policy import Scores
 from visenv.types import Image, Segment
 
-from .network import Features, Network
+from .constrain import Constraints
+from .network import IMPOSSIBLE, Features, Network
 from .vision import ImageEncoder, rope_positions
 
 _CHUNK = 2**26
@@ -22,13 +24,15 @@ _CHUNK = 2**26
 def score(
     network: Network,
     encoder: ImageEncoder,
+    constraints: Constraints,
     segments: Sequence[Segment],
     images: Mapping[str, Image],
 ) -> Scores:
     """See `TrainablePolicy.score`. Segments are padded right; each distinct image is read once.
 
     Raises:
-        PolicyError: If a segment comes from another image processor, or an image is missing.
+        PolicyError: If a segment comes from another image processor, an image is missing, or a
+            token breaks its turn's constraint.
     """
     _check(encoder, segments, images)
     width = max(len(segment) for segment in segments)
@@ -49,8 +53,9 @@ def score(
     hidden = network.read(tokens, torch.from_numpy(positions).to(device), features)
     before = hidden[:, :-1][sampled[:, 1:]]  # the state that predicts each sampled token
     temperature = torch.tensor([segment.temperature or 1.0 for segment in segments], device=device)
+    exclusions = Exclusions.of(constraints, segments, device)
     picked, entropy = _head(
-        network, before, tokens[sampled], temperature.repeat_interleave(sampled.sum(1))
+        network, before, tokens[sampled], temperature.repeat_interleave(sampled.sum(1)), exclusions
     )
     zeros = torch.zeros(sampled.shape, device=device)
     return Scores(
@@ -83,22 +88,64 @@ def _features(
     return [by_hash[sha256] for sha256 in named]
 
 
+class Exclusions(NamedTuple):
+    """Which tokens could not be drawn at each sampled place.
+
+    Attributes:
+        distinct: bool ``[kinds, vocabulary]``: True for a token that was excluded.
+        which: int64 ``[tokens]``: the kind of each place.
+    """
+
+    distinct: torch.Tensor
+    which: torch.Tensor
+
+    @classmethod
+    def of(
+        cls, constraints: Constraints, segments: Sequence[Segment], device: torch.device
+    ) -> Exclusions:
+        """Replay the constraints of the segments' turns."""
+        kinds: dict[tuple[str, int] | None, int] = {None: 0}
+        rows = [torch.zeros(constraints.size, dtype=torch.bool)]
+        which: list[int] = []
+        for segment in segments:
+            for span in segment.turns:
+                if span.regex is None:
+                    which += [0] * (span.end - span.start)
+                    continue
+                constraint = constraints.get(span.regex)
+                for state in constraint.states(segment.token_ids[span.start : span.end].tolist()):
+                    kind = (span.regex, state)
+                    if kind not in kinds:
+                        kinds[kind] = len(kinds)
+                        rows.append(~constraint.allowed(state))
+                    which.append(kinds[kind])
+        return cls(torch.stack(rows).to(device), torch.tensor(which, device=device))
+
+
 def _head(
-    network: Network, hidden: torch.Tensor, tokens: torch.Tensor, temperature: torch.Tensor
+    network: Network,
+    hidden: torch.Tensor,
+    tokens: torch.Tensor,
+    temperature: torch.Tensor,
+    exclusions: Exclusions,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Log-probability and entropy ``[tokens]``, in chunks whose logits never live all at once."""
 
     def chunk(
-        hidden: torch.Tensor, tokens: torch.Tensor, temperature: torch.Tensor
+        hidden: torch.Tensor, tokens: torch.Tensor, temperature: torch.Tensor, which: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        logprobs = torch.log_softmax(network.logits(hidden) / temperature[:, None], -1)
+        logits = network.logits(hidden) / temperature[:, None]
+        if len(exclusions.distinct) > 1:
+            logits = logits.masked_fill(exclusions.distinct[which], IMPOSSIBLE)
+        logprobs = torch.log_softmax(logits, -1)
         with torch.no_grad():
             entropy = -(logprobs.exp() * logprobs).sum(-1)
         return logprobs.gather(1, tokens[:, None])[:, 0], entropy
 
     rows = max(1, _CHUNK // network.vocabulary_size)
-    parts = zip(*(tensor.split(rows) for tensor in (hidden, tokens, temperature)), strict=True)
+    whole = (hidden, tokens, temperature, exclusions.which)
     if len(hidden) <= rows:
-        return chunk(hidden, tokens, temperature)
+        return chunk(*whole)
+    parts = zip(*(tensor.split(rows) for tensor in whole), strict=True)
     done = [checkpoint(chunk, *part, use_reentrant=False) for part in parts]
     return torch.cat([picked for picked, _ in done]), torch.cat([entropy for _, entropy in done])

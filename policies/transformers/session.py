@@ -65,11 +65,12 @@ class Stream:
         logprobs: Sequence[float],
         version: int,
         finish: FinishReason,
+        regex: str | None = None,
     ) -> None:
-        """Append a turn that was sampled."""
+        """Append a turn that was sampled, constrained to `regex` if that is given."""
         start = len(self.token_ids)
         self._append(token_ids, logprobs, version)
-        self.turns.append(TurnSpan(turn, start, len(self.token_ids), finish))
+        self.turns.append(TurnSpan(turn, start, len(self.token_ids), finish, regex))
 
     def _append(self, token_ids: Sequence[int], logprobs: Sequence[float], version: int) -> None:
         self.token_ids += token_ids

@@ -24,12 +24,22 @@ Status = Literal["terminated", "truncated", "aborted"]
 
 
 class TurnSpan(NamedTuple):
-    """Where one sampled turn lies in its segment: tokens ``start`` to ``end`` (exclusive)."""
+    """Where one sampled turn lies in its segment: tokens ``start`` to ``end`` (exclusive).
+
+    Attributes:
+        turn: Its number in the episode, from 0.
+        start: Its first token.
+        end: One past its last.
+        finish_reason: Why it ended.
+        regex: What its sampling was constrained to, or None. Its tokens were drawn from those that
+            keep a match possible, and are scored among those.
+    """
 
     turn: int
     start: int
     end: int
     finish_reason: FinishReason
+    regex: str | None = None
 
 
 class ImageSpan(NamedTuple):
@@ -200,7 +210,7 @@ class Episode:
         turns: What happened, turn by turn.
         closing: Messages shown after the last turn (usually none).
         segments: Token streams, empty for a policy that deals in text alone.
-        terms: Reward terms by name, unweighted, summed over steps.
+        terms: Reward terms of the last step by name, unweighted; a reward is paid at the end.
         metrics: Task metrics of the last step.
         status: How it ended.
         reason: Why, for a truncated or an aborted episode; otherwise ``""``.

@@ -239,8 +239,32 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: An
     (segment,) = session.segments()
     scores = qwen3.score([segment], named_images([session]))
     np.testing.assert_allclose(scores.logprobs[0].detach(), segment.logprobs, rtol=0, atol=1e-5)
-    # Three letters and a tag out of some 600 tokens: the free model would not bet on them.
-    assert recorded(segment).max() < -1
+    # Three letters, each one of 26 and their like; then nothing is allowed but the tag, or, should
+    # the vocabulary have it in pieces, its pieces; then the end.
+    assert recorded(segment)[0] < -1
+    assert recorded(segment)[-1] == 0
+
+
+@pytest.mark.component("outlines-core")
+def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
+    fresh: Any, talk: Any
+) -> None:
+    ask = Ask("<think>", (), r"(yes|no)")
+    session, _ = talk.alone(fresh, 1, mixed_turns(talk, 4), ask=ask)
+    (segment,) = session.segments()
+    embedding = fresh.network.model.get_output_embeddings().weight  # tied: read tokens learn too
+    (gradient,) = torch.autograd.grad(
+        fresh.score([segment], named_images([session])).logprobs.sum(), embedding
+    )
+    starts = (b"y", b"e", b"s", b"n", b"o")
+    excluded = [
+        token
+        for token, spelt in enumerate(fresh.vocabulary.bytes)
+        if spelt and not spelt.startswith(starts) and token not in segment.token_ids
+    ]
+    assert len(excluded) > 100
+    assert not gradient[excluded].any()
+    assert gradient.any()
 
 
 @pytest.mark.component("outlines-core")
