@@ -56,7 +56,7 @@ help:
 
 .venv/.packages: .venv/.torch pyproject.toml
 	@echo 'installing visenv and what it is tested with'
-	@$(PIP) --editable '.[train,data,dev]'
+	@$(PIP) --editable '.[train,data,documents,dev]'
 	@touch $@
 
 # The one thing outside .venv. conftest.py looks for the same names.

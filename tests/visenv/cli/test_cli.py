@@ -181,6 +181,19 @@ def test_rollout_writes_episodes_that_read_back(
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.parametrize("command", ["rollout", "eval"])
+def test_episodes_that_are_there_are_never_overwritten(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "episodes.jsonl"
+    kept.write_text("the work of a week\n")
+    assert main([command, ENV, *TINY, "--episodes", "1", "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert f"{kept} holds the episodes of an earlier run" in said.err
+    assert said.out == ""
+    assert kept.read_text() == "the work of a week\n"
+
+
 @pytest.fixture
 def photo_folder(tmp_path: Path) -> Path:
     """A TextVQA folder of four rows: two good, one without an answer, one with a broken image."""
