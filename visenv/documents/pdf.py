@@ -173,7 +173,7 @@ class PdfDocument:
             finally:
                 opened.close()
         except (pypdfium2.PdfiumError, ValueError, MemoryError) as error:
-            raise self._problem(page, f"cannot be read: {error}") from error
+            raise self._unreadable(page, error) from error
 
     def _size(self, handle: pypdfium2.PdfDocument, page: int) -> tuple[float, float]:
         import pypdfium2
@@ -182,7 +182,7 @@ class PdfDocument:
         try:
             width, height = handle.get_page_size(page - 1)
         except pypdfium2.PdfiumError as error:
-            raise self._problem(page, f"cannot be read: {error}") from error
+            raise self._unreadable(page, error) from error
         if not (0 < width < np.inf and 0 < height < np.inf):
             raise self._problem(page, f"has no area: {width} x {height} points")
         return width, height
@@ -199,6 +199,9 @@ class PdfDocument:
     def _check(self, handle: pypdfium2.PdfDocument, page: int) -> None:
         if not 1 <= page <= len(handle):
             raise self._problem(page, f"does not exist: the document has {len(handle)}")
+
+    def _unreadable(self, page: int, error: Exception) -> DataError:
+        return self._problem(page, f"cannot be read: {_said(error)}")
 
     def _problem(self, page: int, problem: str) -> DataError:
         return DataError(f"Page {page} of the document {self.name!r} {problem}.")
@@ -218,6 +221,10 @@ def _render(page: pypdfium2.PdfPage, scale: float) -> Pixels:
         return np.array(bitmap.to_numpy(), np.uint8)
     finally:
         bitmap.close()
+
+
+def _said(error: Exception) -> str:
+    return str(error).rstrip(".")
 
 
 def _state(path: Path) -> _FileState:
@@ -240,7 +247,7 @@ def _open(source: _FileState | bytes) -> pypdfium2.PdfDocument:
     except pypdfium2.PdfiumError as error:
         if error.err_code == _PASSWORD_NEEDED:
             raise DataError("is encrypted; save a copy without a password") from error
-        raise DataError(f"is not a PDF that can be read: {error}") from error
+        raise DataError(f"is not a PDF that can be read: {_said(error)}") from error
     except OSError as error:
         raise DataError(f"cannot be opened: {error}") from error
     handle.init_forms()  # or what was filled into a form would be missing
