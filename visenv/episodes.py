@@ -67,8 +67,7 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
         with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
             for episode in episodes:
                 file.write(_line(episode) + "\n")
-                for image in {image.sha256: image for image in episode.images}.values():
-                    _write_image(images / f"{image.sha256}.png", image)
+                save_images(images, episode)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -85,20 +84,19 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
     images: dict[str, Image] = {}
     if not path.is_file():
         raise DataError(f"There is no file of episodes {path}.")
+    folder = path.parent / "images"
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                yield _episode(json.loads(line.decode("utf-8", "surrogatepass")), path, images)
+                yield _episode(json.loads(line.decode("utf-8", "surrogatepass")), folder, images)
             except _BROKEN as error:
                 reason = f"{type(error).__name__}: {error}"
                 raise DataError(f"{path}, line {number} holds no episode: {reason}") from error
 
 
-# ------------------------------------------------------------------------------------- writing
-
-
-def _line(episode: Episode) -> str:
-    record = {
+def episode_to_json(episode: Episode) -> dict[str, Any]:
+    """The episode as one JSON object, images by the hash of their pixels (`save_images`)."""
+    return {
         "format": FORMAT,
         **{name: getattr(episode, name) for name in _PLAIN},
         **{name: dict(getattr(episode, name)) for name in _MAPPINGS},
@@ -106,6 +104,35 @@ def _line(episode: Episode) -> str:
         "closing": [_message_record(message) for message in episode.closing],
         "segments": [_segment_record(segment) for segment in episode.segments],
     }
+
+
+def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
+    """The inverse of `episode_to_json`; every invariant is checked again.
+
+    Args:
+        record: The JSON object.
+        images: The folder of its images.
+
+    Raises:
+        DataError: If it holds no episode, or lacks an image.
+    """
+    try:
+        return _episode(record, images, {})
+    except _BROKEN as error:
+        raise DataError(f"no episode: {type(error).__name__}: {error}") from error
+
+
+def save_images(folder: Path, episode: Episode) -> None:
+    """Write the episode's images that are not there yet to ``folder/<sha256>.png``, lossless."""
+    for image in {image.sha256: image for image in episode.images}.values():
+        _write_image(folder / f"{image.sha256}.png", image)
+
+
+# ------------------------------------------------------------------------------------- writing
+
+
+def _line(episode: Episode) -> str:
+    record = episode_to_json(episode)
     try:
         return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
     except TypeError as error:
@@ -154,12 +181,12 @@ def _write_image(path: Path, image: Image) -> None:
 # ------------------------------------------------------------------------------------- reading
 
 
-def _episode(record: Mapping[str, Any], path: Path, images: dict[str, Image]) -> Episode:
+def _episode(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Episode:
     if record["format"] != FORMAT:
         raise EpisodeError(f"it has the format {record['format']!r}; this version reads {FORMAT}.")
 
     def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
-        return tuple([_message(each, path.parent / "images", images) for each in records])
+        return tuple([_message(each, folder, images) for each in records])
 
     turns = [
         Turn(

@@ -178,6 +178,14 @@ class Collector:
         """Play one episode for each place; in their order, aborted ones included."""
         return asyncio.run(self._play_all(places, on_episode))
 
+    async def play(self, place: Place) -> Episode:
+        """Play one episode in an environment that is idle, or in a new one."""
+        env = self._idle.pop() if self._idle else self._make_env()
+        try:
+            return await play(env, self.policy, place, self.sampling)
+        finally:
+            self._idle.append(env)
+
     async def _play_all(
         self, places: Sequence[Place], on_episode: Callable[[Episode], None] | None
     ) -> list[Episode]:
@@ -185,11 +193,7 @@ class Collector:
 
         async def one(place: Place) -> Episode:
             async with gate:
-                env = self._idle.pop() if self._idle else self._make_env()
-                try:
-                    episode = await play(env, self.policy, place, self.sampling)
-                finally:
-                    self._idle.append(env)
+                episode = await self.play(place)
             if on_episode is not None:
                 on_episode(episode)
             return episode
