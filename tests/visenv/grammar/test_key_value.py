@@ -90,6 +90,7 @@ def test_the_first_thought_is_the_thought() -> None:
         ("[" * 4000, "[" * 4000),  # deeper than the recursion limit
         ("9" * 4300, "9" * 4300),  # beyond the digits that Python turns into an integer
         ("[" + "1," * 3000, "[" + "1," * 3000),
+        ("\ud800", "\ud800"),  # half a surrogate pair, which UTF-8 has no form for
     ],
 )
 def test_values_are_json_where_they_are_json(written: str, value: Any) -> None:
@@ -250,8 +251,8 @@ PATTERNS = ("<think><tool>", "<think></tool>", "<tool></tool>", "<tool><think></
 @pytest.mark.parametrize("unit", [*TAGS, *PATTERNS, "<think></think>", "<thin", "<<<<", "a"])
 def test_a_megabyte_is_read_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Split once, and no piece looked at more than twice: linear, whatever is nested in what."""
-    counted = CountedTags(key_value._TAG)
-    monkeypatch.setattr(key_value, "_TAG", counted)
+    counted = CountedTags(key_value._TURNS.tag)
+    monkeypatch.setattr(key_value._TURNS, "tag", counted)
     GRAMMAR.parse(unit * (MEGABYTE // len(unit)))
     [pieces] = counted.splits
     assert pieces.looked_at <= 2 * len(pieces)
@@ -259,7 +260,7 @@ def test_a_megabyte_is_read_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPat
 
 def test_the_tag_expression_cannot_backtrack() -> None:
     """No repetition in it: a match attempt looks at no more characters than the longest tag has."""
-    assert not re.search(r"[*+{]", key_value._TAG.pattern)
+    assert not re.search(r"[*+{]", key_value._TURNS.tag.pattern)
 
 
 # ---------------------------------------------------------------------------- compose, then parse

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from visenv.grammar import key_value
-from visenv.grammar.key_value import Blocks, KeyValueGrammar, scan
+from visenv.grammar.blocks import Blocks
+from visenv.grammar.key_value import KeyValueGrammar, scan
 
 TAGS = ("<think>", "</think>", "<tool>", "</tool>", "<answer>", "</answer>")
 PLAIN = st.text().filter(lambda text: "<" not in text)
@@ -29,8 +30,8 @@ def test_a_whole_turn_is_not_cut(
     text: str, blocks: Blocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert scan(text) == blocks
-    parsed = key_value._combine(blocks)
-    monkeypatch.setattr(key_value, "scan", None)
+    parsed = key_value._TURNS.combine(blocks)
+    monkeypatch.setattr(key_value._TURNS, "scan", None)
     assert GRAMMAR.parse(text) == parsed
 
 
@@ -40,10 +41,10 @@ def test_a_whole_turn_is_not_cut(
 @example("<think>a</think><answer>b</answer>\n")
 @example("<think>a < b</think><answer>b</answer>")
 def test_both_ways_read_the_same(text: str) -> None:
-    assert GRAMMAR.parse(text) == key_value._combine(scan(text))
+    assert GRAMMAR.parse(text) == key_value._TURNS.combine(scan(text))
 
 
 @given(PLAIN, st.sampled_from(["", " ", "\n\u2028\t"]), PLAIN, st.sampled_from(["tool", "answer"]))
 def test_every_whole_turn_reads_the_same(thought: str, between: str, body: str, tag: str) -> None:
     text = f"<think>{thought}</think>{between}<{tag}>{body}</{tag}>"
-    assert GRAMMAR.parse(text) == key_value._combine(scan(text))
+    assert GRAMMAR.parse(text) == key_value._TURNS.combine(scan(text))

@@ -1,0 +1,191 @@
+"""The think-act-observe grammar of ARM-Thinker (paper §3.1): one JSON tool call, or the answer.
+
+A turn is ``<think>…</think>`` and then either ``<answer>…</answer>`` or::
+
+    <tool_call>
+    {"name": "doc_page_retrieval_by_index", "arguments": {"filename": "report", "image_idx": 3}}
+    </tool_call>
+
+What a tool returns comes back inside ``<tool_response>``. One call to a turn; what stands inside a
+thought is thought, whatever it looks like; text outside the tags is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from visenv.errors import UnknownNameError
+from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.blocks import TurnReader
+from visenv.grammar.json_call import read_call, read_published_call
+from visenv.types import Image, Part
+
+if TYPE_CHECKING:
+    from visenv.tools.base import Arguments, Tool
+
+Compat = Literal["arm"] | None
+
+_TURNS = TurnReader("tool_call", read_call)
+_read = _TURNS.read
+scan = _TURNS.scan
+
+_OPENING, _CLOSING = "<tool_call>", "</tool_call>"
+_PUBLISHED_ANSWER = (re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE))
+
+_ANSWERED = (
+    ("<think>", "([^<]*)"),
+    ("</think>", r"\s*"),
+    ("<answer>", "([^<]*)"),
+    ("</answer>", ""),
+)
+"""The tags of a turn that answers, each with what may follow it."""
+
+
+class ToolCallGrammar:
+    """Thought, then a tool call in JSON, or the answer.
+
+    Args:
+        compat: ``"arm"`` reads turns as the public code does. A turn is cut after its first
+            ``</tool_call>``; what stands between the first ``<tool_call>`` and there is the call,
+            inside a thought too; a malformed call is dropped without a word. A turn without a call
+            is final: its answer is what its first ``<answer>`` holds, or all of it.
+
+    Raises:
+        UnknownNameError: If `compat` is neither ``"arm"`` nor None.
+    """
+
+    stop: tuple[str, ...] = (_CLOSING, "</answer>")
+    result_prefix = "observation_"
+
+    def __init__(self, compat: Compat = None) -> None:
+        if compat not in (None, "arm"):
+            raise UnknownNameError("compat", str(compat), ["arm"])
+        self.compat = compat
+
+    def parse(self, text: str) -> ParsedTurn:
+        """Read one turn; linear in its length, and total.
+
+        Problem codes of the turn: ``no_action``, ``thought_unclosed``, ``tool_call_unclosed``,
+        ``answer_unclosed``, ``several_calls``, ``several_answers``, ``call_and_answer``; of its
+        call: ``too_long``, ``bad_json``, ``too_deep``, ``bad_character``, ``repeated_key``,
+        ``not_finite``, ``not_an_object``, ``missing_key``, ``extra_key``, ``bad_name``,
+        ``bad_arguments``.
+        """
+        return _read_published(text) if self.compat else _read(text)
+
+    def compose(self, turn: ParsedTurn) -> str:
+        """Write a turn; the inverse of `parse` for thoughts and answers without tags."""
+        blocks = [] if turn.thought is None else [f"<think>{turn.thought}</think>"]
+        if turn.answer is not None:
+            blocks.append(f"<answer>{turn.answer}</answer>")
+        else:
+            blocks += [f"{_OPENING}\n{_as_json(call)}\n{_CLOSING}" for call in turn.calls]
+        return "\n".join(blocks)
+
+    def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
+        """All of a result inside ``<tool_response>``; each image is announced by its name."""
+        rendered: list[Part] = ["<tool_response>"]
+        names_left = iter(names)
+        for part in parts:
+            if isinstance(part, Image):
+                rendered[-1] = f"{rendered[-1]}\n{next(names_left)}:\n"
+                rendered += [part, ""]
+            else:
+                rendered[-1] = f"{rendered[-1]}\n{part}"
+        rendered[-1] = f"{rendered[-1]}\n</tool_response>"
+        return tuple(rendered)
+
+    def render_error(self, message: str) -> tuple[Part, ...]:
+        """An error is a result that begins with ``Error:``."""
+        return (f"<tool_response>\nError: {message}\n</tool_response>",)
+
+    def instructions(self, tools: Sequence[Tool[Any]]) -> str:
+        """How to speak, and the JSON schema of each tool, one in a line."""
+        if not tools:
+            return (
+                "Reason inside <think></think> tags, then give your final answer inside "
+                "<answer></answer> tags. You have no tools."
+            )
+        schemas = "\n".join(_schema_line(tool) for tool in tools)
+        example = _as_json(Call(tools[0].name, tools[0].example().model_dump(mode="json")))
+        return (
+            "You can use these tools; each line is the JSON schema of one:\n"
+            f"<tools>\n{schemas}\n</tools>\n\n"
+            "Work in steps. Begin each step by reasoning inside <think></think> tags. Then do "
+            "exactly one of two things: call one tool inside <tool_call></tool_call> tags, or give "
+            "your final answer inside <answer></answer> tags.\n"
+            'A call is one JSON object with the keys "name" and "arguments", for example:\n'
+            f"{_OPENING}\n{example}\n{_CLOSING}\n"
+            "What the tool returns is shown to you inside <tool_response></tool_response> tags. "
+            "An image it returns is announced by its name; use that name to refer to it later."
+        )
+
+    def answer_regex(self, prefix: str) -> str:
+        """A thought and an answer without ``<``, and nothing but white space between them.
+
+        A prefix that already closes the thought, or opens the answer, leaves the rest of the turn.
+        """
+        said = [place for place, (tag, _) in enumerate(_ANSWERED) if tag in prefix]
+        start = said[-1] if said else -1
+        begun = _ANSWERED[start][1] if said else ""
+        return begun + "".join(tag + then for tag, then in _ANSWERED[start + 1 :])
+
+
+def _read_published(text: str) -> ParsedTurn:
+    """Read one turn as the public loop does (its ``agent_verl.py`` and ``tool_parser.py``)."""
+    end = text.find(_CLOSING)
+    start = text.find(_OPENING, 0, max(end, 0))
+    cut = text if end < 0 else text[: end + len(_CLOSING)]
+    thoughts = scan(cut).thoughts
+    thought = thoughts[0] if thoughts else None
+    call = None if start < 0 else read_published_call(text[start + len(_OPENING) : end])
+    if isinstance(call, Problem):
+        return ParsedTurn(thought, problems=(call,))
+    if call is not None:
+        return ParsedTurn(thought, (call,))
+    return ParsedTurn(thought, answer=_published_answer(cut))
+
+
+def _published_answer(text: str) -> str:
+    opening, closing = _PUBLISHED_ANSWER
+    begun = opening.search(text)
+    ended = begun and closing.search(text, begun.end())
+    return text[begun.end() : ended.start()].strip() if begun and ended else text.strip()
+
+
+def _as_json(call: Call) -> str:
+    """The call on one line; a tag inside a string is escaped, so that it ends nothing."""
+    written = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
+    return written if _TURNS.tag.search(written) is None else written.replace("<", "\\u003c")
+
+
+class _Schema(GenerateJsonSchema):
+    """In the order models know, and without the titles that pydantic makes out of field names."""
+
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:
+        return value
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+@lru_cache(maxsize=256)
+def _parameters(arguments: type[Arguments]) -> Mapping[str, Any]:
+    schema = arguments.model_json_schema(schema_generator=_Schema)
+    # The model's own name and docstring are for programmers.
+    return {key: value for key, value in schema.items() if key not in {"title", "description"}}
+
+
+def _schema_line(tool: Tool[Any]) -> str:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": _parameters(tool.arguments),
+    }
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
