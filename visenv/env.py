@@ -67,7 +67,7 @@ class VisEnv(gym.Env[Observation, str]):
     """Base class of all environments.
 
     A task passes its parts to the constructor and overrides `opening`, `ask`, `outcome`,
-    `oracle_turn`, and perhaps `random_answer` and `metrics`.
+    `oracle_turn`, and perhaps `reminder`, `refusal`, `random_answer` and `metrics`.
 
     Args:
         source: Where samples come from.
@@ -137,6 +137,14 @@ class VisEnv(gym.Env[Observation, str]):
     def oracle_turn(self) -> ParsedTurn:
         """What a policy that knows the ground truth says now."""
         raise NotImplementedError
+
+    def reminder(self) -> tuple[Part, ...]:
+        """What is said before turn `self.turn`, after the result of the one before it."""
+        return ()
+
+    def refusal(self, call: Call) -> str:
+        """Why a call is not carried out in turn `self.turn`; ``""`` when it is."""
+        return ""
 
     def random_answer(self, rng: np.random.Generator) -> str:
         """An answer that a policy which knows nothing might give."""
@@ -217,6 +225,8 @@ class VisEnv(gym.Env[Observation, str]):
         self.turn += 1
         truncated = bool(aborted or truncated_by)
         self._over = terminated or truncated
+        if not self._over:
+            parts += self.reminder()
         messages = (Message("user", parts),) if parts else ()
         if self.render_mode is not None:
             self._conversation += [Message("assistant", (action,)), *messages]
@@ -271,6 +281,8 @@ class VisEnv(gym.Env[Observation, str]):
             if tool is None:
                 there = ", ".join(self.tools) or "none"
                 raise ToolError(f"There is no tool called {shown(call.name)}. Tools: {there}.")
+            if refusal := self.refusal(call):
+                raise ToolError(refusal)
             result = tool.run(call.arguments, self.store)
         except ToolError as error:
             self._invalid += 1

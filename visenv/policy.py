@@ -74,8 +74,9 @@ class Scores(NamedTuple):
     """What a trainable policy thinks of sampled tokens.
 
     Attributes:
-        logprobs: float32 ``[segments, length]``, natural log of each sampled token under the
-            sampling support (banned tokens excluded) and temperature; 0 off the mask.
+        logprobs: float32 ``[segments, length]``, natural log of each sampled token at its
+            temperature, among the tokens it was drawn from (not banned, nor excluded by
+            `TurnSpan.regex`); 0 off the mask.
         entropy: float32 ``[segments, length]``, nats, without gradient; 0 off the mask.
         mask: bool ``[segments, length]``, the segments' loss masks, padded right with False.
     """
