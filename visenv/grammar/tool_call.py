@@ -183,9 +183,10 @@ def _parameters(arguments: type[Arguments]) -> Mapping[str, Any]:
 
 
 def _schema_line(tool: Tool[Any]) -> str:
+    arguments: type[Arguments] = tool.arguments
     function = {
         "name": tool.name,
         "description": tool.description,
-        "parameters": _parameters(tool.arguments),
+        "parameters": _parameters(arguments),
     }
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
