@@ -36,7 +36,16 @@ def shrink(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
-def fit(image: Image, max_pixels: int) -> Image:
-    """The image itself, or a shrunk copy with at most `max_pixels` pixels."""
-    size = size_within(image.size, max_pixels)
+def fit(image: Image, max_pixels: int, side: int | None = None) -> Image:
+    """The image itself, or a shrunk copy with at most `max_pixels` pixels.
+
+    Args:
+        image: Of any size.
+        max_pixels: Most pixels.
+        side: Longest side, pixels; None sets no limit.
+    """
+    size = image.size
+    if side is not None and max(size) > side:
+        size = size_with_long_side(size, side)
+    size = size_within(size, max_pixels)
     return image if size == image.size else Image.from_pixels(shrink(image.pixels, size))

@@ -11,7 +11,7 @@ from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
-from visenv.images import shrink, size_with_long_side, size_within
+from visenv.images import fit
 from visenv.tools.zoom import KeypointSource, KeypointZoom
 from visenv.types import Ask, Image, Message
 
@@ -135,12 +135,7 @@ class ZoomVQA(VisEnv):
     def _view(self) -> Image:
         if not self.sample.images:
             raise DataError(f"Sample {self.sample.id!r} has no image; ZoomVQA needs one.")
-        native = self.sample.images[0]
-        size, side = native.size, self.stage.view_side
-        if side is not None and max(size) > side:
-            size = size_with_long_side(size, side)
-        size = size_within(size, self.stage.image_pixels)
-        return native if size == native.size else Image.from_pixels(shrink(native.pixels, size))
+        return fit(self.sample.images[0], self.stage.image_pixels, self.stage.view_side)
 
     def _target_in_view(self) -> list[int]:
         native, view = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size

@@ -59,3 +59,15 @@ def judging_sample(
         raise DataError(f"the verdict must be {wanted}, got {verdict!r}")
     meta = {"candidates": list(candidates), **truth}
     return Sample(id, instruction, tuple(images), (str(verdict),), kind, meta)
+
+
+def candidate_names(sample: Sample) -> list[str]:
+    """What prompts and tools call the candidates (the paper's memory map).
+
+    ``text_0`` for a response that is checked against a constraint, ``resp_0`` for another single
+    one, ``resp_1``, ``resp_2``… for several.
+    """
+    count = len(sample.meta["candidates"])
+    if count == 1:
+        return ["text_0" if sample.meta.get("constraint") else "resp_0"]
+    return [f"resp_{number}" for number in range(1, count + 1)]

@@ -1,0 +1,150 @@
+"""What the four ARM environments share: a judge looks at responses, uses tools, gives a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from visenv.data.judging import candidate_names
+from visenv.data.source import Source
+from visenv.env import Limits, VisEnv
+from visenv.errors import DataError
+from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
+from visenv.images import fit
+from visenv.tools import Tool
+from visenv.types import Ask, Image, Message, Part, Sample
+
+from . import prompts
+from .rewards import right
+from .stages import Stage
+from .verdicts import Compat, write_verdict
+
+ORIGINAL = "original_image"
+
+
+class Judge(VisEnv):
+    """Base of the ARM environments; a subclass says what is looked at and what the oracle does.
+
+    Args:
+        source: Samples made by `judging_sample`.
+        stage: What is shown, and how long an episode is.
+        tools: What the policy can call; none makes an episode one turn long.
+        compat: ``"arm"`` reads turns and verdicts as the public code does.
+        render_mode: See `VisEnv`.
+        on_abort: See `VisEnv`.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        stage: Stage,
+        tools: Sequence[Tool[Any]],
+        compat: Compat = None,
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.stage = stage
+        self.compat = compat
+        self._tool_call = ToolCallGrammar(compat)
+        limits = Limits(
+            turns=stage.turns if tools else 1,
+            tool_characters=stage.tool_characters,
+            image_pixels=stage.image_pixels,
+        )
+        super().__init__(
+            source=source,
+            grammar=self._tool_call,
+            tools=tools,
+            limits=limits,
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    # ------------------------------------------------------------------ hooks of a task
+
+    def pictures(self) -> dict[str, Image]:
+        """The images shown at first, by logical name; the sample's own by default."""
+        names = [ORIGINAL, *(f"{ORIGINAL}_{k}" for k in range(1, len(self.sample.images)))]
+        return {
+            name: self.view(image) for name, image in zip(names, self.sample.images, strict=False)
+        }
+
+    def document(self) -> str:
+        """What the prompt calls the document, ``""`` where there is none."""
+        return ""
+
+    def oracle_calls(self) -> list[Call]:
+        """The tool calls that verify the verdict, in order."""
+        return []
+
+    # ------------------------------------------------------------------ hooks of VisEnv
+
+    def opening(self) -> list[Message]:
+        """Store responses and images under their names, and put the task."""
+        sample = self.sample
+        if "candidates" not in sample.meta:
+            raise DataError(
+                f"Sample {sample.id!r} has no responses to judge: make it by judging_sample."
+            )
+        self.store.texts.update(
+            zip(candidate_names(sample), sample.meta["candidates"], strict=True)
+        )
+        pictures = self.pictures()
+        self.store.images.update(pictures)
+        tools = list(self.tools.values())
+        style, grammar = self.stage.prompt, self._tool_call
+        return prompts.opening(style, sample, pictures, self.document(), grammar, tools)
+
+    def ask(self) -> Ask:
+        """A free turn."""
+        return Ask(stop=self.grammar.stop)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Before the last turn: that it must answer."""
+        return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
+
+    def refusal(self, call: Call) -> str:
+        """The last turn has no tools."""
+        return prompts.NO_CALL_LEFT if self.turns_left == 1 else ""
+
+    def outcome(self) -> float:
+        """1 for the right verdict."""
+        return float(right(self.log, self.sample, self.compat))
+
+    def metrics(self) -> dict[str, float]:
+        """``accuracy`` (of all episodes), ``answered``, ``calls`` and ``successful_calls``."""
+        calls = self.log.tool_calls
+        return {
+            "accuracy": self.outcome(),
+            "answered": float(self.log.answer is not None),
+            "calls": float(len(calls)),
+            "successful_calls": float(sum(call.ok for call in calls)),
+        }
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Verify, then give the right verdict."""
+        calls = self.oracle_calls() if self.tools else []
+        made = len(self.log.tool_calls)
+        brief = self.stage.prompt == "brief"
+        if made < len(calls) and self.turns_left > 1:
+            thought = " look " if brief else " I verify this before I judge. "
+            return ParsedTurn(thought, calls=(calls[made],))
+        thought = " clear " if brief else " What I have seen settles it. "
+        return ParsedTurn(thought, answer=write_verdict(self.sample.answers[0]))
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """Any verdict."""
+        return write_verdict(str(rng.choice(verdicts(self.sample))))
+
+    def view(self, image: Image) -> Image:
+        """An image as it is shown."""
+        return fit(image, self.stage.image_pixels, self.stage.view_side)
+
+
+def verdicts(sample: Sample) -> list[str]:
+    """Every verdict that can be given of the sample."""
+    count = len(sample.meta["candidates"])
+    return ["True", "False"] if count == 1 else [str(n) for n in range(1, count + 1)]

@@ -1,0 +1,130 @@
+"""What the ARM environments say to the policy: our words, the paper's structure (figures 5 to 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from visenv.data.judging import candidate_names
+from visenv.grammar import ToolCallGrammar
+from visenv.tools import Tool
+from visenv.types import Image, Message, Part, Sample
+
+from .verdicts import write_verdict
+
+PromptStyle = Literal["full", "brief"]
+
+ANSWER_NOW = (
+    "\nYou have no tool calls left. Give your final judgment now, inside <answer></answer> tags."
+)
+NO_CALL_LEFT = "No tool call is left in this episode: answer inside <answer></answer> tags."
+
+_TASKS = {
+    "single": "Judge whether the response below answers the instruction correctly.",
+    "constraint": "Judge whether the response below satisfies the constraint.",
+    "several": (
+        "Judge which of the responses below answers the instruction best. Being right counts more "
+        "than style, length or the order in which they stand."
+    ),
+}
+
+
+def opening(
+    style: PromptStyle,
+    sample: Sample,
+    images: Mapping[str, Image],
+    document: str,
+    grammar: ToolCallGrammar,
+    tools: Sequence[Tool[Any]],
+) -> list[Message]:
+    """The first messages of an episode.
+
+    ``"full"`` explains tools and form in a system message, and the task in a user message.
+    ``"brief"`` is the images, the instruction and the responses alone, for a model so small that it
+    learns the form from examples.
+
+    Args:
+        style: One of the two.
+        sample: What is judged.
+        images: The images shown, by logical name.
+        document: The document's name, ``""`` where there is none.
+        grammar: Writes the instructions.
+        tools: What the policy can call.
+    """
+    shown: list[Part] = []
+    for name, image in images.items():
+        shown += [f"{name}:\n", image, "\n"]
+    if style == "brief":
+        return [Message("user", (*shown, _brief(sample, document)))]
+    system = Message("system", (_role(grammar, tools),))
+    return [system, Message("user", (*shown, _task(sample, document, list(images), tools)))]
+
+
+def _role(grammar: ToolCallGrammar, tools: Sequence[Tool[Any]]) -> str:
+    verify = (
+        "Do not trust a response because it sounds sure: verify what it claims with the tools, "
+        "then judge.\n\n"
+        if tools
+        else ""
+    )
+    return f"You judge responses of AI assistants. {verify}{grammar.instructions(tools)}"
+
+
+def _task(sample: Sample, document: str, images: Sequence[str], tools: Sequence[Tool[Any]]) -> str:
+    candidates = sample.meta["candidates"]
+    names = candidate_names(sample)
+    constraint = sample.meta.get("constraint", "")
+    kind = "several" if len(candidates) > 1 else "constraint" if constraint else "single"
+    blocks = [_block("instruction", sample.question)]
+    blocks += [_block(name, text) for name, text in zip(names, candidates, strict=True)]
+    if constraint:
+        blocks.append(_block("constraint", constraint))
+    return "\n\n".join(
+        part
+        for part in (
+            _TASKS[kind],
+            "\n\n".join(blocks),
+            _about(document, images),
+            _hint(names, images, tools),
+            _form(len(candidates)),
+        )
+        if part
+    )
+
+
+def _block(name: str, text: str) -> str:
+    return f"<start_of_{name}>\n{text}\n<end_of_{name}>"
+
+
+def _about(document: str, images: Sequence[str]) -> str:
+    if document:
+        return (
+            f"The instruction is about the document {document!r}. The image {images[0]} is an "
+            "overview of all its pages: they are numbered from 1, left to right, then top to "
+            "bottom."
+        )
+    if images:
+        return f"The instruction is about {', '.join(images)}."
+    return ""
+
+
+def _hint(names: Sequence[str], images: Sequence[str], tools: Sequence[Tool[Any]]) -> str:
+    if not tools:
+        return ""
+    things = ", ".join([*names, *images])
+    return f"Names you can give to tools: {things}, and those of images that tools return."
+
+
+def _form(candidates: int) -> str:
+    verdicts = ["True", "False"] if candidates == 1 else [str(n + 1) for n in range(candidates)]
+    forms = " or ".join(f"<answer>{write_verdict(verdict)}</answer>" for verdict in verdicts)
+    return f"End with your judgment in exactly this form: {forms}"
+
+
+def _brief(sample: Sample, document: str) -> str:
+    names, candidates = candidate_names(sample), sample.meta["candidates"]
+    lines = [sample.question]
+    if document:
+        lines.insert(0, document)
+    lines += [f"{name}: {text}" for name, text in zip(names, candidates, strict=True)]
+    return "\n".join(lines)
