@@ -1,12 +1,30 @@
-"""Resizing within a pixel budget, the same everywhere."""
+"""Cutting, and resizing within a pixel budget, the same everywhere."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from visenv.types import Image, Pixels
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+
+class Window(NamedTuple):
+    """A box in whole pixels; right and bottom are exclusive."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """``(width, height)``."""
+        return self.right - self.left, self.bottom - self.top
 
 
 def size_within(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
@@ -49,3 +67,25 @@ def fit(image: Image, max_pixels: int, side: int | None = None) -> Image:
         size = size_with_long_side(size, side)
     size = size_within(size, max_pixels)
     return image if size == image.size else Image.from_pixels(shrink(image.pixels, size))
+
+
+def scale_window(window: Window, size: tuple[int, int], new_size: tuple[int, int]) -> Window:
+    """The same part of the image at another size, at least a pixel wide and high."""
+    across, down = new_size[0] / size[0], new_size[1] / size[1]
+    left = min(round(window.left * across), new_size[0] - 1)
+    top = min(round(window.top * down), new_size[1] - 1)
+    right = max(round(window.right * across), left + 1)
+    bottom = max(round(window.bottom * down), top + 1)
+    return Window(left, top, right, bottom)
+
+
+def cut(image: Image, window: Window) -> PIL.Image.Image:
+    """The window as a Pillow image: its pixels are copied once, those around it never."""
+    import PIL.Image
+
+    rows = np.ascontiguousarray(image.pixels[window.top : window.bottom])
+    stride = 3 * image.size[0]
+    first, last = 3 * window.left, (len(rows) - 1) * stride + 3 * window.right
+    # Pillow's raw decoder steps over what lies between two rows of the window.
+    data = rows.reshape(-1)[first:last]
+    return PIL.Image.frombuffer("RGB", window.size, data, "raw", "RGB", stride, 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field
 
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
-from visenv.images import size_with_long_side, size_within
+from visenv.images import Window, cut, scale_window, size_with_long_side, size_within
 from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
 from visenv.types import Image, Sample
 
@@ -23,20 +23,6 @@ KeypointSource = Literal["policy", "random"]
 
 INPUT_IMAGE = "input_image"
 """The only image that can be zoomed: what the environment stored as shown to the policy."""
-
-
-class Window(NamedTuple):
-    """A box in whole pixels; right and bottom are exclusive."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """``(width, height)``."""
-        return self.right - self.left, self.bottom - self.top
 
 
 class ZoomArguments(Arguments):
@@ -123,14 +109,14 @@ class KeypointZoom(Tool[ZoomArguments]):
         native = self._native or view
         native_window = scale_window(window, view.size, native.size)
         from_native = self.source == "native"
-        cut = _cut(native, native_window) if from_native else _cut(view, window)
+        part = cut(native, native_window) if from_native else cut(view, window)
         size = size_with_long_side(window.size, max(*view.size, self.crop_side))
         detail = {
             "keypoint": list(keypoint),
             "shown_box": list(window),
             "box": list(native_window),
         }
-        return ToolResult((_resample(cut, size_within(size, self.max_pixels)),), detail)
+        return ToolResult((_resample(part, size_within(size, self.max_pixels)),), detail)
 
     def close(self) -> None:
         """Let go of the image."""
@@ -179,33 +165,11 @@ def crop_window(
     return Window(left, top, left + width, top + height)
 
 
-def scale_window(window: Window, size: tuple[int, int], new_size: tuple[int, int]) -> Window:
-    """The same part of the image at another size, at least a pixel wide and high."""
-    across, down = new_size[0] / size[0], new_size[1] / size[1]
-    left = min(round(window.left * across), new_size[0] - 1)
-    top = min(round(window.top * down), new_size[1] - 1)
-    right = max(round(window.right * across), left + 1)
-    bottom = max(round(window.bottom * down), top + 1)
-    return Window(left, top, right, bottom)
-
-
-def _cut(image: Image, window: Window) -> PIL.Image.Image:
-    """The window as a Pillow image: its pixels are copied once, those around it never."""
-    import PIL.Image
-
-    rows = np.ascontiguousarray(image.pixels[window.top : window.bottom])
-    stride = 3 * image.size[0]
-    first, last = 3 * window.left, (len(rows) - 1) * stride + 3 * window.right
-    # Pillow's raw decoder steps over what lies between two rows of the window.
-    data = rows.reshape(-1)[first:last]
-    return PIL.Image.frombuffer("RGB", window.size, data, "raw", "RGB", stride, 1)
-
-
-def _resample(cut: PIL.Image.Image, size: tuple[int, int]) -> Image:
+def _resample(part: PIL.Image.Image, size: tuple[int, int]) -> Image:
     """Resample in one go with the paper's kernel, LANCZOS."""
     import PIL.Image
 
-    return Image.from_pixels(np.asarray(cut.resize(size, PIL.Image.Resampling.LANCZOS)))
+    return Image.from_pixels(np.asarray(part.resize(size, PIL.Image.Resampling.LANCZOS)))
 
 
 def _random_point(rng: np.random.Generator, size: tuple[int, int]) -> list[int]:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
+from visenv.images import scale_window
 from visenv.tools import Store
-from visenv.tools.zoom import INPUT_IMAGE, CropShape, KeypointZoom, crop_window, scale_window
+from visenv.tools.zoom import INPUT_IMAGE, CropShape, KeypointZoom, crop_window
 from visenv.types import Image, Sample
 
 
