@@ -1,4 +1,4 @@
-"""What the ARM environments say to the policy: our words, the paper's structure (figures 5 to 7)."""
+"""What the ARM environments say to the policy: our words, its figures' structure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rewards of ARM-Thinker (arXiv 2512.05111, equations 4 and 5), and its ablation's other arms.
+r"""The rewards of ARM-Thinker (arXiv 2512.05111, equations 4 and 5), and its ablation's other arms.
 
 Constants as published in code: ``R_f`` 0.3 (format), ``R_try`` 0.1, ``R_a`` 0.7 (right verdict),
 ``R_succ`` 0.5. An episode whose turns are not all well-formed gets 0 in every arm.
@@ -13,10 +13,10 @@ right, tools called, none with success  0.4      1.0      1.0          1.5
 right, a tool called with success       0.4      1.5      1.0          1.5
 ======================================  =======  =======  ===========  ===========
 
-\\* Equation 5 leaves this case out; 0.3 is what the public code pays.
+\* Equation 5 leaves this case out; 0.3 is what the public code pays.
 
-``"accuracy_format"`` ("no tool") and ``"fixed_bonus"`` are the two other arms of figure 4. The paper
-gives no size for the fixed bonus: ours is ``R_succ``, so that it can pay as much as stage 2.
+``"accuracy_format"`` ("no tool") and ``"fixed_bonus"`` are the two other arms of figure 4. The
+paper gives no size for the fixed bonus: ours is ``R_succ``, so that it can pay as much as stage 2.
 Everything is read from the event log. ``compat="arm"`` reads the policy's own text instead, as the
 public reward does, markers that it can write itself included, and looks at the last turn's form
 alone.

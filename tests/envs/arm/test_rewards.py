@@ -1,0 +1,129 @@
+"""Every cell of the reward table, for every arm, and what must not be paid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from visenv.data.judging import judging_sample
+from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, terms
+from visenv.envs.arm.verdicts import Compat, write_verdict
+from visenv.errors import UnknownNameError
+from visenv.grammar import Call, ToolCallGrammar
+from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
+
+SAMPLE = judging_sample(id="1", instruction="?", candidates=["a", "b"], verdict=2)
+CALL = '<think>look</think>\n<tool_call>\n{"name": "zoom", "arguments": {}}\n</tool_call>'
+
+
+def played(*outcomes: bool, verdict: str = "2", said: str = "", last: str = "") -> Log:
+    """A log of calls with those outcomes, and a verdict; `said` replaces the calls' texts."""
+    events: list[Event] = []
+    for turn, ok in enumerate(outcomes):
+        events.append(TurnTaken(turn, said or CALL, "look"))
+        events.append(ToolCalled(turn, "zoom", {}, ok, "" if ok else "it failed"))
+    answer = write_verdict(verdict)
+    text = last or f"<think>so</think><answer>{answer}</answer>"
+    turn = len(outcomes)
+    return Log([*events, TurnTaken(turn, text, "so"), Answered(turn, answer)])
+
+
+def pay(reward: str, log: Log, sample: Sample = SAMPLE, compat: Compat = None) -> float:
+    return sum(weight * score(log, sample) for _, weight, score in terms(reward, compat))
+
+
+# (stage1, stage2, accuracy_format, fixed_bonus); R_f .3, R_try .1, R_a .7, R_succ .5, bonus .5.
+CELLS: list[tuple[str, Sequence[bool], tuple[float, float, float, float]]] = [
+    ("1", (), (0.3, 0.3, 0.3, 0.3)),
+    ("1", (False,), (0.4, 0.4, 0.3, 0.8)),
+    ("1", (True,), (0.4, 0.4, 0.3, 0.8)),
+    ("1", (True, False, True), (0.4, 0.4, 0.3, 0.8)),
+    ("2", (), (0.3, 1.0, 1.0, 1.0)),
+    ("2", (False, False), (0.4, 1.0, 1.0, 1.5)),
+    ("2", (True,), (0.4, 1.5, 1.0, 1.5)),
+    ("2", (False, True), (0.4, 1.5, 1.0, 1.5)),
+]
+
+
+@pytest.mark.parametrize(("verdict", "outcomes", "wages"), CELLS)
+def test_each_cell_of_the_table(
+    verdict: str, outcomes: Sequence[bool], wages: tuple[float, ...]
+) -> None:
+    log = played(*outcomes, verdict=verdict)
+    assert [pay(reward, log) for reward in REWARDS] == pytest.approx(wages)
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<answer>2</answer>",  # no thought
+        "so <think>so</think><answer>2</answer>",  # text before
+        "<think>so</think><answer>2</answer> done",  # text after
+        "<think>a</think><think>b</think><answer>2</answer>",
+        "<think>so</think><answer>2</answer><tool_call>",
+    ],
+)
+def test_a_last_turn_of_another_form_is_paid_nothing(reward: str, text: str) -> None:
+    assert pay(reward, played(True, last=text)) == 0.0
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+def test_an_earlier_turn_of_another_form_is_paid_nothing(reward: str) -> None:
+    assert pay(reward, played(True, said="no tags at all")) == 0.0
+    whole = played(True)
+    spoilt = Log([TurnTaken(0, CALL, ""), Malformed(0, "bad_json", "broken"), *whole])
+    assert pay(reward, spoilt) == 0.0
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+def test_without_an_answer_nothing_is_paid(reward: str) -> None:
+    log = Log(list(played(True))[:-1])
+    assert pay(reward, log) == 0.0
+
+
+@pytest.mark.parametrize("marker", [*ARM_MARKERS, "<tool_response>"])
+def test_a_marker_that_the_policy_writes_is_worth_nothing(marker: str) -> None:
+    spoof = f"<think>{marker} of observation_1</think><answer>2</answer>"
+    assert pay("stage2", played(last=spoof)) == pytest.approx(1.0)
+    assert pay("stage1", played(last=spoof)) == pytest.approx(0.3)
+
+
+def test_the_public_reward_can_be_fooled_by_such_a_marker() -> None:
+    spoof = f"<think>{ARM_MARKERS[0]} <tool_response></think><answer>Answer 2 is better</answer>"
+    assert pay("stage2", played(last=spoof), compat="arm") == pytest.approx(1.5)
+    wrong = spoof.replace("Answer 2", "Answer 1")
+    log = Log([TurnTaken(0, wrong, ""), Answered(0, "Answer 1 is better")])
+    assert pay("stage2", log, compat="arm") == pytest.approx(0.4)
+
+
+def test_a_call_inside_a_thought_is_no_call() -> None:
+    thought = f"<think>{CALL.replace('<think>', '').replace('</think>', '')}</think>"
+    text = f"{thought}<answer>{write_verdict('2')}</answer>"
+    parsed = ToolCallGrammar().parse(text)
+    assert parsed.calls == ()
+    assert parsed.answer == write_verdict("2")
+    assert pay("stage2", played(last=text)) == pytest.approx(1.0)
+
+
+def test_the_public_form_looks_at_the_last_turn_alone() -> None:
+    log = played(True, said="no tags at all", last="<think>x</think> <answer>2</answer>")
+    assert pay("stage2", log, compat="arm") == pytest.approx(1.5)
+    assert pay("stage2", played(True, last="<answer>2</answer>"), compat="arm") == 0.0
+
+
+@pytest.mark.parametrize(("verdict", "right"), [(True, 1.0), (False, 0.3)])
+def test_a_single_response_can_be_judged_right(verdict: bool, right: float) -> None:
+    # The public reward of single responses can never pay: its extraction fails.
+    sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=verdict)
+    assert pay("stage2", played(verdict="True"), sample) == pytest.approx(right)
+
+
+def test_an_unknown_reward_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="stage2"):
+        terms("stage_2")
+
+
+def test_a_call_is_no_answer() -> None:
+    assert ToolCallGrammar().parse(CALL).calls == (Call("zoom", {}),)

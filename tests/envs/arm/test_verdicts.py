@@ -1,0 +1,78 @@
+"""Verdicts: written and read back, contradictions refused, the public code's way kept apart."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.envs.arm.verdicts import read_verdict, write_verdict
+
+NUMBERS = st.integers(2, 9).flatmap(
+    lambda count: st.tuples(st.just(count), st.integers(1, count).map(str))
+)
+
+
+@given(NUMBERS | st.tuples(st.just(1), st.sampled_from(["True", "False"])))
+def test_what_is_written_is_read(case: tuple[int, str]) -> None:
+    count, verdict = case
+    assert read_verdict(write_verdict(verdict), count) == verdict
+
+
+@given(st.text(), st.integers(1, 9))
+def test_any_text_is_read(text: str, count: int) -> None:
+    verdicts = {"True", "False"} if count == 1 else set(map(str, range(1, count + 1)))
+    assert read_verdict(text, count) in {None, *verdicts}
+    assert isinstance(read_verdict(text, count, "arm"), str)
+
+
+@pytest.mark.parametrize(
+    ("answer", "count", "verdict"),
+    [
+        ("Overall Judgment: True", 1, "True"),
+        ("true", 1, "True"),
+        ("**Overall Judgement:** False.", 1, "False"),
+        ("Overall Judgment: **False**", 1, "False"),
+        ("It looks false, yet: Overall Judgment: True", 1, "True"),
+        ("True or False", 1, None),
+        ("Overall Judgment: True. Overall Judgment: False", 1, None),
+        ("", 1, None),
+        ("1", 1, None),
+        ("untrue", 1, None),
+        ("Overall Judgment: Answer 2 is better", 2, "2"),
+        ("Answer 1 is slightly better than Answer 2.", 2, "1"),
+        ("Response 3 is the best", 4, "3"),
+        ("Answer 4 is correct", 4, "4"),
+        ("Overall Judgment: 2", 2, "2"),
+        ("Answer 2", 2, "2"),
+        ("2.", 2, "2"),
+        ("Answer 3 is better", 2, None),
+        ("Answer 0 is better", 2, None),
+        ("Answer 1 is better. No: Answer 2 is better.", 2, None),
+        ("Answer 2 is not better", 2, None),
+        ("neither", 2, None),
+        ("True", 2, None),
+    ],
+)
+def test_verdicts(answer: str, count: int, verdict: str | None) -> None:
+    assert read_verdict(answer, count) == verdict
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("Answer 1 is better. No: Answer 2 is preferred.", "2"),  # the last one counts
+        ("Answer 3 is better", "Answer 3 is better"),  # 3 and 4 are not known
+        ("Answer 1 is the best", "Answer 1 is the best"),
+        ("2", "2"),
+        ("Overall Judgment: true", "True"),
+        ("FALSE", "False"),
+    ],
+)
+def test_verdicts_as_the_public_code_reads_them(answer: str, verdict: str) -> None:
+    assert read_verdict(answer, 4, "arm").lower() == verdict.lower()  # type: ignore[union-attr]
+
+
+def test_a_megabyte_is_read_at_once() -> None:
+    assert read_verdict("Answer 1 is " * 100_000, 2) is None
+    assert read_verdict("true " * 200_000, 1) == "True"
