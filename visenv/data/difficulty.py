@@ -1,34 +1,39 @@
-"""The difficulty filter of Groundlight's paper: keep what the model does not know without tools.
+"""The difficulty filter: keep what the policy does not know, or cannot do, yet.
 
-Each question is asked `samples` times, straight, with a few tokens to answer in; a sample is kept
-when the mean of its scores is below the threshold (arXiv 2506.14821: 8 samples at temperature 1.0,
-10 tokens, below 0.5; the public code keeps 0.5 itself too: ``inclusive=True``).
+Each sample is tried several times and kept when the mean of its scores is below a threshold. Two
+papers, one rule:
 
-Every sample gives a line in a JSONL file as soon as it is measured, so that an interrupted run goes
-on where it stopped::
+- `GROUNDLIGHT` (arXiv 2506.14821): each question is asked straight, with a few tokens to answer in,
+  8 times at temperature 1.0; kept below 0.5. `AskDifficulty` asks so.
+- `ARM_THINKER` (section 3.2): the base model plays the task 5 times; what it gets right all five
+  times is dropped. `PlayDifficulty` plays so, through the environment.
 
-    rows = measure_difficulty(source, policy, Path("difficulty.jsonl"))
-    hard = Subset(source, [row.index for row in rows if row.kept])
+Both are steps (`visenv.data.step`) over places (`visenv.data.places`), so an interrupted
+measurement goes on where it stopped; a kept place goes out with its ``mean`` score::
+
+    AskDifficulty(source, policy).run(row_lines(source), Path("hard.jsonl"))
+    hard = Subset(source, [line.row["index"] for line in JsonLines("hard.jsonl")])
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import gymnasium as gym
-import numpy as np
 
+from visenv.data.journal import Outcome, dropped, failed, kept
+from visenv.data.lines import Row
+from visenv.data.places import place_of
 from visenv.data.source import IndexedSource
-from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
+from visenv.data.step import Step, seed_of
+from visenv.errors import ConfigurationError, DataError
 from visenv.images import shrink, size_with_long_side
 from visenv.policy import Policy
-from visenv.types import Ask, Image, Message, Sample, Sampling
+from visenv.rollout import Collector
+from visenv.types import Ask, Episode, Image, Message, Sample, Sampling
 
 AnswerScore = Callable[[str, Sample], float]
 
@@ -42,17 +47,18 @@ class ScoredSource(IndexedSource, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How difficulty is measured; the first line of the file.
+class Difficulty:
+    """How difficulty is measured, and what is kept.
 
     Attributes:
-        samples: Answers for each question.
+        samples: Tries of each sample.
         temperature: What they are sampled at.
-        max_tokens: Most tokens of an answer.
+        max_tokens: Most tokens of a reply.
         threshold: Samples with a mean score below it are kept.
-        inclusive: Whether a mean equal to it is kept too, as in the public code.
-        view_side: The image's longer side is shrunk to this many pixels, as in training.
-        seed: Seeds the sampling.
+        inclusive: Whether a mean equal to it is kept too, as in Groundlight's public code.
+
+    Raises:
+        ConfigurationError: If a value is out of range.
     """
 
     samples: int = 8
@@ -60,31 +66,33 @@ class Settings:
     max_tokens: int = 10
     threshold: float = 0.5
     inclusive: bool = False
-    view_side: int = 1024
-    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.max_tokens < 1:
+            raise ConfigurationError(
+                "Expected samples and max_tokens of at least 1, got "
+                f"{self.samples} and {self.max_tokens}."
+            )
+        if not 0 <= self.threshold <= 1 or not self.temperature >= 0:
+            raise ConfigurationError(
+                "Expected a threshold from 0 to 1 and a temperature of at least 0, got "
+                f"{self.threshold} and {self.temperature}."
+            )
+
+    def outcome(self, row: Row, scores: Sequence[float], **detail: Any) -> Outcome:
+        """What becomes of the place whose tries had these scores, each 0 to 1."""
+        mean = sum(scores) / len(scores)
+        detail |= {"scores": list(scores), "mean": mean}
+        if mean < self.threshold or (self.inclusive and mean == self.threshold):
+            return kept({**row, "mean": mean}, **detail)
+        return dropped("easy", **detail)
 
 
-@dataclass(frozen=True, slots=True)
-class Difficulty:
-    """What was measured for one sample.
+GROUNDLIGHT = Difficulty()
+"""Mean of 8 short answers below 0.5."""
 
-    Attributes:
-        index: Its row in the source.
-        id: `Sample.id`, or ``""`` when the row cannot be read.
-        answers: The policy's answers.
-        scores: Their scores, 0 to 1; empty when it could not be measured.
-        mean: Their mean, or None.
-        kept: Whether the filter keeps it.
-        reason: ``"hard"``, ``"easy"``, or what went wrong.
-    """
-
-    index: int
-    id: str
-    answers: tuple[str, ...]
-    scores: tuple[float, ...]
-    mean: float | None
-    kept: bool
-    reason: str
+ARM_THINKER = Difficulty(samples=5, max_tokens=2048, threshold=1.0)
+"""Not right 5 times of 5. Temperature and length are ours: the paper names none."""
 
 
 class Subset:
@@ -105,98 +113,119 @@ class Subset:
         return self.source.score(answer, sample, compat)
 
 
-def measure_difficulty(
-    source: ScoredSource,
-    policy: Policy[Any],
-    path: Path,
-    settings: Settings | None = None,
-    score: AnswerScore | None = None,
-    concurrency: int = 64,
-    on_row: Callable[[Difficulty], None] | None = None,
-) -> list[Difficulty]:
-    """Ask every question of `source`, and write and return what came of each.
+class PlayDifficulty(Step):
+    """Plays each place several times in its environment.
+
+    Args:
+        make_env: Makes one environment.
+        policy: Who is tried.
+        difficulty: How to measure.
+        metric: The metric that says how right an episode was, 0 to 1. An episode without an answer
+            scores 0; an aborted one fails the row.
+        label: What the journal calls the policy.
+    """
+
+    name: ClassVar[str] = "difficulty by playing"
+
+    def __init__(
+        self,
+        make_env: Callable[[], gym.Env[Any, str]],
+        policy: Policy[Any],
+        difficulty: Difficulty = ARM_THINKER,
+        metric: str = "accuracy",
+        label: str = "",
+    ) -> None:
+        sampling = Sampling(difficulty.temperature, difficulty.max_tokens)
+        self._collector = Collector(make_env, policy, sampling)
+        self._difficulty = difficulty
+        self._metric = metric
+        self._label = label
+
+    def settings(self) -> dict[str, Any]:
+        """The measurement's, the metric and the policy."""
+        return {**asdict(self._difficulty), "metric": self._metric, "policy": self._label}
+
+    async def decide(self, row: Row) -> Outcome:
+        """Play it, and keep it if it is difficult."""
+        places = [place_of(row, member) for member in range(self._difficulty.samples)]
+        episodes = await asyncio.gather(*(self._collector.play(place) for place in places))
+        for episode in episodes:
+            if episode.status == "aborted":
+                return failed("aborted", episode.reason)
+        return self._difficulty.outcome(row, [self._score(episode) for episode in episodes])
+
+    def close(self) -> None:
+        """Close the environments; the policy stays open."""
+        self._collector.close()
+
+    def _score(self, episode: Episode) -> float:
+        if episode.status != "terminated":
+            return 0.0
+        if self._metric not in episode.metrics:
+            there = ", ".join(episode.metrics) or "none"
+            raise DataError(f"{episode.env_id} has no metric {self._metric!r}; it has: {there}")
+        return episode.metrics[self._metric]
+
+
+class AskDifficulty(Step):
+    """Asks each question of a source several times, straight, without an environment.
 
     Args:
         source: The samples.
         policy: Who answers. It is opened on a bare `gym.Env`, so it cannot be one that looks into
             its environment (oracle, random).
-        path: The JSONL file; what it holds already is not asked again, except rows that could not
-            be measured.
-        settings: How to measure; the paper's by default.
+        difficulty: How to measure.
         score: Scores an answer; the source's own by default.
-        concurrency: Most questions in flight.
-        on_row: Called with each newly measured row (progress bars).
-
-    Returns:
-        One row for each sample, in the order of the source.
-
-    Raises:
-        ConfigurationError: If the file was written with other settings or for other data.
-        DataError: If the file is not one of this function's.
+        view_side: An image is shrunk to this many pixels on its longer side, as in training.
+        label: What the journal calls the policy.
     """
-    settings = settings or Settings()
-    rows = _resume(path, settings, len(source))
-    missing = [index for index in range(len(source)) if not (index in rows and rows[index].scores)]
 
-    def record(row: Difficulty) -> None:
-        rows[row.index] = row
-        _append(path, asdict(row))
-        if on_row is not None:
-            on_row(row)
+    name: ClassVar[str] = "difficulty by asking"
 
-    examiner = _Examiner(source, policy, settings, score or source.score)
-    asyncio.run(examiner.examine(missing, concurrency, record))
-    return [rows[index] for index in range(len(source))]
-
-
-class _Examiner:
     def __init__(
-        self, source: ScoredSource, policy: Policy[Any], settings: Settings, score: AnswerScore
+        self,
+        source: ScoredSource,
+        policy: Policy[Any],
+        difficulty: Difficulty = GROUNDLIGHT,
+        score: AnswerScore | None = None,
+        view_side: int = 1024,
+        label: str = "",
     ) -> None:
         self._source = source
         self._policy = policy
-        self._settings = settings
-        self._score = score
+        self._difficulty = difficulty
+        self._score = score or source.score
+        self._view_side = view_side
+        self._label = label
         self._env: gym.Env[Any, str] = gym.Env()
 
-    async def examine(
-        self, indices: Sequence[int], concurrency: int, record: Callable[[Difficulty], None]
-    ) -> None:
-        gate = asyncio.Semaphore(concurrency)
+    def settings(self) -> dict[str, Any]:
+        """The measurement's, the size of the data and the policy."""
+        return {
+            **asdict(self._difficulty),
+            "view_side": self._view_side,
+            "samples_in_source": len(self._source),
+            "policy": self._label,
+        }
 
-        async def one(index: int) -> None:
-            async with gate:
-                record(await self._measure(index))
+    async def decide(self, row: Row) -> Outcome:
+        """Ask, and keep it if it is difficult."""
+        place = place_of(row)
+        if place.index is None or place.index >= len(self._source):
+            raise DataError(f"there is no such row among {len(self._source)}")
+        sample = self._source[place.index]
+        message = _question(sample, self._view_side)
+        seeds = [seed_of(row["id"], draw) for draw in range(self._difficulty.samples)]
+        answers = await asyncio.gather(*(self._answer(message, seed) for seed in seeds))
+        scores = [float(self._score(answer, sample)) for answer in answers]
+        return self._difficulty.outcome(row, scores, sample=sample.id, answers=list(answers))
 
-        await asyncio.gather(*(one(index) for index in indices))
-
-    async def _measure(self, index: int) -> Difficulty:
-        identity = ""
-        try:
-            sample = self._source[index]
-            identity = sample.id
-            message = _question(sample, self._settings.view_side)
-            draws = range(self._settings.samples)
-            answers = await asyncio.gather(*(self._answer(message, index, draw) for draw in draws))
-            scores = [float(self._score(answer, sample)) for answer in answers]
-        except (DataError, PolicyError, ServiceError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            return Difficulty(index, identity, (), (), None, False, reason)
-        mean = sum(scores) / len(scores)
-        kept = mean < self._settings.threshold or (
-            self._settings.inclusive and mean == self._settings.threshold
-        )
-        reason = "hard" if kept else "easy"
-        return Difficulty(index, identity, tuple(answers), tuple(scores), mean, kept, reason)
-
-    async def _answer(self, message: Message, index: int, draw: int) -> str:
-        settings = self._settings
-        entropy = np.random.SeedSequence([settings.seed, index, draw])
-        seed = int(entropy.generate_state(1)[0])
+    async def _answer(self, message: Message, seed: int) -> str:
         session = self._policy.open(self._env, seed)
         session.observe([message])
-        sampling = Sampling(settings.temperature, settings.max_tokens, seed)
-        reply = await self._policy.respond(session, Ask(max_tokens=settings.max_tokens), sampling)
+        most = self._difficulty.max_tokens
+        sampling = Sampling(self._difficulty.temperature, most, seed)
+        reply = await self._policy.respond(session, Ask(max_tokens=most), sampling)
         return reply.text.strip()
 
 
@@ -209,40 +238,3 @@ def _view(image: Image, side: int) -> Image:
     if max(image.size) <= side:
         return image
     return Image.from_pixels(shrink(image.pixels, size_with_long_side(image.size, side)))
-
-
-# ---------------------------------------------------------------------------- the file
-
-
-def _resume(path: Path, settings: Settings, count: int) -> dict[int, Difficulty]:
-    """The rows measured so far, by index; begins the file if there is none."""
-    header = {"settings": asdict(settings), "samples_in_source": count}
-    if not path.exists() or not path.stat().st_size:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _append(path, header)
-        return {}
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]  # a killed run may have left half a line
-    try:
-        written, *lines = whole.decode().splitlines()
-        found = json.loads(written)
-        rows = [_row(json.loads(line)) for line in lines]
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path} is not a file of difficulties: {error}.") from error
-    if found != header:
-        raise ConfigurationError(
-            f"{path} was begun with {found}, not with {header}. Name another file, or delete it."
-        )
-    if whole != content:
-        os.truncate(path, len(whole))
-    return {row.index: row for row in rows}
-
-
-def _row(fields: dict[str, Any]) -> Difficulty:
-    listed = {name: tuple(fields[name]) for name in ("answers", "scores")}
-    return Difficulty(**{**fields, **listed})
-
-
-def _append(path: Path, value: dict[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(value) + "\n")

@@ -1,0 +1,169 @@
+"""Rows in JSONL files, read so that every line is accounted for, whatever stands in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from visenv.errors import DataError
+
+Row = dict[str, Any]
+"""One row: a JSON object with an ``"id"``."""
+
+
+class Line(NamedTuple):
+    """One row to work on, or what is wrong with it.
+
+    Attributes:
+        id: Unique in its file: the row's own, or where it stands when it has none that can be used.
+        digest: Hash of what stands there, so that a changed row is noticed.
+        row: The row; empty when there is a problem.
+        problem: Why it cannot be read, ``""`` when it can.
+    """
+
+    id: str
+    digest: str
+    row: Row
+    problem: str = ""
+
+
+class Lines(Protocol):
+    """Rows that can be gone through more than once, in the same order each time."""
+
+    def __len__(self) -> int:
+        """How many there are, those that cannot be read included."""
+        ...
+
+    def __iter__(self) -> Iterator[Line]:
+        """Each of them."""
+        ...
+
+
+class JsonLines:
+    """The rows of a JSONL file, one in memory at a time.
+
+    Empty lines are passed over. A line that is no JSON object, has no id (a non-empty string or an
+    integer) or repeats one is a `Line` with a problem. Paths under ``"images"`` are relative to the
+    file and come out absolute.
+
+    Args:
+        path: The file.
+
+    Raises:
+        DataError: If there is no such file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        if not self.path.is_file():
+            raise DataError(f"There is no file of rows {str(self.path)!r}.")
+        self._length: int | None = None
+
+    def __len__(self) -> int:
+        if self._length is None:
+            self._length = sum(1 for _ in self._contents())
+        return self._length
+
+    def __iter__(self) -> Iterator[Line]:
+        known: dict[str, int] = {}
+        for number, content in self._contents():
+            line = self._line(number, content, known)
+            known.setdefault(line.id, number)
+            yield line
+
+    def _contents(self) -> Iterator[tuple[int, bytes]]:
+        with self.path.open("rb") as file:
+            for number, content in enumerate(file, start=1):
+                if content.strip():
+                    yield number, content
+
+    def _line(self, number: int, content: bytes, known: dict[str, int]) -> Line:
+        digest = hashlib.sha256(content.strip()).hexdigest()[:16]
+        try:
+            row = read_object(content)
+            name = _id_of(row)
+            if name in known:
+                raise DataError(f"the id {name!r} stands on line {known[name]} already")
+            return Line(name, digest, anchored(row, self.path.parent))
+        except DataError as error:
+            place = f"line {number}"
+            while place in known:  # a row that calls itself so
+                place += "'"
+            return Line(place, digest, {}, f"{self.path.name}:{number}: {error}")
+
+
+def row_line(row: Row) -> Line:
+    """A line of a row that stands in no file."""
+    content = json.dumps(row, sort_keys=True).encode()
+    return Line(_id_of(row), hashlib.sha256(content).hexdigest()[:16], row)
+
+
+def read_object(content: bytes | str) -> Row:
+    """The JSON object that `content` is.
+
+    Raises:
+        DataError: If it is none.
+    """
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise DataError(f"a row must be an object, got {type(value).__name__}")
+    return value
+
+
+def relative(row: Row, folder: Path) -> Row:
+    """The row as it is written into `folder`: its images are named relative to that."""
+    if not _has_images(row):
+        return row
+    return {**row, "images": [os.path.relpath(path, folder) for path in row["images"]]}
+
+
+def anchored(row: Row, folder: Path) -> Row:
+    """The inverse of `relative`: the images of a row found in `folder` as absolute paths."""
+    if not _has_images(row):
+        return row
+    # Path.resolve would follow links, and raises where a name holds a NUL.
+    paths = [os.path.abspath(folder / path) for path in row["images"]]  # noqa: PTH100
+    return {**row, "images": paths}
+
+
+def write_lines(path: Path, rows: Iterable[Row]) -> int:
+    """Write a file of rows, which appears under its name when it is complete; how many there were.
+
+    Args:
+        path: The file; its folder is there.
+        rows: What to write, images as absolute paths.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    count = 0
+    try:
+        with partial.open("wb") as file:
+            for row in rows:
+                file.write(json.dumps(relative(row, path.parent)).encode() + b"\n")
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _id_of(row: Row) -> str:
+    name = row.get("id")
+    if isinstance(name, str) and name.strip():
+        return name
+    if isinstance(name, int) and not isinstance(name, bool):
+        return str(name)
+    raise DataError("it has no id: a string or an integer under 'id'")
+
+
+def _has_images(row: Row) -> bool:
+    images: object = row.get("images")
+    return isinstance(images, list) and all(isinstance(each, str) for each in images)

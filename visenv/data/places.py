@@ -1,0 +1,62 @@
+"""Places as rows: which sample of an environment a pipeline step plays.
+
+A row is ``{"id": "row-7", "index": 7}`` for a finite source, ``{"id": "seed-7", "seed": 7}`` for a
+procedural one, and may hold more.
+"""
+
+from __future__ import annotations
+
+from visenv.data.lines import Line, Row, row_line
+from visenv.data.source import IndexedSource, Source, is_indexed
+from visenv.errors import ConfigurationError, DataError
+from visenv.rollout import Place
+
+
+def row_lines(source: IndexedSource) -> list[Line]:
+    """A place for each row of a finite source."""
+    return [row_line({"id": f"row-{index}", "index": index}) for index in range(len(source))]
+
+
+def seed_lines(count: int, first: int = 0) -> list[Line]:
+    """Places ``first`` to ``first + count - 1`` of a procedural source.
+
+    Raises:
+        ConfigurationError: If there would be none, or a seed below 0.
+    """
+    if count < 1 or first < 0:
+        raise ConfigurationError(
+            f"Expected at least 1 place from seed 0 up, got {count} from {first}."
+        )
+    return [row_line({"id": f"seed-{n}", "seed": n}) for n in range(first, first + count)]
+
+
+def place_lines(source: Source, count: int | None = None, first: int = 0) -> list[Line]:
+    """What to work on in `source`: its rows, or as many seeds.
+
+    Args:
+        source: The source.
+        count: How many; by default every row of a finite source.
+        first: The first row or seed.
+
+    Raises:
+        ConfigurationError: If the source is procedural and no number is given.
+    """
+    if is_indexed(source):
+        lines = row_lines(source)[first:]
+        return lines if count is None else lines[:count]
+    if count is None:
+        raise ConfigurationError("This data is procedural and has no end: say how many samples.")
+    return seed_lines(count, first)
+
+
+def place_of(row: Row, member: int = 0) -> Place:
+    """The place that a row names.
+
+    Raises:
+        DataError: If it names none.
+    """
+    for key in ("index", "seed"):
+        number = row.get(key)
+        if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+            return Place(number, member=member, index=number if key == "index" else None)
+    raise DataError("a place has an 'index' or a 'seed', an integer of at least 0")
