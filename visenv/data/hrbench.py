@@ -12,8 +12,6 @@ In a TSV file, an ``image`` of at most 64 characters is the ``index`` of the row
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +27,7 @@ from visenv.data.rows import (
     image_from_cell,
     text_of,
 )
-from visenv.data.tsv import Record, TsvFile
+from visenv.data.tsv import Record, TsvFile, TsvImages
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.choice import choice_score
 from visenv.types import Image, Sample
@@ -37,7 +35,6 @@ from visenv.types import Image, Sample
 SIZES = ("4k", "8k")
 _LETTERS = "ABCD"
 _COLUMNS = ("index", "question", "image", *_LETTERS, "answer", "category")
-_LONGEST_REFERENCE = 64
 
 
 class HRBench(RowSource):
@@ -96,39 +93,30 @@ class HRBench(RowSource):
                 f"{self.folder}; it holds {contents(self.folder)}."
             )
 
-    def _open_image(self, place: Place, image: Record | int) -> Image:
-        name = f"the image of {place}"
-        if isinstance(image, Record):
+    def _open_images(self, place: Place, images: Record | int) -> tuple[Image, ...]:
+        if isinstance(images, Record):
             assert self._tsv is not None
-            encoded = self._tsv.row(self._tsv.read(image))["image"]
+            encoded = self._tsv.row(self._tsv.read(images))["image"]
         else:
             assert self._shards is not None
-            encoded = self._shards.cell(image, "image")
-        if not isinstance(encoded, str):
-            return image_from_cell(encoded, name)
-        try:
-            return Image.from_bytes(base64.b64decode(encoded, validate=True), name)
-        except (binascii.Error, ValueError) as error:
-            raise DataError(f"{name} is not base64: {error}") from error
+            encoded = self._shards.cell(images, "image")
+        return (image_from_cell(encoded, f"the image of {place}"),)
 
     def _load_tsv(self, tsv: TsvFile) -> None:
         _require_columns(tsv.path, tsv.columns)
         self._tsv = tsv
-        rows: list[tuple[Place, dict[str, str]]] = []
-        images: dict[str, Record] = {}
+        rows: list[tuple[Place, dict[str, str], str]] = []
+        images = TsvImages()
         for record, content in tsv.records():
             place = Place(str(tsv.path), record.line)
             with self._listing(place):
                 row = tsv.row(content)
-                if len(text_of(row, "image")) > _LONGEST_REFERENCE:
-                    row["image"] = row["index"]
-                    images.setdefault(row["index"], record)
-                rows.append((place, row))
-        for place, row in rows:
+                text_of(row, "image")
+                holder = images.note(record, row)
+                rows.append((place, {**row, "image": ""}, holder))
+        for place, row, holder in rows:
             with self._listing(place):
-                if row["image"] not in images:
-                    raise DataError(f"no row has the index {row['image']!r}, to take its image")
-                self._keep(place, _sample(row, self.size), images[row["image"]])
+                self._keep(place, _sample(row, self.size), images.holder(holder))
 
     def _load_parquet(self, shards: ParquetShards) -> None:
         self._shards = shards

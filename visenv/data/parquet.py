@@ -27,6 +27,9 @@ class ParquetShards:
         files: The shards.
         large: Columns that only `cell` reads (images).
 
+    Attributes:
+        columns: The names of the columns that any shard has.
+
     Raises:
         ConfigurationError: If pyarrow is not installed.
         DataError: If a shard is not parquet.
@@ -35,9 +38,11 @@ class ParquetShards:
     def __init__(self, files: Sequence[Path], large: Sequence[str]) -> None:
         self._large = frozenset(large)
         self._groups: list[_Group] = []
+        self.columns: set[str] = set()
         first = 0
         for file in files:
             with _open(file) as opened:
+                self.columns.update(opened.schema_arrow.names)
                 first_in_file = 0
                 for number in range(opened.num_row_groups):
                     self._groups.append(_Group(file, number, first, first_in_file))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +11,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from visenv.errors import DataError
 from visenv.types import Image, Sample
@@ -47,16 +49,19 @@ class RowProblem(NamedTuple):
 class _Row(NamedTuple):
     place: Place
     sample: Sample
-    image: Any
+    images: Any
 
 
 class RowSource(ABC):
-    """A finite source of rows with one image each, read from files.
+    """A finite source of rows with their images, read from files.
 
-    What a row says, and whether its image file exists, is checked when the source is opened; a row
+    What a row says, and whether its image files exist, is checked when the source is opened; a row
     that fails is left out and listed in `problems`. What an image holds is looked at when its row
     is asked for: the header alone, so nothing of a decompression bomb is decoded. A row that fails
     then is listed too, and raises.
+
+    A source whose answers are scored has a method ``score(answer, sample, compat)``; one whose
+    samples are about documents has a `library`.
 
     The samples last asked for are kept, so that a group of episodes shares one decoded image.
 
@@ -67,16 +72,12 @@ class RowSource(ABC):
     def __init__(self) -> None:
         self.problems: list[RowProblem] = []
         self._rows: list[_Row] = []
-        self._ids: set[str] = set()
+        self._ids: dict[str, int] = {}
         self._recent: dict[int, Sample] = {}
 
     @abstractmethod
-    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The data set's own score of an answer, 0 to 1."""
-
-    @abstractmethod
-    def _open_image(self, place: Place, image: Any) -> Image:
-        """A handle to what `_keep` was given as the image of the row at `place`."""
+    def _open_images(self, place: Place, images: Any) -> tuple[Image, ...]:
+        """Handles to what `_keep` was given as the images of the row at `place`."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -91,29 +92,35 @@ class RowSource(ABC):
         if not 0 <= index < len(self._rows):
             raise IndexError(f"There is no row {index} among {len(self._rows)}.")
         if index not in self._recent:
-            sample = self._with_image(self._rows[index])
+            sample = self._with_images(self._rows[index])
             if len(self._recent) >= _KEPT:
                 del self._recent[next(iter(self._recent))]
             self._recent[index] = sample
         return self._recent[index]
 
-    def _with_image(self, row: _Row) -> Sample:
+    def _with_images(self, row: _Row) -> Sample:
         try:
-            image = self._open_image(row.place, row.image)
-            _ = image.size  # reads the header, and refuses what is broken or too large
+            images = self._open_images(row.place, row.images)
+            for image in images:
+                _ = image.size  # reads the header, and refuses what is broken or too large
         except DataError as error:
             problem = RowProblem(*row.place, str(error))
             if problem not in self.problems:
                 self.problems.append(problem)
             raise type(error)(str(problem)) from error
-        return replace(row.sample, images=(image,))
+        return replace(row.sample, images=images)
 
-    def _keep(self, place: Place, sample: Sample, image: Any) -> None:
-        """Keep a row; `image` is whatever `_open_image` needs to find its image again."""
+    def _keep(self, place: Place, sample: Sample, images: Any = None) -> None:
+        """Keep a row; `images` is whatever `_open_images` needs to find its images again."""
         if sample.id in self._ids:
             raise DataError(f"the id {sample.id} was used before")
-        self._ids.add(sample.id)
-        self._rows.append(_Row(place, sample, image))
+        self._ids[sample.id] = len(self._rows)
+        self._rows.append(_Row(place, sample, images))
+
+    def _known(self, sample_id: str) -> Sample | None:
+        """The sample of that id without its images, or None."""
+        index = self._ids.get(sample_id)
+        return None if index is None else self._rows[index].sample
 
     @contextmanager
     def _listing(self, place: Place) -> Iterator[None]:
@@ -158,6 +165,18 @@ def contents(folder: Path, most: int = 12) -> str:
     return (", ".join(names[:most]) or "nothing") + more
 
 
+def first_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """The files in `folder` that the first pattern with any matches, sorted.
+
+    Raises:
+        DataError: If none has one; names them, and what the folder holds.
+    """
+    for pattern in patterns:
+        if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
+            return found
+    raise DataError(f"Expected {' or '.join(patterns)} in {folder}; it holds {contents(folder)}.")
+
+
 def text_of(row: Any, key: str) -> str:
     """The non-empty text under `key`.
 
@@ -188,12 +207,17 @@ def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = (""
 
 
 def image_from_cell(cell: Any, name: str) -> Image:
-    """The image of a hub cell: an encoded image, or ``{"bytes": …, "path": …}``.
+    """The image of a cell: an encoded image, ``{"bytes": …, "path": …}``, or base64 text.
 
     Raises:
-        DataError: If the cell holds no bytes.
+        DataError: If the cell holds no bytes, or text that is not base64.
     """
     encoded = cell.get("bytes") if isinstance(cell, dict) else cell
+    if isinstance(encoded, str):
+        try:
+            encoded = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise DataError(f"{name} is not base64: {error}") from error
     if not isinstance(encoded, bytes) or not encoded:
         raise DataError(f"{name} holds no image bytes")
     return Image.from_bytes(encoded, name)

@@ -93,11 +93,11 @@ class TextVQA(RowSource):
         meta = {"image_id": row.get("image_id"), "image_classes": classes}
         return Sample(f"textvqa-{self.split}-{number}", question, (), answers, _kind(answers), meta)
 
-    def _open_image(self, place: Place, image: Path | int) -> Image:
-        if isinstance(image, Path):
-            return Image.from_file(image)
+    def _open_images(self, place: Place, images: Path | int) -> tuple[Image, ...]:
+        if isinstance(images, Path):
+            return (Image.from_file(images),)
         assert self._shards is not None
-        return image_from_cell(self._shards.cell(image, "image"), f"the image of {place}")
+        return (image_from_cell(self._shards.cell(images, "image"), f"the image of {place}"),)
 
     # ------------------------------------------------------------------ the official release
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -18,6 +18,37 @@ class Record(NamedTuple):
     line: int
     offset: int
     length: int
+
+
+_LONGEST_REFERENCE = 64
+
+
+class TsvImages:
+    """Which record holds the image of each row: its own, or the one whose index it names.
+
+    VLMEvalKit stores an image once: an ``image`` of at most 64 characters is the ``index`` of the
+    row that holds it.
+    """
+
+    def __init__(self) -> None:
+        self._holders: dict[str, Record] = {}
+
+    def note(self, record: Record, row: Mapping[str, str]) -> str:
+        """Take note of a row; returns the index of the row that holds its image."""
+        if len(row["image"]) <= _LONGEST_REFERENCE:
+            return row["image"]
+        self._holders.setdefault(row["index"], record)
+        return row["index"]
+
+    def holder(self, index: str) -> Record:
+        """The record of that index that holds an image, once all rows were noted.
+
+        Raises:
+            DataError: If there is none.
+        """
+        if index not in self._holders:
+            raise DataError(f"no row has the index {index!r}, to take its image")
+        return self._holders[index]
 
 
 class TsvFile:

@@ -16,7 +16,6 @@ file is, it decides; boxes come from the JSON files beside the images, where tho
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import (
     Place,
     RowSource,
@@ -71,17 +71,16 @@ class VStarBench(RowSource):
         """1 if the answer picks the right option (`visenv.rewards.choice`), otherwise 0."""
         return choice_score(answer, sample.meta["label"], sample.meta["options"], compat)
 
-    def _open_image(self, place: Place, image: Path) -> Image:
-        return Image.from_file(image)
+    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
+        return (Image.from_file(images),)
 
     def _load_questions(self, file: Path) -> None:
-        for number, line in enumerate(file.read_bytes().splitlines(), start=1):
-            place = Place(str(file), number)
+        for place, line in json_lines(file):
             with self._listing(place):
-                row = _json(line)
+                row = json_object(line)
                 image = image_file([self.folder], text_of(row, "image"))
                 annotation = image.with_suffix(".json")
-                boxes = _boxes(_json(annotation.read_bytes())) if annotation.is_file() else {}
+                boxes = _boxes(json_object(annotation.read_bytes())) if annotation.is_file() else {}
                 self._keep(place, _lettered(row, boxes), image)
 
     def _load_annotations(self) -> None:
@@ -95,18 +94,8 @@ class VStarBench(RowSource):
             for file in sorted(folder.glob("*.json")):
                 place = Place(str(file), 1)
                 with self._listing(place):
-                    sample = _shuffled(_json(file.read_bytes()), folder.name, file.stem)
+                    sample = _shuffled(json_object(file.read_bytes()), folder.name, file.stem)
                     self._keep(place, sample, image_file([folder], file.stem, _SUFFIXES))
-
-
-def _json(content: bytes) -> dict[str, Any]:
-    try:
-        row = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise DataError(f"expected an object, got {type(row).__name__}")
-    return row
 
 
 def _lettered(row: Mapping[str, Any], boxes: Mapping[str, Any]) -> Sample:

@@ -1,0 +1,81 @@
+"""DeepEyes-47k (Zheng et al., arXiv 2505.14362): the questions DeepEyes and ARM-Thinker train on.
+
+Hub (``ChenShawn/DeepEyes-Datasets-47k``; needs the extra ``data``): parquet files in verl's layout,
+in the folder or its ``data/``, for example ``data_0.1.2_visual_toolbox_v2.parquet``. Columns used:
+``images``, ``prompt`` (chat messages), ``data_source``, ``ability``, ``env_name``, ``reward_model``
+(``{"ground_truth", "style"}``) and ``extra_info`` (``{"question", "answer", "index", "split"}``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from visenv.data.hub import HubSource
+from visenv.data.rows import Place, text_of
+from visenv.errors import DataError
+from visenv.rewards.vqa import normalise_answer, vqa_score
+from visenv.types import Sample
+
+_IMAGE_TOKEN = re.compile(r"<image>\n?")
+
+
+class DeepEyes(HubSource):
+    """DeepEyes-47k from a local folder, as plain questions.
+
+    `Sample.kind` is ``data_source``; ``meta`` holds ``ability``, ``env_name`` and ``style`` (how
+    the published reward checks the answer). The question is that of ``extra_info``, or else the
+    last user message, which may explain the tools of DeepEyes too.
+
+    Args:
+        folder: The folder with the files.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    patterns = ("*.parquet", "data/*.parquet")
+    image_columns = ("images",)
+
+    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
+        """1 if the answer equals the reference after VQA's normalisation, otherwise 0.
+
+        DeepEyes asks a language model instead, which forgives other wordings.
+        """
+        return vqa_score(answer, sample.answers)
+
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+        extra, reward = _mapping(row, "extra_info"), _mapping(row, "reward_model")
+        answer = reward.get("ground_truth", extra.get("answer"))
+        if not isinstance(answer, str) or not normalise_answer(answer):
+            raise DataError(f"no ground_truth: {answer!r:.200}")
+        source = text_of(row, "data_source")
+        number = extra.get("index", place.row - 1)
+        identity = f"deepeyes-{Path(place.file).stem}-{number}"
+        meta = {"ability": row.get("ability"), "env_name": row.get("env_name")}
+        meta["style"] = reward.get("style")
+        return Sample(identity, _question(row, extra), (), (answer,), source, meta)
+
+
+def _question(row: Mapping[str, Any], extra: Mapping[str, Any]) -> str:
+    asked = extra.get("question")
+    if not isinstance(asked, str) or not asked.strip():
+        turns = row.get("prompt")
+        users = [
+            turn
+            for turn in (turns if isinstance(turns, list) else [])
+            if isinstance(turn, Mapping) and turn.get("role") == "user"
+        ]
+        if not users:
+            raise DataError("neither extra_info.question nor a user message in prompt")
+        asked = text_of(dict(users[-1]), "content")
+    return _IMAGE_TOKEN.sub("", asked).strip()
+
+
+def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    given = row.get(key)
+    if not isinstance(given, Mapping):
+        raise DataError(f"no {key}: {given!r:.200}")
+    return given

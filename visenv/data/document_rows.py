@@ -1,0 +1,39 @@
+"""Rows about documents: where the documents are, and whether the one a row names is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from visenv.data.rows import existing_folder, text_of
+from visenv.documents import Library
+from visenv.errors import DataError
+
+
+def library_of(folder: Path, documents: str | Path | None) -> Library | None:
+    """The documents of a data set: of the folder given, or of ``documents`` in its own.
+
+    None where nothing is given and there is no such folder.
+
+    Raises:
+        DataError: If the folder that is given does not exist.
+    """
+    from visenv.documents.library import FolderLibrary
+
+    if documents is not None:
+        return FolderLibrary(existing_folder(documents))
+    places = (folder / "documents", folder / "data" / "documents")
+    return next((FolderLibrary(place) for place in places if place.is_dir()), None)
+
+
+def document_of(row: Mapping[str, Any], library: Library | None) -> str:
+    """The name of the document that ``doc_id`` of a row stands for.
+
+    Raises:
+        DataError: If the row names none, or it is not there or cannot be opened.
+    """
+    name = text_of(row, "doc_id")
+    if library is None:
+        raise DataError(f"it is about {name!r}, and there is no folder of documents")
+    return library.document(name).name

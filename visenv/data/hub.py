@@ -1,0 +1,116 @@
+"""Data sets of the hub: parquet shards with their images in cells, or JSON with image paths."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from visenv.data.json_rows import json_lines, json_list, json_object
+from visenv.data.parquet import ParquetShards
+from visenv.data.rows import (
+    Place,
+    RowSource,
+    existing_folder,
+    first_files,
+    image_file,
+    image_from_cell,
+)
+from visenv.errors import DataError
+from visenv.types import Image, Sample
+
+
+class HubSource(RowSource):
+    """A data set that the hub stores as parquet, or a copy of it as JSON Lines or one JSON list.
+
+    The first of `patterns` that any file matches says which files are read. In parquet (needs the
+    extra ``data``), image columns hold encoded images or lists of them, and are read when their row
+    is asked for; in JSON they hold paths, relative to the folder or to its ``images/``.
+
+    A subclass sets the two class attributes and writes `_sample`.
+
+    Attributes:
+        patterns: Where the files are, relative to the folder, the preferred first.
+        image_columns: The columns that hold images, in the order in which they are shown; where
+            there are any, a row needs an image.
+
+    Args:
+        folder: The folder with the files.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    patterns: Sequence[str]
+    image_columns: Sequence[str] = ("image",)
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__()
+        self.folder = existing_folder(folder)
+        self._shards: ParquetShards | None = None
+        files = first_files(self.folder, self.patterns)
+        if files[0].suffix == ".parquet":
+            self._load_parquet(files)
+        else:
+            for file in files:
+                self._load_json(file)
+        self._require_rows(self.folder)
+
+    @abstractmethod
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
+        """What a row asks, without its images; several samples may share its images.
+
+        Raises:
+            DataError: If the row cannot be used.
+        """
+
+    def _load_parquet(self, files: Sequence[Path]) -> None:
+        self._shards = ParquetShards(files, large=self.image_columns)
+        for number, (place, row) in enumerate(self._shards.rows()):
+            with self._listing(place):
+                self._keep_all(place, self._sample(place, row), number)
+
+    def _load_json(self, file: Path) -> None:
+        for place, content in _json_rows(file):
+            with self._listing(place):
+                row = json_object(content)
+                samples = self._sample(place, row)
+                self._keep_all(place, samples, self._image_files(row))
+
+    def _keep_all(self, place: Place, samples: Sample | Sequence[Sample], images: Any) -> None:
+        for sample in [samples] if isinstance(samples, Sample) else samples:
+            self._keep(place, sample, images)
+
+    def _image_files(self, row: Mapping[str, Any]) -> list[Path]:
+        names = [name for column in self.image_columns for name in _each(row.get(column))]
+        self._check_images(names)
+        folders = (self.folder, self.folder / "images")
+        return [image_file(folders, str(name)) for name in names]
+
+    def _open_images(self, place: Place, images: int | list[Path]) -> tuple[Image, ...]:
+        if isinstance(images, list):
+            return tuple([Image.from_file(path) for path in images])
+        assert self._shards is not None
+        columns = [name for name in self.image_columns if name in self._shards.columns]
+        cells = [cell for name in columns for cell in _each(self._shards.cell(images, name))]
+        self._check_images(cells)
+        return tuple([image_from_cell(cell, f"the image of {place}") for cell in cells])
+
+    def _check_images(self, images: Sequence[Any]) -> None:
+        if self.image_columns and not images:
+            raise DataError(f"no image under {' or '.join(self.image_columns)}")
+
+
+def _json_rows(file: Path) -> list[tuple[Place, Any]]:
+    if file.suffix == ".jsonl":
+        return list(json_lines(file))
+    rows = json_list(file, "data")
+    return [(Place(str(file), number), row) for number, row in enumerate(rows, start=1)]
+
+
+def _each(value: Any) -> list[Any]:
+    """The items of a list, or the value itself; None has none."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]

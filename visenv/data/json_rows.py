@@ -1,0 +1,77 @@
+"""JSON in data files: whatever it holds, a `DataError` says what is wrong with it."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from visenv.data.rows import Place
+from visenv.errors import DataError
+
+
+def json_lines(file: Path) -> Iterator[tuple[Place, bytes]]:
+    """The lines of a JSONL file that are not blank, and where they stand."""
+    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
+        if line.strip():
+            yield Place(str(file), number), line
+
+
+def json_object(content: Any) -> dict[str, Any]:
+    """The object that JSON text holds; one that was read already is taken as it is.
+
+    Raises:
+        DataError: If it is not JSON, or no object.
+    """
+    if isinstance(content, bytes | str):
+        content = json_value(content)
+    if not isinstance(content, dict):
+        raise DataError(f"expected an object, got {type(content).__name__}")
+    return content
+
+
+def json_value(content: bytes | str) -> Any:
+    """What JSON text holds.
+
+    Raises:
+        DataError: If it is not JSON.
+    """
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}") from error
+
+
+def json_list(file: Path, *keys: str) -> list[Any]:
+    """The list that a JSON file is, or holds under one of `keys`.
+
+    Raises:
+        DataError: If there is none.
+    """
+    content = json_value(file.read_bytes())
+    if isinstance(content, dict):
+        content = next((content[key] for key in keys if key in content), None)
+    if not isinstance(content, list):
+        where = " or ".join(["a list", *(f'an object with a list "{key}"' for key in keys)])
+        raise DataError(f"{file} must be {where}.")
+    return content
+
+
+def written_list(value: Any) -> list[Any]:
+    """A list, or one that was written down as Python or JSON text, as hub data sets hold them.
+
+    Nothing is evaluated: only literals are read.
+
+    Raises:
+        DataError: If it is no list.
+    """
+    if isinstance(value, str):
+        try:
+            value = ast.literal_eval(value)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+            raise DataError(f"not a list: {value!r:.200}") from error
+    if not isinstance(value, list | tuple):
+        raise DataError(f"not a list: {value!r:.200}")
+    return list(value)

@@ -1,0 +1,84 @@
+"""Documents whose pages are image handles, and a library of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+
+from visenv.documents import Document
+from visenv.documents.rendered import RenderedDocument, RenderedPages
+from visenv.documents.stitch import shrink_page
+from visenv.errors import DataError
+from visenv.types import Image
+
+
+class PageHandles:
+    """A document of image handles, with the texts of its pages where they are known.
+
+    Args:
+        name: What tools and prompts call it.
+        pages: Makes the handle of each page, in order; called when the page is shown.
+        texts: The text of each page, or none at all.
+    """
+
+    def __init__(
+        self, name: str, pages: Sequence[Callable[[], Image]], texts: Sequence[str] = ()
+    ) -> None:
+        self.name = name
+        self._pages = tuple(pages)
+        self._texts = tuple(texts)
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def page_image(self, page: int, long_side: int) -> Image:
+        """The page, shrunk (bicubic) to at most `long_side`.
+
+        Raises:
+            DataError: If there is no such page, or its image cannot be decoded.
+        """
+        self._check(page)
+        try:
+            return shrink_page(self._pages[page - 1](), long_side)
+        except DataError as error:
+            raise DataError(f"Page {page} of {self.name!r} cannot be shown: {error}") from error
+
+    def page_text(self, page: int) -> str:
+        """The text of the page, ``""`` where it is not known.
+
+        Raises:
+            DataError: If there is no such page.
+        """
+        self._check(page)
+        return self._texts[page - 1] if page <= len(self._texts) else ""
+
+    def _check(self, page: int) -> None:
+        if not 1 <= page <= len(self):
+            raise DataError(f"{self.name!r} has pages 1 to {len(self)}, there is no page {page}.")
+
+
+class PageHandlesLibrary:
+    """Such documents by name; pages that were shown are remembered within a budget."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, Document] = {}
+        self._rendered = RenderedPages()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._documents
+
+    def add(self, document: Document) -> None:
+        """Add a document; one of the same name is replaced."""
+        self._documents[document.name] = RenderedDocument(document, self._rendered)
+
+    def document(self, name: str) -> Document:
+        """The document of that name.
+
+        Raises:
+            DataError: If there is none; names the nearest.
+        """
+        if name not in self._documents:
+            near = get_close_matches(name[:80], self._documents, n=1, cutoff=0.6)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise DataError(f"There is no document called {name[:80]!a}.{hint}")
+        return self._documents[name]

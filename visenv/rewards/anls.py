@@ -1,0 +1,44 @@
+"""ANLS: average normalised Levenshtein similarity, the score of document questions.
+
+Biten et al., "Scene Text Visual Question Answering" (2019), eq. 1; DocVQA and MP-DocVQA use it with
+the threshold 0.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from visenv.errors import DataError
+from visenv.rewards.text import edit_similarity
+from visenv.rewards.vqa import is_too_long
+
+THRESHOLD = 0.5
+
+
+def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -> float:
+    """The similarity to the closest reference, 0 to 1; one of at most `threshold` counts as 0.
+
+    Case and runs of blanks are ignored. An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER`
+    scores 0.
+
+    Raises:
+        DataError: If there is no reference.
+    """
+    if not references:
+        raise DataError("There is no reference answer to compare with.")
+    if is_too_long(answer):
+        return 0.0
+    given = _normalised(answer)
+    return max(
+        similarity_above(given, _normalised(reference), threshold) for reference in references
+    )
+
+
+def similarity_above(first: str, second: str, threshold: float = THRESHOLD) -> float:
+    """The edit similarity of two texts as they are, 0 where it is not above `threshold`."""
+    similarity = edit_similarity(first, second)
+    return similarity if similarity > threshold else 0.0
+
+
+def _normalised(text: str) -> str:
+    return " ".join(text.lower().split())
