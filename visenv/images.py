@@ -26,6 +26,16 @@ class Window(NamedTuple):
         """``(width, height)``."""
         return self.right - self.left, self.bottom - self.top
 
+    @classmethod
+    def whole(cls, size: tuple[int, int]) -> Window:
+        """All of an image of that size."""
+        return cls(0, 0, *size)
+
+    def inside(self, outer: Window) -> Window:
+        """This window of a window, as a window of what `outer` is a window of."""
+        left, top = outer.left, outer.top
+        return Window(left + self.left, top + self.top, left + self.right, top + self.bottom)
+
 
 def size_within(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
     """The largest ``(width, height)`` of the same aspect that holds at most `max_pixels`."""

@@ -1,0 +1,120 @@
+"""Which pixels a zoom shows: a box made large enough to be seen, and the size it is shown at.
+
+ARM-Thinker, appendix E, and its ``image_zoom_in_tool.py``; Qwen's ``smart_resize``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from visenv.images import Window
+
+ThinBoxes = Literal["pad_thin_side", "keep_aspect"]
+"""How a box with a side that is too short grows: that side alone, or both in proportion."""
+
+MOST_ASPECT = 100
+"""Most times the longer side of a box may be as long as the shorter."""
+
+SMALL = 224
+"""A crop with a side shorter than this is shown at twice its size."""
+
+
+def fit_box(
+    box: Sequence[float], size: tuple[int, int], min_side: int, thin: ThinBoxes
+) -> Window | None:
+    """The whole pixels to cut for a box, or None where no window obeys the rules.
+
+    The box is clamped to the image, and grows around its middle until both sides have `min_side`
+    pixels, shifted inside where it would leave the image. Its edges are rounded outwards.
+
+    ``"keep_aspect"`` is the public code's way: it refuses a box that is too thin to begin with
+    (`MOST_ASPECT`), and one whose long side, grown in proportion, no longer fits the image.
+    ``"pad_thin_side"`` lengthens the short side alone, up to a hundredth of the long one where that
+    is more, and so refuses nothing in an image of at least `min_side` pixels a side.
+
+    Args:
+        box: ``[left, top, right, bottom]`` in pixels, fractions allowed.
+        size: ``(width, height)`` of the image.
+        min_side: Least width and height, pixels.
+        thin: How a box grows.
+    """
+    width, height = size
+    left, top = max(0.0, box[0]), max(0.0, box[1])
+    right, bottom = min(float(width), box[2]), min(float(height), box[3])
+    if not (left < right and top < bottom):
+        return None
+    across, down = right - left, bottom - top
+    if thin == "pad_thin_side":
+        across, down = _padded(across, down, min_side), _padded(down, across, min_side)
+    elif _too_thin(across, down):
+        return None
+    elif min(across, down) < min_side:
+        across, down = _grown(across, down, size, min_side)
+    left, right = _placed(left, right, across, width)
+    top, bottom = _placed(top, bottom, down, height)
+    window = Window(math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom))
+    inside = min(window) >= 0  # otherwise the image is too small for what the box had to become
+    large = min(window.size) >= min_side and not _too_thin(*window.size)
+    return window if inside and large else None
+
+
+def _padded(side: float, other: float, min_side: int) -> float:
+    return max(side, float(min_side), other / MOST_ASPECT)
+
+
+def _grown(across: float, down: float, size: tuple[int, int], min_side: int) -> tuple[float, float]:
+    """Both sides by the same factor: to the least, then back as far as the image demands."""
+    ratio = min_side / min(across, down)
+    across, down = across * ratio, down * ratio
+    if across > size[0]:
+        across, down = size[0], down * (size[0] / across)
+    if down > size[1]:
+        across, down = across * (size[1] / down), size[1]
+    return across, down
+
+
+def _placed(low: float, high: float, length: float, limit: int) -> tuple[float, float]:
+    """An edge pair of that length around the same middle, inside 0 to `limit` where it fits."""
+    if length <= high - low:
+        return low, high
+    start = min(max((low + high) / 2 - length / 2, 0), limit - length)
+    return start, min(start + length, limit)
+
+
+def _too_thin(across: float, down: float) -> bool:
+    return max(across, down) > MOST_ASPECT * min(across, down)
+
+
+def enlarged(size: tuple[int, int]) -> tuple[int, int]:
+    """Twice the size where a side is shorter than `SMALL`, otherwise the size."""
+    width, height = size
+    return (2 * width, 2 * height) if min(size) < SMALL else size
+
+
+def smart_size(
+    size: tuple[int, int], factor: int, min_pixels: int, max_pixels: int
+) -> tuple[int, int]:
+    """Qwen's ``smart_resize``: sides in multiples of `factor`, pixels within bounds.
+
+    Args:
+        size: ``(width, height)``.
+        factor: What both sides become multiples of.
+        min_pixels: Least pixels.
+        max_pixels: Most pixels.
+    """
+    pixels = size[0] * size[1]
+    rounded = _multiples(size, 1.0, factor, round)
+    if rounded[0] * rounded[1] > max_pixels:
+        return _multiples(size, math.sqrt(max_pixels / pixels), factor, math.floor)
+    if rounded[0] * rounded[1] < min_pixels:
+        return _multiples(size, math.sqrt(min_pixels / pixels), factor, math.ceil)
+    return rounded
+
+
+def _multiples(
+    size: tuple[int, int], scale: float, factor: int, whole: Callable[[float], int]
+) -> tuple[int, int]:
+    width, height = (max(1, whole(side * scale / factor)) * factor for side in size)
+    return width, height
