@@ -50,6 +50,7 @@ DATA: dict[str, str] = {
 
 MODELS: dict[str, str] = {
     "tiny": "visenv.policies.transformers.tiny:tiny",
+    "tiny-arm": "visenv.policies.transformers.tiny:tiny_arm",
 }
 
 RECIPES: dict[str, str] = {

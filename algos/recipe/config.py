@@ -51,7 +51,8 @@ class Train:
     evaluation_data: str | None = None
     """Data set to evaluate on; by default the ?split=val of `data`."""
     model: str = "tiny"
-    """"tiny" builds one from its config; otherwise a checkpoint folder or a hub name."""
+    """"tiny" or "tiny-arm" builds one from its config; otherwise a checkpoint folder or a hub
+    name."""
     device: str = "cpu"
     """Device of the policy."""
     threads: int = 2

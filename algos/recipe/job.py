@@ -16,7 +16,7 @@ from visenv.algorithm import Algorithm
 from visenv.errors import RunError
 from visenv.makers import env_maker, split_of
 from visenv.policy import TrainablePolicy
-from visenv.registration import load
+from visenv.registration import MODELS, load
 from visenv.rollout import Collector, Env
 from visenv.seeding import seeds
 from visenv.types import Episode
@@ -145,7 +145,7 @@ class Job:
     def _make_policy(self) -> TrainablePolicy[Any]:
         train = self.train
         model: str | Path = train.model
-        if train.model == "tiny":
+        if train.model in MODELS:
             model = self.folder / "model"
             if not model.exists():
                 load("model", train.model)(model, seed=train.seed)

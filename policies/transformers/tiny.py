@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +18,7 @@ import transformers
 
 from .checkpoint import save_model
 from .processor import processor_class, save_processor
+from .words import VOCABULARIES, Words
 
 Architecture = Literal["qwen3_vl", "qwen2_5_vl"]
 
@@ -41,13 +40,6 @@ CONTROL_TOKENS = (
 )
 """Qwen's own special tokens, under their own names."""
 
-TAGS = tuple(
-    f"<{slash}{name}>"
-    for name in ("think", "tool", "answer", "result", "image_name")
-    for slash in ("", "/")
-)
-"""One token each, but not special: a parser must see them, and a policy may say them."""
-
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
 {{- '<|im_start|>' + message.role + '\n' -}}
@@ -67,19 +59,6 @@ PRE_TOKENIZER = (
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 """How Qwen's tokenizer cuts text before its merges: words with their blank, and single digits."""
-
-WORDS = (
-    "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "white", "black",
-    "square", "round", "diamond", "system", "user", "assistant", "left", "right", "yes", "no",
-    "unknown",
-)  # fmt: skip
-QUESTIONS = (
-    "What colour are the stripes on the orange square sign?",
-    "What is written on the red round sign?",
-    "How many rings are on the blue diamond sign?",
-    "On the white square sign, is the triangle to the left or to the right of the circle?",
-)
-PHRASES = ("look closer", " look closer ", "now clear", " now clear ", "Error: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +88,7 @@ class TinyConfig:
             usual 0.02 they drown in the patch embeddings, and "where" is not learnt in hundreds of
             steps.
         context: Most tokens in a conversation.
+        words: The task whose words the tokenizer knows, a key of `VOCABULARIES`.
         seed: Of the weights; one seed, one model.
     """
 
@@ -128,12 +108,18 @@ class TinyConfig:
     initializer_range: float = 0.05
     position_std: float = 0.5
     context: int = 4096
+    words: str = "zoom"
     seed: int = 0
 
 
 def tiny(folder: Path, seed: int) -> Path:
     """The model of the main job, in `folder`, with weights of that seed; returns the folder."""
     return build_tiny(folder, TinyConfig(seed=seed))
+
+
+def tiny_arm(folder: Path, seed: int) -> Path:
+    """A model of the same size whose tokenizer knows the words of the ARM environments."""
+    return build_tiny(folder, TinyConfig(words="arm", seed=seed))
 
 
 def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
@@ -147,7 +133,7 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
         The folder.
     """
     config = config or TinyConfig()
-    tokenizer = build_tokenizer(config.vocab_size)
+    tokenizer = build_tokenizer(config.vocab_size, VOCABULARIES[config.words])
     model = build_model(config, tokenizer)
     image_processor = _image_processor(config)
     processor = processor_class(config.architecture)(
@@ -159,8 +145,8 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
     return folder
 
 
-def build_tokenizer(vocab_size: int) -> Any:
-    """A `Qwen2Tokenizer` trained on our task's words; the same every time."""
+def build_tokenizer(vocab_size: int, words: Words) -> Any:
+    """A `Qwen2Tokenizer` trained on a task's words; the same every time."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     trained = Tokenizer(models.BPE())
@@ -173,12 +159,12 @@ def build_tokenizer(vocab_size: int) -> Any:
     )
     trained.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - len(CONTROL_TOKENS) - len(TAGS),
+        vocab_size=vocab_size - len(CONTROL_TOKENS) - len(words.tags),
         min_frequency=2,
         show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
     )
-    trained.train_from_iterator(_corpus(), trainer)
+    trained.train_from_iterator(words.corpus(), trainer)
     learnt = json.loads(trained.to_str())["model"]
     tokenizer = transformers.Qwen2Tokenizer(
         vocab=learnt["vocab"],
@@ -188,7 +174,7 @@ def build_tokenizer(vocab_size: int) -> Any:
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
     )
-    added = [(token, True) for token in CONTROL_TOKENS] + [(tag, False) for tag in TAGS]
+    added = [(token, True) for token in CONTROL_TOKENS] + [(tag, False) for tag in words.tags]
     tokenizer.add_tokens(
         [
             transformers.AddedToken(text, special=special, normalized=False)
@@ -197,16 +183,6 @@ def build_tokenizer(vocab_size: int) -> Any:
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
-
-
-def _corpus() -> Iterator[str]:
-    """Our task's words, often enough that each becomes one token, alone and after a blank."""
-    rng = random.Random(0)
-    for _ in range(300):
-        yield from (*QUESTIONS, *PHRASES)
-        yield from (f"{word} {word}" for word in WORDS)
-        yield f"\nname: zoom\nkeypoint: [{rng.randrange(96)}, {rng.randrange(96)}]\n"
-        yield f" input_image \n tool_result_{rng.randint(1, 9)} \n"
 
 
 def build_model(config: TinyConfig, tokenizer: Any) -> Any:

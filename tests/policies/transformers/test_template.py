@@ -15,6 +15,7 @@ from visenv.types import Ask, Episode, FinishReason, Message, Turn
 
 pytest.importorskip("torch")
 tiny = pytest.importorskip("visenv.policies.transformers.tiny")
+words = pytest.importorskip("visenv.policies.transformers.words")
 template = pytest.importorskip("visenv.policies.transformers.template")
 vocabulary_module = pytest.importorskip("visenv.policies.transformers.vocabulary")
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
-    tokenizer = tiny.build_tokenizer(512)
+    tokenizer = tiny.build_tokenizer(512, words.VOCABULARIES["zoom"])
     # Real Qwen tokenizers have tokens that look like control tokens and are not marked special.
     tokenizer.add_tokens(["<|fim_prefix|>", "<|repo_name|>"])
     built: Vocabulary = vocabulary_module.Vocabulary(tokenizer, 576)
@@ -132,7 +133,7 @@ def vocabulary() -> Vocabulary:
 
 TEXTS = st.lists(
     st.sampled_from(
-        [*tiny.CONTROL_TOKENS, *tiny.TAGS, "<|fim_prefix|>", "<|repo_name|>", "<|im_", "end|>"]
+        [*tiny.CONTROL_TOKENS, *words.VOCABULARIES["zoom"].tags, "<|fim_prefix|>", "<|repo_name|>", "<|im_", "end|>"]
     )
     | st.text(max_size=8)
 ).map("".join)
@@ -148,7 +149,7 @@ def test_no_text_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> N
 
 
 def test_tags_are_one_token_each(vocabulary: Vocabulary) -> None:
-    for tag in tiny.TAGS:
+    for tag in words.VOCABULARIES["zoom"].tags:
         assert len(vocabulary.encode(tag)) == 1
 
 

@@ -1,0 +1,65 @@
+"""The words that the tokenizers of tiny models are trained on, task by task.
+
+Each word of a task becomes one token, so that a turn is some 20 to 40 tokens long.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+_REPEATS = 300
+"""Often enough that each word becomes one token, alone and after a blank."""
+
+COLOURS = (
+    "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "white", "black",
+)  # fmt: skip
+ROLES = ("system", "user", "assistant")
+
+
+class Words(NamedTuple):
+    """What a tokenizer is made of.
+
+    Attributes:
+        tags: One token each, but not special: a parser must see them, and a policy may say them.
+        corpus: Texts to learn merges from, the same every time.
+    """
+
+    tags: tuple[str, ...]
+    corpus: Callable[[], Iterator[str]]
+
+
+def _tags(*names: str) -> tuple[str, ...]:
+    return tuple(f"<{slash}{name}>" for name in names for slash in ("", "/"))
+
+
+_ZOOM_WORDS = (
+    *COLOURS, "square", "round", "diamond", *ROLES, "left", "right", "yes", "no", "unknown",
+)  # fmt: skip
+_ZOOM_TEXTS = (
+    "What colour are the stripes on the orange square sign?",
+    "What is written on the red round sign?",
+    "How many rings are on the blue diamond sign?",
+    "On the white square sign, is the triangle to the left or to the right of the circle?",
+    "look closer",
+    " look closer ",
+    "now clear",
+    " now clear ",
+    "Error: ",
+)
+
+
+def _zoom_corpus() -> Iterator[str]:
+    rng = random.Random(0)
+    for _ in range(_REPEATS):
+        yield from _ZOOM_TEXTS
+        yield from (f"{word} {word}" for word in _ZOOM_WORDS)
+        yield f"\nname: zoom\nkeypoint: [{rng.randrange(96)}, {rng.randrange(96)}]\n"
+        yield f" input_image \n tool_result_{rng.randint(1, 9)} \n"
+
+
+VOCABULARIES: dict[str, Words] = {
+    "zoom": Words(_tags("think", "tool", "answer", "result", "image_name"), _zoom_corpus),
+}
+"""By the name that `TinyConfig.words` gives."""
