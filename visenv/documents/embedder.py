@@ -1,0 +1,108 @@
+"""What turns pages and queries into vectors, and how the two are compared.
+
+One vector per page (CLIP) or several (passages of a page, or one per patch as in ColPali) make no
+difference to what stores and compares them: the comparison is late interaction throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.documents.document import Document
+from visenv.errors import ConfigurationError
+
+Vectors = NDArray[np.float32]
+"""Vectors of unit length, float32 ``[vectors, dimension]``."""
+
+_UNIT_TOLERANCE = 1e-3
+
+
+class Embedder(Protocol):
+    """Makes vectors of pages and of queries that point the same way where the two fit.
+
+    Attributes:
+        name: Names the weights: what one name embedded, another cannot search.
+        dimension: Length of each vector.
+    """
+
+    name: str
+
+    @property
+    def dimension(self) -> int:
+        """Length of each vector."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """The query's vectors, at least one; any text, of any length."""
+        ...
+
+    def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
+        """The vectors of each page; none, ``[0, dimension]``, for a page with nothing to find.
+
+        Raises:
+            DataError: If a page cannot be read or rendered.
+        """
+        ...
+
+
+def max_sim(vectors: Vectors, counts: Sequence[int], query: Vectors) -> NDArray[np.float32]:
+    """Late interaction: each query vector takes its best match on the page, and these are added.
+
+    ``score(page) = sum over q of max over v of q · v`` (ColBERT, arXiv 2004.12832, eq. 3). With
+    one vector per page and query this is their cosine.
+
+    Args:
+        vectors: Of all pages, page after page, ``[sum(counts), dimension]``.
+        counts: Vectors of each page.
+        query: ``[vectors, dimension]``.
+
+    Returns:
+        float32 ``[pages]``; ``-inf`` for a page without vectors.
+    """
+    scores = np.full(len(counts), -np.inf, np.float32)
+    having = np.flatnonzero(counts)
+    if len(having):
+        each = np.asarray(counts)[having]
+        starts = np.cumsum(each) - each
+        best = np.maximum.reduceat(vectors @ query.T, starts, axis=0)
+        scores[having] = best.sum(axis=1)
+    return scores
+
+
+def checked(vectors: Vectors, embedder: Embedder) -> Vectors:
+    """The vectors, if they are what an embedder promises.
+
+    Raises:
+        ConfigurationError: If they are not float32, finite, of its dimension and of unit length.
+    """
+    expected = f"{embedder.name!r} must give float32 [vectors, {embedder.dimension}] of unit length"
+    if vectors.dtype != np.float32 or vectors.ndim != 2 or vectors.shape[1] != embedder.dimension:
+        raise ConfigurationError(f"{expected}, got {vectors.dtype} {list(vectors.shape)}.")
+    lengths = np.linalg.norm(vectors, axis=1)
+    if not np.all(np.abs(lengths - 1) <= _UNIT_TOLERANCE):
+        raise ConfigurationError(f"{expected}, got lengths {lengths.min():g} to {lengths.max():g}.")
+    return vectors
+
+
+def check_same_embedder(name: str, dimension: int, embedder: Embedder, where: str) -> None:
+    """Refuse vectors of another embedder.
+
+    Args:
+        name: Of the embedder that made what is stored.
+        dimension: Of what is stored.
+        embedder: The one that wants to use it.
+        where: What is refused, for the message.
+
+    Raises:
+        ConfigurationError: If name or dimension differ.
+    """
+    if (name, dimension) != (embedder.name, embedder.dimension):
+        raise ConfigurationError(
+            f"The vectors in {where} were made by embedder {name!r} (dimension {dimension}), not "
+            f"by {embedder.name!r} (dimension {embedder.dimension}). Use that embedder, or another "
+            "folder."
+        )

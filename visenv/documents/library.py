@@ -1,0 +1,115 @@
+"""A folder of documents: PDF files, and page images in files or in subfolders."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from pathlib import Path
+
+from visenv.documents.document import Document
+from visenv.documents.names import unknown_document
+from visenv.documents.page_images import SUFFIXES, TEXT_SUFFIX, PageImages, page_number
+from visenv.documents.rendered import RENDERED_BYTES, RenderedDocument, RenderedPages
+from visenv.errors import DataError
+
+
+class FolderLibrary:
+    """The documents of a folder, by name.
+
+    ``report.pdf`` is the document ``report``; ``report_1.jpg``, ``report_2.jpg``, … are the pages
+    of ``report`` too (ARM-Thinker's layout; also .jpeg, .png, .webp), and so are the numbered
+    images in a subfolder ``report``. Where several hold one name, the PDF is taken, then the
+    subfolder. A name may be given with ``.pdf`` at its end. Page images may have their text beside
+    them (``report_1.txt``).
+
+    The folder is read once, when a document is first asked for. A name is looked up in what was
+    found and never becomes part of a path, and links that lead out of the folder are left out, as
+    are names that cannot be printed.
+
+    Pickles; the caches travel empty.
+
+    Args:
+        root: The folder.
+        rendered_bytes: Most bytes of rendered pages kept. Documents themselves cost next to
+            nothing: few PDF files are open at a time.
+
+    Raises:
+        DataError: If there is no such folder.
+    """
+
+    def __init__(self, root: str | Path, *, rendered_bytes: int = RENDERED_BYTES) -> None:
+        self.root = Path(root).resolve()
+        if not self.root.is_dir():
+            raise DataError(f"There is no folder of documents at {str(root)!r}.")
+        self._rendered = RenderedPages(rendered_bytes)
+        self._documents: dict[str, Document] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all documents, sorted."""
+        return sorted(self._makers)
+
+    def document(self, name: str) -> Document:
+        """The document of that name; the same object each time.
+
+        Raises:
+            DataError: If there is none, or it cannot be opened; names the nearest.
+        """
+        known = name if name in self._makers else name.removesuffix(".pdf")
+        if known not in self._makers:
+            raise DataError(unknown_document(name, self._makers))
+        if known not in self._documents:
+            document = self._makers[known]()
+            len(document)  # what cannot be opened says so now
+            self._documents[known] = RenderedDocument(document, self._rendered)
+        return self._documents[known]
+
+    # ------------------------------------------------------------------ what the folder holds
+
+    @cached_property
+    def _makers(self) -> dict[str, Callable[[], Document]]:
+        entries = list(self._inside(self.root))
+        found: dict[str, Callable[[], Document]] = {}
+        for name, files in _series(entries).items():
+            found[name] = partial(PageImages.from_files, name, files)
+        for path in entries:
+            if path.is_dir():
+                found[path.name] = partial(self._open_folder, path)
+        for path in entries:
+            if path.suffix.lower() == ".pdf" and path.is_file():
+                found[path.stem] = partial(_open_pdf, path)
+        return found
+
+    def _open_folder(self, folder: Path) -> Document:
+        return PageImages.from_files(folder.name, filter(_is_page, self._inside(folder)))
+
+    def _inside(self, folder: Path) -> Iterator[Path]:
+        """What is in the folder, without what is hidden or leads out of the root."""
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda each: each.name):
+                path = Path(entry.path)
+                outside = entry.is_symlink() and not path.resolve().is_relative_to(self.root)
+                if not outside and entry.name.isprintable() and not entry.name.startswith("."):
+                    yield path
+
+
+def _is_page(path: Path) -> bool:
+    return path.suffix.lower() in (*SUFFIXES, TEXT_SUFFIX)
+
+
+def _series(paths: list[Path]) -> dict[str, list[Path]]:
+    """The files of the pages ``name_1``, ``name_2``, … by name."""
+    found: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in filter(_is_page, paths):
+        numbered = page_number(path.stem)
+        if numbered and numbered[0].endswith("_"):
+            found[numbered[0][:-1]].append(path)
+    return found
+
+
+def _open_pdf(path: Path) -> Document:
+    from visenv.documents.pdf import PdfDocument
+
+    return PdfDocument.open(path)

@@ -1,0 +1,29 @@
+"""What to say of a document that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rapidfuzz import process
+
+_LISTED = 5
+_CHARACTERS = 80
+
+
+def unknown_document(name: str, known: Collection[str]) -> str:
+    """A sentence that names the nearest documents, or else some that are there.
+
+    Args:
+        name: What was asked for: any text, of any length.
+        known: The names there are.
+    """
+    cut = name[:_CHARACTERS]
+    shown = ascii(cut) + ("…" if len(name) > _CHARACTERS else "")
+    near = process.extract(cut, list(known), limit=_LISTED, score_cutoff=50)
+    if near:
+        hint = f"Did you mean {' or '.join(ascii(found) for found, _, _ in near)}?"
+    else:
+        there = ", ".join(map(ascii, sorted(known)[:_LISTED])) or "none"
+        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+        hint = f"Documents: {there}{more}."
+    return f"There is no document called {shown}. {hint}"

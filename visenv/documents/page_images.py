@@ -1,0 +1,120 @@
+"""A document whose pages are image files, numbered in their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from visenv.documents.stitch import shrink_page
+from visenv.errors import DataError
+from visenv.types import Image
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+"""File types of page images. Where a page has several files, the first of these is taken."""
+
+TEXT_SUFFIX = ".txt"
+"""A text file beside a page image is the page's text layer."""
+
+_NUMBERED = re.compile(r"(?P<series>.*?)(?P<number>\d{1,9})", re.DOTALL)
+
+
+def page_number(stem: str) -> tuple[str, int] | None:
+    """The series and the page that a file's stem names: ``"a_07"`` is page 7 of ``"a_"``."""
+    match = _NUMBERED.fullmatch(stem)
+    return (match["series"], int(match["number"])) if match else None
+
+
+class PageImages:
+    """A document of image files, with their texts where there are some.
+
+    Args:
+        name: What tools and prompts call it.
+        images: Image file by page number.
+        texts: Text file (UTF-8) by page number.
+
+    Raises:
+        DataError: If the numbers are not those of pages: there is a page 0, or fewer than half of
+            the pages up to the last have an image (``report_2024.png`` alone is no 2024 pages).
+    """
+
+    def __init__(
+        self, name: str, images: Mapping[int, Path], texts: Mapping[int, Path] | None = None
+    ) -> None:
+        self.name = name
+        self._images = dict(images)
+        self._texts = dict(texts or {})
+        self._pages = max(self._images, default=0)
+        if 0 in self._images:
+            raise DataError(
+                f"Page images of {name!r} are numbered from 0 ({self._images[0].name}); pages "
+                "count from 1: rename them."
+            )
+        if not self._images or 2 * len(self._images) < self._pages:
+            raise DataError(
+                f"{name!r} is no document: {len(self._images)} of the pages up to {self._pages} "
+                "have an image."
+            )
+
+    @classmethod
+    def from_files(cls, name: str, files: Iterable[Path]) -> PageImages:
+        """A document of the files whose stem ends in a number, which is their page's.
+
+        Raises:
+            DataError: As the class does; and if two files are the same page.
+        """
+        images: dict[int, Path] = {}
+        texts: dict[int, Path] = {}
+        for path in sorted(files, key=_preference, reverse=True):
+            numbered = page_number(path.stem)
+            if numbered is None:
+                continue
+            page = numbered[1]
+            kind = texts if path.suffix.lower() == TEXT_SUFFIX else images
+            if page in kind and kind[page].stem != path.stem:
+                raise DataError(
+                    f"{name!r} has two files for page {page}: {kind[page].name} and {path.name}."
+                )
+            kind[page] = path  # the preferred file type comes last
+        return cls(name, images, texts)
+
+    def __len__(self) -> int:
+        return self._pages
+
+    def page_image(self, page: int, long_side: int) -> Image:
+        """The page, shrunk (bicubic) to at most `long_side`; the full image is not kept.
+
+        Raises:
+            DataError: If there is no such page, or its file cannot be decoded.
+        """
+        self._check(page)
+        if page not in self._images:
+            raise DataError(f"There is no image of page {page} of {self.name!r}.")
+        try:
+            return shrink_page(Image.from_file(self._images[page]), long_side)
+        except DataError as error:
+            raise DataError(f"Page {page} of {self.name!r} cannot be shown: {error}") from error
+
+    def page_text(self, page: int) -> str:
+        """The text file of the page, ``""`` where there is none.
+
+        Raises:
+            DataError: If there is no such page, or its text cannot be read.
+        """
+        self._check(page)
+        if page not in self._texts:
+            return ""
+        try:
+            return self._texts[page].read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"The text of page {page} of {self.name!r} cannot be read: {error}"
+            raise DataError(message) from error
+
+    def _check(self, page: int) -> None:
+        if not 1 <= page <= self._pages:
+            raise DataError(f"{self.name!r} has pages 1 to {self._pages}, there is no page {page}.")
+
+
+def _preference(path: Path) -> int:
+    suffix = path.suffix.lower()
+    return SUFFIXES.index(suffix) if suffix in SUFFIXES else len(SUFFIXES)

@@ -1,0 +1,77 @@
+"""Documents whose rendered pages are remembered, within a budget of bytes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from visenv.documents.cache import LruCache
+from visenv.documents.document import Document
+from visenv.types import Image
+
+RENDERED_BYTES = 128 * 2**20
+"""Most bytes of rendered pages kept: about 45 A4 pages of 1120 px."""
+
+
+class RenderedPages:
+    """The pages rendered last, of any number of documents.
+
+    Args:
+        budget: Most bytes of pixels kept.
+    """
+
+    def __init__(self, budget: int = RENDERED_BYTES) -> None:
+        self._images: LruCache[tuple[str, int, int], Image] = LruCache(budget, _bytes)
+
+    def get(self, document: Document, page: int, long_side: int) -> Image:
+        """The page, rendered now if it is not kept; names tell the documents apart.
+
+        Raises:
+            DataError: If it cannot be rendered.
+        """
+        render = partial(document.page_image, page, long_side)
+        return self._images.get((document.name, page, long_side), render)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of pixels kept now."""
+        return self._images.spent
+
+
+class RenderedDocument:
+    """A document that renders a page once for all who ask, as long as the page is kept.
+
+    Args:
+        document: What it shows.
+        pages: Shared by the documents of one library, whose names differ.
+    """
+
+    def __init__(self, document: Document, pages: RenderedPages) -> None:
+        self.name = document.name
+        self._document = document
+        self._pages = pages
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def page_image(self, page: int, long_side: int) -> Image:
+        """The page as an image whose longer side is at most `long_side` pixels.
+
+        Raises:
+            DataError: If the page cannot be rendered; names document and page.
+        """
+        return self._pages.get(self._document, page, long_side)
+
+    def page_text(self, page: int) -> str:
+        """The page's text layer, ``""`` where it has none.
+
+        Raises:
+            DataError: If the page cannot be read; names document and page.
+        """
+        return self._document.page_text(page)
+
+    def __repr__(self) -> str:
+        return f"RenderedDocument({self._document!r})"
+
+
+def _bytes(image: Image) -> int:
+    return image.pixels.nbytes

@@ -1,0 +1,112 @@
+"""A document and an embedder that need no file and no weights."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from visenv.documents.document import Document
+from visenv.documents.embedder import Vectors
+from visenv.documents.stitch import size_with_side_at_most
+from visenv.errors import DataError
+from visenv.types import Image
+
+
+class TextDocument:
+    """A document given by its texts; each page is one plain colour of its own.
+
+    Args:
+        name: What it is called.
+        texts: The text of each page.
+        size: ``(width, height)`` of a page, pixels.
+        broken: Numbers of pages that can be neither rendered nor read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        texts: Sequence[str],
+        *,
+        size: tuple[int, int] = (85, 110),
+        broken: Collection[int] = (),
+    ) -> None:
+        self.name = name
+        self._texts = tuple(texts)
+        self._size = size
+        self._broken = frozenset(broken)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def page_image(self, page: int, long_side: int) -> Image:
+        """The page in its colour, `page_colour`.
+
+        Raises:
+            DataError: If there is no such page, or it is broken.
+        """
+        self._check(page)
+        width, height = size_with_side_at_most(self._size, long_side)
+        pixels = np.full((height, width, 3), page_colour(page), np.uint8)
+        return Image.from_pixels(pixels)
+
+    def page_text(self, page: int) -> str:
+        """The page's text.
+
+        Raises:
+            DataError: If there is no such page, or it is broken.
+        """
+        self._check(page)
+        return self._texts[page - 1]
+
+    def _check(self, page: int) -> None:
+        if not 1 <= page <= len(self):
+            raise DataError(f"{self.name!r} has pages 1 to {len(self)}, there is no page {page}.")
+        if page in self._broken:
+            raise DataError(f"Page {page} of {self.name!r} is broken.")
+
+
+def page_colour(page: int) -> tuple[int, int, int]:
+    """The colour of a `TextDocument`'s page, another one for each of the first 65,536."""
+    return page % 256, page // 256 % 256, 7
+
+
+class WordEmbedder:
+    """One vector per line of a page's text: its words, each a fixed random direction, added up.
+
+    Args:
+        name: What it is called.
+        dimension: Length of a vector.
+    """
+
+    def __init__(self, name: str = "words", dimension: int = 64) -> None:
+        self.name = name
+        self.dimension = dimension
+
+    def embed_query(self, text: str) -> Vectors:
+        """``[1, dimension]``."""
+        return self._line(text or "nothing")[None]
+
+    def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
+        """``[lines, dimension]`` for each page, none where it has no words.
+
+        Raises:
+            DataError: If a page cannot be read.
+        """
+        return [self._lines(document.page_text(page)) for page in pages]
+
+    def _lines(self, text: str) -> Vectors:
+        lines = [self._line(line) for line in text.splitlines() if re.search(r"\w", line)]
+        return np.array(lines, np.float32).reshape(len(lines), self.dimension)
+
+    def _line(self, line: str) -> Vectors:
+        words = re.findall(r"\w+", line.casefold()) or [line]
+        added = np.sum([self._word(word) for word in words], axis=0)
+        unit: Vectors = (added / np.linalg.norm(added)).astype(np.float32)
+        return unit
+
+    def _word(self, word: str) -> Vectors:
+        seed = zlib.crc32(word.encode("utf-8", "replace"))
+        return np.random.default_rng(seed).standard_normal(self.dimension).astype(np.float32)
