@@ -211,16 +211,16 @@ class PdfDocument:
 
 
 def _render(page: pypdfium2.PdfPage, scale: float) -> Pixels:
-    """RGB pixels; the bitmap is PDFium's own, as pypdfium2 never destroys one around our memory."""
+    """RGB pixels, copied from a bitmap that is destroyed on return.
+
+    It is one of PDFium's own: pypdfium2 never destroys one that it made around other memory.
+    """
     from pypdfium2 import PdfBitmap
 
     bitmap = page.render(
         scale=scale, rev_byteorder=True, limit_image_cache=True, bitmap_maker=PdfBitmap.new_foreign
     )
-    try:
-        return np.array(bitmap.to_numpy(), np.uint8)
-    finally:
-        bitmap.close()
+    return np.array(bitmap.to_numpy(), np.uint8)
 
 
 def _said(error: Exception) -> str:
