@@ -27,6 +27,18 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
     "visenv/ZoomVQA-v0": EnvEntry(
         "visenv.envs.zoom_vqa:make", "zoom into an image once, then answer (Groundlight)"
     ),
+    "visenv/ArmZoom-v0": EnvEntry(
+        "visenv.envs.arm:make_zoom", "judge responses about an image, zooming in (ARM-Thinker)"
+    ),
+    "visenv/ArmDoc-v0": EnvEntry(
+        "visenv.envs.arm:make_doc", "judge responses about a document, page by page (ARM-Thinker)"
+    ),
+    "visenv/ArmIF-v0": EnvEntry(
+        "visenv.envs.arm:make_if", "judge whether a text keeps to a constraint (ARM-Thinker)"
+    ),
+    "visenv/ArmPreference-v0": EnvEntry(
+        "visenv.envs.arm:make_preference", "judge which response is preferred (ARM-Thinker)"
+    ),
 }
 
 POLICIES: dict[str, str] = {

@@ -1,0 +1,138 @@
+"""The ARM-Thinker family: judges that use tools before they judge."""
+
+from __future__ import annotations
+
+from typing import Literal, Unpack
+
+import gymnasium as gym
+
+from visenv.data.source import Source
+from visenv.documents import PageRanker
+from visenv.env import Observation
+from visenv.tools.crop import CropZoom, Dialect
+
+from .making import Settings, choose, finish, opened
+
+__all__ = ["Settings", "make_doc", "make_if", "make_preference", "make_zoom"]
+
+
+def make_zoom(
+    *,
+    data: str | Source = "procedural",
+    candidates: int = 2,
+    dialect: Dialect = "qwen2.5",
+    **settings: Unpack[Settings],
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArmZoom-v0``.
+
+    Args:
+        data: ``"procedural"`` (unlimited scenes with exact truth), a data set in a local folder
+            such as ``"armbench:<folder>?track=zoom"``, or a `Source`.
+        candidates: Responses to a procedural sample: 1, 2 or 4.
+        dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
+        **settings: See `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    from visenv.data.judged_scenes import JudgedScenes
+
+    from .zoom import ArmZoom
+
+    chosen = choose("visenv/ArmZoom-v0", settings)
+    procedural = data == "procedural"
+    source = JudgedScenes(candidates, chosen.stage.world) if procedural else opened(data)
+    zoom = CropZoom(dialect=dialect, max_pixels=chosen.stage.image_pixels, compat=chosen.compat)
+    return finish(ArmZoom, source, [zoom], chosen)
+
+
+def make_doc(
+    *,
+    data: str | Source = "procedural",
+    candidates: int = 2,
+    ranker: PageRanker | None = None,
+    **settings: Unpack[Settings],
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArmDoc-v0``.
+
+    Args:
+        data: ``"procedural"`` (made-up reports with exact truth), real documents such as
+            ``"pdf:<folder>"`` or ``"armbench:<folder>?track=document"``, or a `Source` with a
+            ``library``.
+        candidates: Responses to a procedural sample: 1, 2 or 4.
+        ranker: What orders pages by a query; BM25 over their text if none is given.
+        **settings: See `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    from visenv.data.reports import ReportsWorld
+
+    from .doc import ArmDoc, library_of, page_tools
+
+    chosen = choose("visenv/ArmDoc-v0", settings)
+    world = chosen.stage.world
+    source = ReportsWorld(world, candidates=(candidates,)) if data == "procedural" else opened(data)
+    tools = page_tools(library_of(source), ranker, chosen.stage.page_side)
+    return finish(ArmDoc, source, tools, chosen)
+
+
+def make_if(
+    *,
+    data: str | Source = "procedural",
+    dialect: Literal["strict", "arm", "mmif"] = "strict",
+    **settings: Unpack[Settings],
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArmIF-v0``.
+
+    Args:
+        data: ``"procedural"`` (texts that keep or break a constraint by construction), a data set
+            in a local folder such as ``"armbench:<folder>?track=instruction"``, or a `Source`.
+        dialect: How the text checks read a text, see `visenv.checks`.
+        **settings: See `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    from visenv.data.constraints import ConstraintWorld
+    from visenv.tools.text_checks import text_check_tools
+
+    from .instruction import ArmIF
+
+    chosen = choose("visenv/ArmIF-v0", settings)
+    source = ConstraintWorld() if data == "procedural" else opened(data)
+    return finish(ArmIF, source, text_check_tools(dialect), chosen)
+
+
+def make_preference(
+    *,
+    data: str | Source = "procedural",
+    candidates: int = 2,
+    dialect: Dialect = "qwen2.5",
+    **settings: Unpack[Settings],
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArmPreference-v0``.
+
+    Args:
+        data: ``"procedural"`` (responses of graded quality), ``"vl_rewardbench:<folder>"``,
+            ``"rewardbench2:<folder>"``, ``"llava_critic:<folder>"``, or a `Source`.
+        candidates: Responses to a procedural sample: 1, 2 or 4.
+        dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
+        **settings: See `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    from visenv.data.graded_pairs import GradedPairs
+
+    from .preference import ArmPreference
+
+    chosen = choose("visenv/ArmPreference-v0", settings)
+    procedural = data == "procedural"
+    source = GradedPairs(candidates, preset=chosen.stage.world) if procedural else opened(data)
+    zoom = CropZoom(dialect=dialect, max_pixels=chosen.stage.image_pixels, compat=chosen.compat)
+    return finish(ArmPreference, source, [zoom], chosen)

@@ -1,0 +1,112 @@
+"""What the makers of the ARM environments have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, TypedDict
+
+import gymnasium as gym
+
+from visenv.data.open import open_data
+from visenv.data.source import Source
+from visenv.env import Observation
+from visenv.errors import UnknownNameError
+from visenv.rewards import RewardWrapper
+from visenv.tools import Tool
+
+from .judge import Judge
+from .rewards import REWARDS, terms
+from .stages import STAGES, Stage
+from .verdicts import Compat
+
+MODES = ("agent", "no_tool")
+
+
+class Settings(TypedDict, total=False):
+    """Settings of every ARM environment, beside the fields of `Stage`.
+
+    Args:
+        stage: ``"train"`` (5 turns; images of at most 3.2 megapixels), ``"eval"`` (8 turns of tools
+            and one to answer; 12.8 megapixels) or ``"tiny"`` (for a very small model on a CPU).
+            Any field of `Stage` may be given to change it, for example ``turns=3``.
+        reward: ``"stage2"``, ``"stage1"``, ``"accuracy_format"``, ``"fixed_bonus"`` or
+            ``"outcome"``.
+        mode: ``"agent"``, or ``"no_tool"`` (one turn, no tools: the paper's ablation).
+        compat: ``"arm"`` reproduces the public code's faults (docs/arm.md lists them).
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
+    """
+
+    stage: str
+    reward: str
+    mode: Literal["agent", "no_tool"]
+    compat: Compat
+    render_mode: str | None
+    on_abort: Literal["truncate", "raise"]
+    view_side: int | None
+    image_pixels: int
+    page_side: int
+    turns: int
+    tool_characters: int
+    prompt: Literal["full", "brief"]
+    world: str
+
+
+class Chosen(NamedTuple):
+    """Settings, checked."""
+
+    stage: Stage
+    reward: str
+    agent: bool
+    compat: Compat
+    env: dict[str, Any]
+
+
+def choose(env_id: str, settings: Settings) -> Chosen:
+    """Check the settings and look the stage up.
+
+    Raises:
+        UnknownNameError: If a setting or its value is unknown; names the nearest.
+    """
+    given: dict[str, Any] = dict(settings)
+    stage = given.pop("stage", "train")
+    reward = given.pop("reward", "stage2")
+    mode = given.pop("mode", "agent")
+    compat = given.pop("compat", None)
+    env = {name: given.pop(name) for name in ("render_mode", "on_abort") if name in given}
+    known = {
+        "stage": (stage, STAGES),
+        "reward": (reward, (*REWARDS, "outcome")),
+        "mode": (mode, MODES),
+        "compat mode": (compat, (None, "arm")),
+    }
+    for what, (value, values) in known.items():
+        if value not in values:
+            raise UnknownNameError(what, str(value), [each for each in values if each])
+    for option in given:
+        if option not in Stage.__slots__:
+            names = [*Settings.__annotations__]
+            raise UnknownNameError(f"option of {env_id}", option, names)
+    return Chosen(replace(STAGES[stage], **given), reward, mode == "agent", compat, env)
+
+
+def opened(data: str | Source) -> Source:
+    """The source that `data` is or names."""
+    return open_data(data) if isinstance(data, str) else data
+
+
+def finish(
+    judge: type[Judge], source: Source, tools: Sequence[Tool[Any]], chosen: Chosen
+) -> gym.Env[Observation, str]:
+    """The environment with its reward."""
+    env = judge(
+        source=source,
+        stage=chosen.stage,
+        tools=tools if chosen.agent else (),
+        compat=chosen.compat,
+        **chosen.env,
+    )
+    if chosen.reward == "outcome":
+        return env
+    return RewardWrapper(env, terms(chosen.reward, chosen.compat))
