@@ -1,0 +1,104 @@
+"""Object arrays are read as data, and nothing they name is run."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from visenv.data.npy import read_objects
+from visenv.errors import DataError
+
+
+def save(path: Path, items: list[Any]) -> Path:
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    np.save(path, array, allow_pickle=True)
+    return path
+
+
+def test_plain_data_comes_back(tmp_path: Path) -> None:
+    items = [
+        {"version": 0.1},
+        {
+            "question": "Wie groß?",
+            "pages": ["a_p0", "a_p1"],
+            "boxes": np.arange(8, dtype=np.float32).reshape(2, 4),
+            "count": np.int64(3),
+            "pair": (1, None, True, b"bytes"),
+        },
+    ]
+    header, row = read_objects(save(tmp_path / "imdb.npy", items))
+    assert header == {"version": 0.1}
+    assert row["pages"] == ["a_p0", "a_p1"]
+    assert np.array_equal(row["boxes"], np.arange(8).reshape(2, 4))
+    assert row["count"] == 3
+    assert row["pair"] == (1, None, True, b"bytes")
+
+
+class Runs:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+def test_nothing_is_run(tmp_path: Path) -> None:
+    made = tmp_path / "made by a data file"
+    with pytest.raises(DataError, match=r"would import posix\.mkdir"):
+        read_objects(save(tmp_path / "evil.npy", [{"question": Runs(made)}]))
+    assert not made.exists()
+    np.load(tmp_path / "evil.npy", allow_pickle=True)
+    assert made.exists()  # the file is as dangerous as it looks
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "no NumPy file"),
+        (b"not numpy at all", "no NumPy file"),
+        (b"\x93NUMPY\x09\x00", "no NumPy file"),
+        (pickle.dumps([1, 2]), "no NumPy file"),
+    ],
+)
+def test_what_is_no_file_of_objects_is_named(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(DataError, match=rf"x\.npy is {problem}"):
+        read_objects(tmp_path / "x.npy")
+
+
+def test_other_arrays_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "numbers.npy", np.arange(3))
+    with pytest.raises(DataError, match="expected an array of objects, got int64"):
+        read_objects(tmp_path / "numbers.npy")
+    square = np.empty((2, 2), dtype=object)
+    np.save(tmp_path / "square.npy", square, allow_pickle=True)
+    with pytest.raises(DataError, match="no one-dimensional array"):
+        read_objects(tmp_path / "square.npy")
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.integers(0, 400), byte=st.integers(0, 255), cut=st.booleans())
+def test_a_damaged_file_raises_nothing_else(
+    tmp_path: Path, place: int, byte: int, cut: bool
+) -> None:
+    path = tmp_path / "imdb.npy"
+    if not path.exists():
+        save(path, [{"question": "q", "pages": ["a"], "boxes": np.zeros(2)}])
+    content = bytearray(path.read_bytes())
+    place %= len(content)
+    content[place] = byte
+    damaged = tmp_path / "damaged.npy"
+    damaged.write_bytes(bytes(content[:place] if cut else content))
+    try:
+        items = read_objects(damaged)
+    except DataError:
+        return
+    assert isinstance(items, list)
