@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -80,8 +80,8 @@ class Tool(Generic[ArgumentsT]):
         arguments: The pydantic model of its arguments.
     """
 
-    name: ClassVar[str]
-    description: ClassVar[str]
+    name: str
+    description: str
     arguments: type[ArgumentsT]
 
     def open(self, sample: Sample, store: Store) -> None:
@@ -116,17 +116,19 @@ class Tool(Generic[ArgumentsT]):
         try:
             arguments = self.arguments(**raw)
         except ValidationError as error:
-            raise ToolError(self._complaint(error)) from None
+            raise ToolError(complaint(self.name, self.arguments, error)) from None
         return self.call(arguments, store)
 
-    def _complaint(self, error: ValidationError) -> str:
-        expected = ", ".join(self.arguments.model_fields) or "no arguments"
-        problems = "; ".join(
-            f"{'.'.join(str(step) for step in problem['loc']) or 'arguments'}: {problem['msg']}"
-            f" (got {shown(problem['input'])})"
-            for problem in error.errors(include_url=False, include_context=False)[:4]
-        )
-        return f"{self.name} takes {expected}. {problems}."
+
+def complaint(name: str, arguments: type[Arguments], error: ValidationError) -> str:
+    """What is wrong with a call: what `name` takes, and what was given instead."""
+    expected = ", ".join(arguments.model_fields) or "no arguments"
+    problems = "; ".join(
+        f"{'.'.join(str(step) for step in problem['loc']) or 'arguments'}: {problem['msg']}"
+        f" (got {shown(problem['input'])})"
+        for problem in error.errors(include_url=False, include_context=False)[:4]
+    )
+    return f"{name} takes {expected}. {problems}."
 
 
 def _find(what: str, name: str, there: Mapping[str, StoredT]) -> StoredT:

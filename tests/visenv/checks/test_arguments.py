@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from visenv.checks import CHECKS, check, find_check
+from visenv.errors import ConfigurationError, UnknownNameError
+
+WORDS = "check_whether_response_word_count_in_range"
+RANGES = "check_whether_each_paragraph_sentence_number_in_range_list"
+NONE_OF = "check_whether_whole_response_not_contain_certain_substrings"
+NOT = "check_whether_whole_response_not_contain_certain_substring"
+BEGINS = "check_whether_whole_response_begin_with_certain_substring"
+EACH_KEYWORD = "check_whether_each_keyword_in_list_mentioned_in_range"
+PRECISION = "check_number_precision_in_response"
+NO_NUMBER = "check_whether_has_no_arabic_number_in_response"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        (WORDS, {"lower_bound": 5, "upper_bound": 3}, "lower bound 5 is above the upper bound 3"),
+        (WORDS, {"lower_bound": -1, "upper_bound": 3}, "greater than or equal to 0"),
+        (WORDS, {"lower_bound": "1", "upper_bound": 3}, "valid integer"),
+        (WORDS, {"lower_bound": True, "upper_bound": 3}, "valid integer"),
+        (WORDS, {"lower_bound": 1.5, "upper_bound": 3}, "valid integer"),
+        (WORDS, {"lower_bound": 1}, "upper_bound: Field required"),
+        (WORDS, {"lower_bound": 1, "upper_bound": 3, "unit": "words"}, "unit: Extra inputs"),
+        (WORDS, [1, 2], "takes lower_bound, upper_bound"),
+        (RANGES, {"ranges": []}, "at least 1 item"),
+        (RANGES, {"ranges": [[1, 2], [3]]}, "ranges.1: List should have at least 2 items"),
+        (RANGES, {"ranges": [[1, 2], [4, 3]]}, "lower bound 4 is above the upper bound 3"),
+        (NONE_OF, {"substrings": []}, "at least 1 item"),
+        (NONE_OF, {"substrings": [""]}, "at least 1 character"),
+        (NONE_OF, {"substrings": "cat"}, "valid list"),
+        (NOT, {"substring": ""}, "at least 1 character"),
+        (NOT, {"substring": "x" * 1001}, "at most 1000 characters"),
+        (NOT, {"substring": "\ud800"}, "valid string"),
+        (BEGINS, {"substring": " \n"}, "more than blanks"),
+        (
+            EACH_KEYWORD,
+            {"keywords": [], "lower_bound_times": 0, "upper_bound_times": 1},
+            "at least 1 item",
+        ),
+        (
+            EACH_KEYWORD,
+            {"keywords": ["a", " "], "lower_bound_times": 0, "upper_bound_times": 1},
+            "keywords.1",
+        ),
+        (
+            EACH_KEYWORD,
+            {"keywords": ["a"], "lower_bound_times": 2, "upper_bound_times": 1},
+            "swap them",
+        ),
+        (
+            EACH_KEYWORD,
+            {"keywords": ["a"] * 101, "lower_bound_times": 0, "upper_bound_times": 1},
+            "at most 100 items",
+        ),
+        (PRECISION, {"precision": -1}, "greater than or equal to 0"),
+        (NO_NUMBER, {"precision": 1}, "takes no arguments"),
+    ],
+)
+def test_what_is_wrong_is_said(name: str, arguments: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=name) as caught:
+        check(name, "text", arguments)
+    assert said in str(caught.value)
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'check_number_precision_in_response'"):
+        check("check_number_precision", "text", {})
+    with pytest.raises(UnknownNameError, match="Did you mean 'strict'"):
+        check(NO_NUMBER, "text", {}, "strickt")  # type: ignore[arg-type]
+
+
+def test_the_misspelt_names_of_mm_ifengine_are_understood() -> None:
+    assert find_check("check_whether_each_keyword_in_list_metioned_in_range").name == EACH_KEYWORD
+    total = "check_whether_total_keyword_in_list_metioned_in_range"
+    arguments = {"keywords": ["cat"], "lower_bound_times": 1, "upper_bound_times": 1}
+    assert check(total, "a cat", arguments)
+
+
+def test_a_model_is_taken_as_it_is() -> None:
+    model = CHECKS[PRECISION].arguments(precision=1)
+    assert check(PRECISION, "2.5", model)
+
+
+def test_a_model_of_another_check_is_refused() -> None:
+    model = CHECKS[PRECISION].arguments(precision=1)
+    with pytest.raises(ConfigurationError, match="takes lower_bound"):
+        check(WORDS, "2.5", model)
+
+
+def test_fields_are_in_the_order_of_mm_ifengines_positional_parameters() -> None:
+    assert list(CHECKS[WORDS].arguments.model_fields) == ["lower_bound", "upper_bound"]
+    assert list(CHECKS[EACH_KEYWORD].arguments.model_fields) == [
+        "keywords",
+        "lower_bound_times",
+        "upper_bound_times",
+    ]

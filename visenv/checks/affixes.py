@@ -1,0 +1,168 @@
+"""Checks 9 to 14: what sentences, paragraphs and the whole response begin and end with.
+
+``strict`` looks past punctuation at the edge of the text, unless what is asked for has it: "Hello"
+begins ``**Hello** there``, and "#cat" does not begin ``cat``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from visenv.checks.arguments import Affix
+from visenv.checks.sentences import split_sentences
+from visenv.checks.text import blocks, clean, paragraphs, sentences
+
+_EDGE = re.compile(r"[\W_]*+")
+_SENTENCE_MARKS = " \t\n.…!?,;:"
+
+# -------------------------------------------------------------------- 9 and 12: each sentence
+
+
+def each_sentence_begins_strict(response: str, arguments: Affix) -> bool:
+    """Any case, past punctuation."""
+    return _all(begins, sentences(response), arguments)
+
+
+def each_sentence_begins_arm(response: str, arguments: Affix) -> bool:
+    """Any case, past full stops; the text is not cleaned."""
+    return _all(begins_arm, split_sentences(response), arguments)
+
+
+def each_sentence_begins_mmif(response: str, arguments: Affix) -> bool:
+    """Letter for letter."""
+    return _all(str.startswith, split_sentences(clean(response)), arguments)
+
+
+def each_sentence_ends_strict(response: str, arguments: Affix) -> bool:
+    """Any case, past punctuation."""
+    return _all(ends, sentences(response), arguments)
+
+
+def each_sentence_ends_arm(response: str, arguments: Affix) -> bool:
+    """Any case, past full stops; the text is not cleaned."""
+    return _all(ends_arm, split_sentences(response), arguments)
+
+
+def each_sentence_ends_mmif(response: str, arguments: Affix) -> bool:
+    """Letter for letter, so the full stop has to be asked for."""
+    return _all(str.endswith, split_sentences(clean(response)), arguments)
+
+
+# ------------------------------------------------------------------ 10 and 11: each paragraph
+
+
+def each_paragraph_begins_strict(response: str, arguments: Affix) -> bool:
+    """Any case, past punctuation."""
+    return _all(begins, paragraphs(response), arguments)
+
+
+def each_paragraph_begins_arm(response: str, arguments: Affix) -> bool:
+    """Any case, past full stops; the text is not cleaned."""
+    return _all(begins_arm, blocks(response), arguments)
+
+
+def each_paragraph_begins_mmif(response: str, arguments: Affix) -> bool:
+    """Letter for letter."""
+    return _all(str.startswith, blocks(clean(response)), arguments)
+
+
+def each_paragraph_ends_strict(response: str, arguments: Affix) -> bool:
+    """Any case, past punctuation."""
+    return _all(ends, paragraphs(response), arguments)
+
+
+def each_paragraph_ends_arm(response: str, arguments: Affix) -> bool:
+    """Any case, past full stops; the text is not cleaned."""
+    return _all(ends_arm, blocks(response), arguments)
+
+
+def each_paragraph_ends_mmif(response: str, arguments: Affix) -> bool:
+    """Letter for letter, so the full stop has to be asked for."""
+    return _all(str.endswith, blocks(clean(response)), arguments)
+
+
+# ------------------------------------------------------------------- 13 and 14: whole response
+
+
+def response_begins_strict(response: str, arguments: Affix) -> bool:
+    """Any case, past punctuation."""
+    return begins(response, arguments.substring)
+
+
+def response_begins_arm(response: str, arguments: Affix) -> bool:
+    """Any case, past full stops."""
+    return begins_arm(response, arguments.substring)
+
+
+def response_begins_mmif(response: str, arguments: Affix) -> bool:
+    """Letter for letter."""
+    return response.strip().startswith(arguments.substring)
+
+
+def response_ends_strict(response: str, arguments: Affix) -> bool:
+    """Any case, past punctuation."""
+    return ends(response, arguments.substring)
+
+
+def response_ends_arm(response: str, arguments: Affix) -> bool:
+    """Any case, past full stops."""
+    return ends_arm(response, arguments.substring)
+
+
+def response_ends_mmif(response: str, arguments: Affix) -> bool:
+    """Letter for letter, so the full stop has to be asked for."""
+    return response.strip().endswith(arguments.substring)
+
+
+# ------------------------------------------------------------------------ comparing two texts
+
+
+def begins(text: str, affix: str) -> bool:
+    """Whether a text begins with `affix`, as ``strict`` compares: whatever the case.
+
+    Marks that end sentences do not belong to `affix`, unless it has nothing else.
+    """
+    return _starts_past_edge(text.casefold(), _wanted(affix))
+
+
+def ends(text: str, affix: str) -> bool:
+    """Whether a text ends with `affix`, as ``strict`` compares."""
+    return _starts_past_edge(text.casefold()[::-1], _wanted(affix)[::-1])
+
+
+def begins_arm(text: str, affix: str) -> bool:
+    """As ARM-Thinker compares: whatever the case, without full stops at either end."""
+    return _normalized_arm(text).startswith(_normalized_arm(affix))
+
+
+def ends_arm(text: str, affix: str) -> bool:
+    """As ARM-Thinker compares: whatever the case, without full stops at either end."""
+    return _normalized_arm(text).endswith(_normalized_arm(affix))
+
+
+def _all(matches: Callable[[str, str], bool], parts: Iterable[str], arguments: Affix) -> bool:
+    return all(matches(part, arguments.substring) for part in parts)
+
+
+def _wanted(affix: str) -> str:
+    folded = affix.casefold()
+    return folded.strip(_SENTENCE_MARKS) or folded.strip()
+
+
+def _starts_past_edge(text: str, wanted: str) -> bool:
+    """Whether `wanted` comes first, but for characters that are neither letters nor digits."""
+    edge, own_edge = _edge(text), _edge(wanted)
+    if own_edge == len(wanted):  # nothing but punctuation: it has to be in the edge
+        return wanted in text[:edge]
+    return edge >= own_edge and text.startswith(wanted, edge - own_edge)
+
+
+def _edge(text: str) -> int:
+    """How many characters come before the first letter or digit."""
+    found = _EDGE.match(text)
+    return found.end() if found else 0
+
+
+def _normalized_arm(text: str) -> str:
+    return text.strip().lower().strip(".…").strip()

@@ -1,0 +1,114 @@
+"""The parameters of the checks, one model for each kind of them.
+
+A model refuses what a check could only answer by accident: bounds in the wrong order, an empty
+list, a text of blanks. Texts and lists have a largest size, so that no call takes long.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from visenv.tools.base import Arguments
+
+_LONGEST_TEXT = 1000
+_LONGEST_LIST = 100
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must hold more than blanks")
+    return text
+
+
+def _ordered(bounds: list[int]) -> list[int]:
+    _require_order(*bounds)
+    return bounds
+
+
+def _require_order(lower: int, upper: int) -> None:
+    if lower > upper:
+        raise ValueError(f"the lower bound {lower} is above the upper bound {upper}; swap them")
+
+
+Count = Annotated[int, Field(ge=0)]
+Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
+Phrase = Annotated[Text, AfterValidator(_not_blank)]
+
+
+class NoArguments(Arguments):
+    """Of a check that needs nothing but the response."""
+
+
+class Bounds(Arguments):
+    """How many there may be; both bounds are allowed values."""
+
+    lower_bound: Count = Field(description="The smallest allowed number.")
+    upper_bound: Count = Field(description="The largest allowed number.")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        _require_order(self.lower_bound, self.upper_bound)
+        return self
+
+
+class Ranges(Arguments):
+    """How many there may be in each paragraph."""
+
+    ranges: Annotated[
+        list[Annotated[list[Count], Field(min_length=2, max_length=2), AfterValidator(_ordered)]],
+        Field(
+            min_length=1,
+            max_length=_LONGEST_LIST,
+            description="[smallest, largest] allowed number for each paragraph, in order; there "
+            "must be as many paragraphs.",
+        ),
+    ]
+
+
+class Substrings(Arguments):
+    """Texts that must not occur."""
+
+    substrings: Annotated[
+        list[Text],
+        Field(
+            min_length=1,
+            max_length=_LONGEST_LIST,
+            description="The texts, none of which may occur.",
+        ),
+    ]
+
+
+class Substring(Arguments):
+    """A text that must not occur."""
+
+    substring: Text = Field(description="The text that must not occur.")
+
+
+class Affix(Arguments):
+    """A text that something must begin or end with."""
+
+    substring: Phrase = Field(description="The text it must begin or end with.")
+
+
+class Keywords(Arguments):
+    """Keywords, and how often they may be mentioned; both bounds are allowed values."""
+
+    keywords: Annotated[
+        list[Phrase],
+        Field(min_length=1, max_length=_LONGEST_LIST, description="Words or phrases to count."),
+    ]
+    lower_bound_times: Count = Field(description="The smallest allowed number of mentions.")
+    upper_bound_times: Count = Field(description="The largest allowed number of mentions.")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        _require_order(self.lower_bound_times, self.upper_bound_times)
+        return self
+
+
+class Precision(Arguments):
+    """How exact numbers are written."""
+
+    precision: Count = Field(description="The number of digits after the decimal point.")

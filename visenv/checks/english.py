@@ -1,0 +1,54 @@
+"""A small English parameter set for Punkt, written for visenv.
+
+It stands in where NLTK's trained set, ``punkt_tab``, is not installed. No table of orthography:
+without one, Punkt agrees better with its trained self on ordinary prose than with a guessed one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from visenv.checks.punkt import PunktParameters
+
+_PEOPLE = """
+adm atty brig capt cdr cmdr col cpl dr esq fr gen gov hon jr lt maj messrs mlle mme mr mrs ms mt
+pfc ph.d pres prof pvt rep reps rev sen sens sgt sr st supt
+b.a b.sc d.phil j.d ll.b ll.m m.a m.b.a m.d m.sc r.n
+"""
+_COMPANIES = "assn bros co corp dept inc intl ltd mfg plc pty univ u.n u.s.s.r"
+_PLACES = """
+ave blvd bldg hwy rd u.k u.s u.s.a u.a.e d.c l.a n.y n.j n.c n.d n.h n.m s.c s.d r.i w.va
+ala ariz calif colo conn fla ga kan ky md mich minn mont neb nev okla ont penn tenn tex va vt wis
+wyo
+"""
+_TIMES = """
+jan feb apr aug sept sep oct nov dec mon tue tues wed thu thur thurs fri a.m p.m a.d b.c b.c.e c.e
+hr hrs yr yrs ca
+"""
+_WRITING = """
+al anon approx cf ch chap e.g ed eds eq eqs est etc excl ext fig figs i.e ibid illus incl
+misc n.b op orig p.s pp ref refs resp sect v viz vol vols vs
+"""
+_MEASURES = "cu ft lb lbs oz qt sq tbsp tsp"
+
+# These end sentences too ("He said no."), so a full stop belongs to them before a number only.
+_BEFORE_NUMBERS = "no nos art mar pg p par fn ver sat sun jun jul"
+
+_STARTERS = """
+a after all also although among an and another any are as at because before both but by can despite
+did do does during each either even every finally first for from furthermore given hence here how
+however i if in indeed instead it its later many meanwhile moreover most my neither nevertheless
+next nobody none nor now of on once one only or other others our perhaps several she he since so
+some still such that the their then there therefore these they this those though thus to today
+together under unfortunately unless unlike until we what when where whether which while who why
+with within without yes yet you your
+"""
+
+ENGLISH: Final = PunktParameters(
+    abbreviations=frozenset(
+        f"{_PEOPLE} {_COMPANIES} {_PLACES} {_TIMES} {_WRITING} {_MEASURES}".split()
+    ),
+    collocations=frozenset((word, "##number##") for word in _BEFORE_NUMBERS.split()),
+    starters=frozenset(_STARTERS.split()),
+    orthography={},
+)

@@ -1,0 +1,89 @@
+"""Checks 15 and 16: how often keywords are mentioned, each by itself and all together."""
+
+from __future__ import annotations
+
+import re
+
+from visenv.checks.arguments import Keywords
+from visenv.checks.text import clean
+
+# ------------------------------------------------------------------------------ 15: each keyword
+
+
+def each_keyword_strict(response: str, arguments: Keywords) -> bool:
+    """Each by itself, as `mentions` counts."""
+    text = _folded(response)
+    return all(_within(mentions(text, each), arguments) for each in _distinct(arguments))
+
+
+def each_keyword_arm(response: str, arguments: Keywords) -> bool:
+    """Each by itself, as `mentions_arm` counts."""
+    text = clean(response)
+    return all(_within(mentions_arm(text, each), arguments) for each in arguments.keywords)
+
+
+def each_keyword_mmif(response: str, arguments: Keywords) -> bool:
+    """Each by itself, as `mentions_mmif` counts."""
+    text = clean(response).lower()
+    return all(_within(mentions_mmif(text, each), arguments) for each in arguments.keywords)
+
+
+# ---------------------------------------------------------------------------- 16: all together
+
+
+def total_keywords_strict(response: str, arguments: Keywords) -> bool:
+    """The sum; a keyword that is listed twice counts once."""
+    text = _folded(response)
+    return _within(sum(mentions(text, each) for each in _distinct(arguments)), arguments)
+
+
+def total_keywords_arm(response: str, arguments: Keywords) -> bool:
+    """The sum; a keyword that is listed twice counts twice."""
+    text = clean(response)
+    return _within(sum(mentions_arm(text, each) for each in arguments.keywords), arguments)
+
+
+def total_keywords_mmif(response: str, arguments: Keywords) -> bool:
+    """The sum; a keyword that is listed twice counts twice."""
+    text = clean(response).lower()
+    return _within(sum(mentions_mmif(text, each) for each in arguments.keywords), arguments)
+
+
+# ------------------------------------------------------------------------------------ counting
+
+
+def mentions(folded_text: str, folded_keyword: str) -> int:
+    """How often a keyword stands in a text without a letter or digit beside it (``strict``)."""
+    count, start = 0, folded_text.find(folded_keyword)
+    while start >= 0:
+        end = start + len(folded_keyword)
+        beside = folded_text[start - 1 : start] + folded_text[end : end + 1]
+        whole = not any(map(str.isalnum, beside))
+        count += whole
+        start = folded_text.find(folded_keyword, end if whole else start + 1)
+    return count
+
+
+def mentions_arm(text: str, keyword: str) -> int:
+    """ARM-Thinker's count: between word boundaries, but a hashtag anywhere."""
+    escaped = re.escape(keyword)
+    pattern = escaped if keyword.startswith("#") else rf"\b{escaped}\b"
+    return len(re.findall(pattern, text, re.IGNORECASE))
+
+
+def mentions_mmif(lower_text: str, keyword: str) -> int:
+    """MM-IFEngine's count: between word boundaries, so ``#cat`` only after a letter or digit."""
+    return len(re.findall(rf"\b{re.escape(keyword.lower())}\b", lower_text))
+
+
+def _folded(text: str) -> str:
+    """Whatever the case and the blanks, so that a phrase may be broken over two lines."""
+    return " ".join(text.casefold().split())
+
+
+def _distinct(arguments: Keywords) -> dict[str, None]:
+    return dict.fromkeys(map(_folded, arguments.keywords))
+
+
+def _within(count: int, arguments: Keywords) -> bool:
+    return arguments.lower_bound_times <= count <= arguments.upper_bound_times

@@ -1,0 +1,97 @@
+"""Checks 17 to 19: how exact numbers are written, and whether there are any.
+
+A number of ``strict`` has digits, groups of thousands, a decimal part and an exponent, and stands
+by itself: not after a letter or a letter and a hyphen (A4, GPT-4, v1.5), not in a chain of points
+(1.2.3), and, unless it has decimals (3.5kg), not before a letter (3rd, 5G).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from visenv.checks.arguments import NoArguments, Precision
+from visenv.checks.text import without_list_markers
+
+# Every pattern here reads each run of digits a bounded number of times: it begins where a run does,
+# and takes runs whole (possessive quantifiers).
+_NUMBER = r"""
+    (?<!\w) (?<!\d\.) (?<![^\W\d_]-)
+    (?: (?: \d++(?:,\d{3}(?!\d)){0,9}+ | (?<!\.) ) \.(?P<decimals>\d++) (?:[eE][+-]?\d++)?+
+      | \d++(?:,\d{3}(?!\d)){0,9}+ (?:[eE][+-]?\d++)?+ (?!\w)
+    ) (?!\.?\d)"""
+_NUMBERS = re.compile(_NUMBER, re.VERBOSE)
+_PERCENTAGES = re.compile(rf"{_NUMBER}[^\S\n]*+[%％]", re.VERBOSE)
+
+_DECIMALS_ARM = re.compile(r"(?<!\d)\d++\.(\d++)")
+_PERCENTAGES_ARM = re.compile(r"(?<!\d)\d++\.(\d++)%")
+_INTEGER_ARM = re.compile(r"\b\d++\b")
+
+_PERCENTAGES_MMIF = re.compile(r"(?<!\d)\d++(?:\.(\d++))?\s*+%")
+_NUMBERS_MMIF = re.compile(
+    r"""(?<!\w)
+    (?: \d{1,3}(?:,\d{3})*(?:\.(\d+))? | \d+(?:\.(\d+))? | \.(\d+) )
+    (?:[eE][+-]?\d+)? %? (?!\w)""",
+    re.VERBOSE,
+)
+_NUMBER_MMIF = re.compile(r"(?<![.\w])\d++(?:\.\d++)?+(?:%|[eE][+-]?\d++(?![.\w])|(?![.\w]))")
+
+# -------------------------------------------------------------------- 17: precision of percentages
+
+
+def percentage_precision_strict(response: str, arguments: Precision) -> bool:
+    """Numbers before ``%``, blanks between them or not."""
+    found = (match["decimals"] or "" for match in _PERCENTAGES.finditer(response))
+    return _have(found, arguments.precision)
+
+
+def percentage_precision_arm(response: str, arguments: Precision) -> bool:
+    """Numbers with decimals right before ``%``; others pass."""
+    return _have(_PERCENTAGES_ARM.findall(response), arguments.precision)
+
+
+def percentage_precision_mmif(response: str, arguments: Precision) -> bool:
+    """Whole percentages fail whatever the precision: the public code gives up on them."""
+    found = _PERCENTAGES_MMIF.findall(response)
+    return all(found) and _have(found, arguments.precision)
+
+
+# ------------------------------------------------------------------------ 18: precision of numbers
+
+
+def number_precision_strict(response: str, arguments: Precision) -> bool:
+    """Numbers that stand by themselves; the marker of a list item is none."""
+    numbers = _NUMBERS.finditer(without_list_markers(response))
+    return _have((match["decimals"] or "" for match in numbers), arguments.precision)
+
+
+def number_precision_arm(response: str, arguments: Precision) -> bool:
+    """Numbers with decimals, wherever they stand; others pass."""
+    return _have(_DECIMALS_ARM.findall(response), arguments.precision)
+
+
+def number_precision_mmif(response: str, arguments: Precision) -> bool:
+    """Numbers that touch no letter; of ``1.5kg`` the 1 is one."""
+    return _have(map("".join, _NUMBERS_MMIF.findall(response)), arguments.precision)
+
+
+# ----------------------------------------------------------------------------------- 19: no number
+
+
+def has_no_number_strict(response: str, arguments: NoArguments) -> bool:
+    """Numbers that stand by themselves."""
+    return _NUMBERS.search(response) is None
+
+
+def has_no_number_arm(response: str, arguments: NoArguments) -> bool:
+    """Digits between word boundaries."""
+    return _INTEGER_ARM.search(response) is None
+
+
+def has_no_number_mmif(response: str, arguments: NoArguments) -> bool:
+    """Digits that touch neither a letter nor a point."""
+    return _NUMBER_MMIF.search(response) is None
+
+
+def _have(decimals: Iterable[str], precision: int) -> bool:
+    return all(len(digits) == precision for digits in decimals)

@@ -1,0 +1,43 @@
+"""Checks 7 and 8: texts that must not occur."""
+
+from __future__ import annotations
+
+from visenv.checks.arguments import Substring, Substrings
+from visenv.checks.text import clean
+
+# ---------------------------------------------------------------------------- 7: none of several
+
+
+def contains_none_strict(response: str, arguments: Substrings) -> bool:
+    """Any case, inside words too."""
+    text = response.casefold()
+    return not any(substring.casefold() in text for substring in arguments.substrings)
+
+
+def contains_none_arm(response: str, arguments: Substrings) -> bool:
+    """Any case, inside words too."""
+    text = clean(response).lower()
+    return not any(substring.lower() in text for substring in arguments.substrings)
+
+
+def contains_none_mmif(response: str, arguments: Substrings) -> bool:
+    """This case only, inside words too."""
+    return not any(substring in response for substring in arguments.substrings)
+
+
+# ---------------------------------------------------------------------------------- 8: not the one
+
+
+def does_not_contain_strict(response: str, arguments: Substring) -> bool:
+    """Any case, inside words too."""
+    return arguments.substring.casefold() not in response.casefold()
+
+
+def does_not_contain_arm(response: str, arguments: Substring) -> bool:
+    """Any case, inside words too."""
+    return arguments.substring.lower() not in clean(response).lower()
+
+
+def does_not_contain_mmif(response: str, arguments: Substring) -> bool:
+    """This case only, inside words too."""
+    return arguments.substring not in response
