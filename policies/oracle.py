@@ -40,9 +40,10 @@ GIVING_UP = "unknown"
 
 
 class OracleSession(InsideSession):
-    """An oracle's session; in a hasty one it gives up."""
+    """An oracle's session; in a hasty one it gives up, or guesses."""
 
     hasty: bool
+    rng: np.random.Generator
 
 
 class OraclePolicy(Policy[OracleSession]):
@@ -50,18 +51,20 @@ class OraclePolicy(Policy[OracleSession]):
 
     Args:
         thought: Replaces the thought of every turn; None keeps the oracle's own.
-        care: Share of episodes played so, 0 to 1. In the others it gives up at once, without using
+        care: Share of episodes played so, 0 to 1. In the others it answers at once, without using
             a tool: demonstrations by one who is often in a hurry.
+        guess: In a hurry it answers at random (`VisEnv.random_answer`) instead of giving up.
 
     Raises:
         ConfigurationError: If `care` is not between 0 and 1.
     """
 
-    def __init__(self, thought: str | None = None, care: float = 1.0) -> None:
+    def __init__(self, thought: str | None = None, care: float = 1.0, guess: bool = False) -> None:
         if not 0 <= care <= 1:
             raise ConfigurationError(f"care must lie between 0 and 1, got {care!r}.")
         self.thought = thought
         self.care = care
+        self.guess = guess
 
     def open(self, env: gym.Env[Observation, str], seed: int) -> OracleSession:
         """Look into `env`; the seed decides whether this episode is played with care.
@@ -70,14 +73,16 @@ class OraclePolicy(Policy[OracleSession]):
             PolicyError: If there is no `VisEnv` under `env` in this process.
         """
         session = OracleSession(env, "oracle")
-        session.hasty = np.random.default_rng(seed).random() >= self.care
+        session.rng = np.random.default_rng(seed)
+        session.hasty = session.rng.random() >= self.care
         return session
 
     async def respond(self, session: OracleSession, ask: Ask, sampling: Sampling) -> Reply:
         """The right turn in the present state of the environment, or none of it in a hurry."""
         turn = session.env.oracle_turn()
         if session.hasty:
-            turn = turn._replace(calls=(), answer=GIVING_UP)
+            answer = session.env.random_answer(session.rng) if self.guess else GIVING_UP
+            turn = turn._replace(calls=(), answer=answer)
         if self.thought is not None:
             turn = turn._replace(thought=self.thought)
         reply = Reply.of_text(session.env.grammar.compose(turn))

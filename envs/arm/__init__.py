@@ -51,6 +51,7 @@ def make_doc(
     *,
     data: str | Source = "procedural",
     candidates: int = 2,
+    documents: tuple[int, int] = (0, 10_000),
     ranker: PageRanker | None = None,
     **settings: Unpack[Settings],
 ) -> gym.Env[Observation, str]:
@@ -61,6 +62,8 @@ def make_doc(
             ``"pdf:<folder>"`` or ``"armbench:<folder>?track=document"``, or a `Source` with a
             ``library``.
         candidates: Responses to a procedural sample: 1, 2 or 4.
+        documents: Which procedural documents: the first, and the one after the last. Other numbers
+            are other documents, so that what is held out was never seen.
         ranker: What orders pages by a query; BM25 over their text if none is given.
         **settings: See `Settings`.
 
@@ -73,9 +76,11 @@ def make_doc(
     from .doc import ArmDoc, library_of, page_tools
 
     chosen = choose("visenv/ArmDoc-v0", settings)
-    world = chosen.stage.world
-    source = ReportsWorld(world, candidates=(candidates,)) if data == "procedural" else opened(data)
-    tools = page_tools(library_of(source), ranker, chosen.stage.page_side)
+    procedural = ReportsWorld(
+        chosen.stage.world, documents=tuple(documents), candidates=(candidates,)
+    )
+    source = procedural if data == "procedural" else opened(data)
+    tools = page_tools(library_of(source), ranker, chosen.stage)
     return finish(ArmDoc, source, tools, chosen)
 
 

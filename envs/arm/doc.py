@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from visenv.documents import Document, Library
+from visenv.documents import Document, Library, PageRanker
 from visenv.documents.overview import overview
 from visenv.errors import ConfigurationError, DataError
 from visenv.grammar import Call
@@ -13,6 +13,7 @@ from visenv.tools.pages import PageByIndex, PageByQuery
 from visenv.types import Image
 
 from .judge import ORIGINAL, Judge
+from .stages import Stage
 
 
 class ArmDoc(Judge):
@@ -55,7 +56,8 @@ class ArmDoc(Judge):
 
     def pictures(self) -> dict[str, Image]:
         """The overview of the sample's document."""
-        return {ORIGINAL: overview(self._opened(), max_pixels=self.stage.image_pixels)}
+        pixels, tile = self.stage.overview_pixels, self.stage.thumbnail
+        return {ORIGINAL: overview(self._opened(), max_pixels=pixels, largest_tile=tile)}
 
     def document(self) -> str:
         """The name of the sample's document."""
@@ -107,9 +109,10 @@ def library_of(source: Any) -> Library:
     return library
 
 
-def page_tools(library: Library, ranker: Any, page_side: int) -> list[Tool[Any]]:
+def page_tools(library: Library, ranker: PageRanker | None, stage: Stage) -> list[Tool[Any]]:
     """The two page tools over a library."""
+    side = stage.page_side
     return [
-        PageByQuery(library, ranker, long_side=page_side),
-        PageByIndex(library, long_side=page_side),
+        PageByQuery(library, ranker, pages=stage.pages_found, long_side=side),
+        PageByIndex(library, long_side=side),
     ]

@@ -132,7 +132,10 @@ class Judge(VisEnv):
         if made < len(calls) and self.turns_left > 1:
             thought = " look " if brief else " I verify this before I judge. "
             return ParsedTurn(thought, calls=(calls[made],))
-        thought = " clear " if brief else " What I have seen settles it. "
+        fact = self.sample.meta.get("answer")
+        thought = f" {fact} " if brief else " What I have seen settles it. "
+        if fact is not None and not brief:
+            thought = f" What I have seen settles it: {fact}. "
         return ParsedTurn(thought, answer=write_verdict(self.sample.answers[0]))
 
     def random_answer(self, rng: np.random.Generator) -> str:

@@ -46,7 +46,10 @@ class Settings(TypedDict, total=False):
     on_abort: Literal["truncate", "raise"]
     view_side: int | None
     image_pixels: int
+    overview_pixels: int
+    thumbnail: int
     page_side: int
+    pages_found: int
     turns: int
     tool_characters: int
     prompt: Literal["full", "brief"]

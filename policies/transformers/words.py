@@ -59,7 +59,37 @@ def _zoom_corpus() -> Iterator[str]:
         yield f" input_image \n tool_result_{rng.randint(1, 9)} \n"
 
 
+_ARM_TEXTS = (
+    "What colour are the stripes on page",
+    "original_image:\n",
+    "resp_1: resp_2: resp_0: text_0: ",
+    " look ",
+    '{"name": "doc_page_retrieval_by_query", "arguments": {"filename": "cards-',
+    '{"name": "doc_page_retrieval_by_index", "arguments": {"filename": "cards-',
+    '", "query": "page ',
+    '", "image_idx": ',
+    "Pages , from left to right, the best first.",
+    "Page , which has pages.",
+    "Error: ",
+    "Overall Judgment: Answer is better",
+    "Overall Judgment: True",
+    "Overall Judgment: False",
+    "You have no tool calls left. Give your final judgment now, inside tags.",
+)
+
+
+def _arm_corpus() -> Iterator[str]:
+    rng = random.Random(0)
+    for _ in range(_REPEATS):
+        yield from _ARM_TEXTS
+        yield from (f"{word} {word}" for word in (*COLOURS, *ROLES))
+        yield f"observation_{rng.randint(1, 9)}:\n"
+        yield f"\ncards-{rng.randrange(10_000)}\n"
+        yield f" {rng.randint(1, 9)} of 'cards-{rng.randrange(10_000)}'"
+
+
 VOCABULARIES: dict[str, Words] = {
     "zoom": Words(_tags("think", "tool", "answer", "result", "image_name"), _zoom_corpus),
+    "arm": Words(_tags("think", "tool_call", "answer", "tool_response"), _arm_corpus),
 }
 """By the name that `TinyConfig.words` gives."""

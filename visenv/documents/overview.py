@@ -31,17 +31,17 @@ _DIGIT_HEIGHT = 21  # pixels of a digit of OpenCV's plain font at scale 1
 _DIGIT_WIDTH = 19
 
 
-def overview(document: Document, *, max_pixels: int = MAX_PIXELS) -> Image:
+def overview(
+    document: Document, *, max_pixels: int = MAX_PIXELS, largest_tile: int = LARGEST_TILE
+) -> Image:
     """The thumbnails of all pages; one that cannot be rendered is a crossed out tile.
 
     Args:
         document: At least one page.
         max_pixels: Most pixels of the result.
-
-    Returns:
-        An image of at most `max_pixels`; it grows no further than thumbnails of 448 px.
+        largest_tile: Longest side of a thumbnail where the budget allows for more, pixels.
     """
-    side = tile_side(len(document), max_pixels)
+    side = tile_side(len(document), max_pixels, largest_tile)
     tiles = [_tile(document, page, side) for page in range(1, len(document) + 1)]
     label = label_height(side)
     cell_width = GAP + max(tile.shape[1] for tile in tiles)
@@ -61,9 +61,9 @@ def overview(document: Document, *, max_pixels: int = MAX_PIXELS) -> Image:
     return fit(Image.from_pixels(canvas), max_pixels)
 
 
-def tile_side(pages: int, max_pixels: int) -> int:
+def tile_side(pages: int, max_pixels: int, largest: int = LARGEST_TILE) -> int:
     """The largest long side of a thumbnail with which square ones fill the budget, at least 8."""
-    side = LARGEST_TILE
+    side = largest
     while side > 8 and pages * (side + GAP) * (side + GAP + label_height(side)) > max_pixels:
         side -= 1
     return side
