@@ -136,7 +136,7 @@ def _succeeded_and_right(log: Log, sample: Sample, compat: Compat) -> bool:
 
 
 _FORMAT = ("format", R_FORMAT, _always)
-_ACCURACY = ("accuracy", R_ACCURACY, right)
+_ACCURACY = ("verdict", R_ACCURACY, right)
 
 REWARDS: dict[str, tuple[tuple[str, float, Callable[[Log, Sample, Compat], bool]], ...]] = {
     "stage1": (_FORMAT, ("try", R_TRY, _tried)),

@@ -1,0 +1,288 @@
+"""ARM-Thinker's recipe on `visenv/ArmDoc-v0`: SFT cold start, GRPO stage 1, GRPO stage 2.
+
+    python examples/train_arm_thinker.py --tiny
+    python examples/train_arm_thinker.py --model Qwen/Qwen2.5-VL-7B-Instruct --device cuda \
+        --dtype bfloat16 --data pdf:<folder> --demonstrations trajectories.jsonl
+
+The defaults are the paper's (§3.3 and the public scripts). `--tiny` builds a small model and runs
+on a CPU: made-up documents whose pages can be read at 96 px, demonstrated by an oracle that is
+often in a hurry and then guesses without looking.
+
+After the cold start each of `--arms` trains on its own, for the same number of steps (figure 4):
+"two_stages" is the paper's reward, "accuracy_format" pays nothing for tools, "fixed_bonus" pays the
+same for every episode with a call. All are compared on documents that none was trained on. The
+run's folder gets results.json, ablation.png, and a folder for each phase; run it again to go on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.algorithm import Algorithm
+from visenv.algos.grpo import GRPO
+from visenv.algos.sft import SFT
+from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
+from visenv.episodes import read_episodes
+from visenv.evaluation import evaluate, summarise
+from visenv.policy import TrainablePolicy
+from visenv.registration import load
+from visenv.rollout import Collector, Env
+from visenv.seeding import seeds
+from visenv.types import Episode, Sampling
+
+Arm = Literal["two_stages", "accuracy_format", "fixed_bonus"]
+
+HELD_OUT = (10_000, 10_200)
+"""Procedural documents that no phase trains on."""
+
+SHOWN = ("accuracy", "calls", "successful_calls", "reward")
+
+
+def _cold_start() -> TrainerConfig:
+    """The recipe for LLaMA-Factory: one epoch, 2e-5, cosine, a tenth of the steps to warm up."""
+    optimisation = Optimisation(learning_rate=2e-5, schedule="cosine", warmup_steps=4)
+    return TrainerConfig(steps=40, optimisation=optimisation)
+
+
+def _rl() -> TrainerConfig:
+    """The recipe for verl: 512 prompts, 16 episodes each, two minibatches, a constant 2e-6."""
+    return TrainerConfig(
+        steps=100,
+        rollouts=Rollouts(groups=512, group_size=16, max_tokens=2048),
+        optimisation=Optimisation(learning_rate=2e-6, minibatches=2),
+    )
+
+
+@dataclass(frozen=True)
+class ArmThinker:
+    """Train a judge of documents as ARM-Thinker does, and compare the rewards."""
+
+    folder: Path = Path("runs/arm-thinker")
+    """Where everything goes."""
+    model: str = "Qwen/Qwen2.5-VL-7B-Instruct"
+    """A checkpoint folder, a hub name, or the name of a tiny model."""
+    device: str = "cuda"
+    """Device of the policy."""
+    dtype: str = "bfloat16"
+    """Of the weights."""
+    stage: str = "train"
+    """Preset of the environment."""
+    data: str = "procedural"
+    """Documents to train on."""
+    held_out: str = "procedural"
+    """Documents to evaluate on; other ones."""
+    demonstrations: Path | None = None
+    """Episodes of a stronger policy (visenv data trajectories, visenv data filter); by default an
+    oracle makes them."""
+    oracle_episodes: int = 6000
+    """Demonstrations that the oracle makes."""
+    care: float = 1.0
+    """Share of them in which it looks before it judges."""
+    batch_size: int = 256
+    """Demonstrations in a step of the cold start."""
+    cold_start: TrainerConfig = field(default_factory=_cold_start)
+    """SFT."""
+    rl: TrainerConfig = field(default_factory=_rl)
+    """GRPO, all stages of an arm together."""
+    stage1: int = 30
+    """Steps of stage 1, the first of them."""
+    arms: tuple[Arm, ...] = ("two_stages", "accuracy_format", "fixed_bonus")
+    """Rewards to compare."""
+    episodes: int = 256
+    """Held-out episodes of each evaluation."""
+
+
+TINY = ArmThinker(
+    folder=Path("runs/arm-tiny"),
+    model="tiny-arm",
+    device="cpu",
+    dtype="float32",
+    stage="tiny",
+    oracle_episodes=2048,
+    care=0.45,
+    batch_size=64,
+    cold_start=TrainerConfig(
+        steps=400,
+        optimisation=Optimisation(
+            learning_rate=2e-3, schedule="cosine", warmup_steps=30, beta2=0.95, weight_decay=0.01
+        ),
+    ),
+    rl=TrainerConfig(
+        steps=40,
+        rollouts=Rollouts(groups=16, group_size=8, max_tokens=64),
+        optimisation=Optimisation(
+            learning_rate=2e-4, schedule="linear", warmup_steps=5, beta2=0.99
+        ),
+    ),
+    stage1=10,
+)
+
+
+class Run:
+    """The phases of an `ArmThinker`; each is done once."""
+
+    def __init__(self, settings: ArmThinker) -> None:
+        self.settings = settings
+        self.console = Console()
+        self.folder = settings.folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.policy = self._make_policy()
+        self._results = self.folder / "results.json"
+        self.scores: dict[str, dict[str, float]] = (
+            json.loads(self._results.read_text("utf-8")) if self._results.exists() else {}
+        )
+
+    def __call__(self) -> None:
+        """Cold start, then every arm from there."""
+        settings = self.settings
+        start = self._phase("cold-start", SFT(), settings.cold_start)
+        self._score("after cold start")
+        for arm in settings.arms:
+            self.policy.load_weights(start)
+            first = settings.stage1 if arm == "two_stages" else 0
+            if first:
+                self._rl("stage1", "stage1", first)
+                self._score("after stage 1")
+            reward = "stage2" if arm == "two_stages" else arm
+            self._rl(arm, reward, settings.rl.steps - first)
+            self._score("after stage 2" if arm == "two_stages" else f"{arm} instead")
+        self._finish()
+
+    # ------------------------------------------------------------------ phases
+
+    def _rl(self, name: str, reward: str, steps: int) -> None:
+        make_env = self._maker(reward)
+        self._phase(name, GRPO(), replace(self.settings.rl, steps=steps), make_env)
+
+    def _phase(
+        self,
+        name: str,
+        algorithm: Algorithm,
+        config: TrainerConfig,
+        make_env: Callable[[], Env] | None = None,
+    ) -> Path:
+        """Train, or load what was trained before; the folder of the weights."""
+        folder = self.folder / name
+        weights = folder / "checkpoints" / f"step_{config.steps:06d}" / "policy"
+        if weights.is_dir():
+            self.policy.load_weights(weights)
+            return weights
+        self.console.rule(f"{name}: {config.steps} steps")
+        trainer = Trainer(self.policy, algorithm, config, folder=folder, resume=folder.is_dir())
+        if make_env is None:
+            trainer.fit(self._demonstrations, self.settings.batch_size)
+        else:
+            trainer.train(make_env)
+        return weights
+
+    @cached_property
+    def _demonstrations(self) -> list[Episode]:
+        settings = self.settings
+        if settings.demonstrations is not None:
+            return [self.policy.encode(each) for each in read_episodes(settings.demonstrations)]
+        oracle = load("policy", "oracle")(care=settings.care, guess=True)
+        collector = Collector(self._maker("stage2"), oracle)
+        groups = collector.groups(seeds(np.random.SeedSequence(0), settings.oracle_episodes))
+        collector.close()
+        return [self.policy.encode(episode) for (episode,) in groups]
+
+    # ------------------------------------------------------------------ what they share
+
+    def _maker(self, reward: str, **changes: Any) -> Callable[[], Env]:
+        settings = self.settings
+        options = {"stage": settings.stage, "data": settings.data, "reward": reward, **changes}
+        return partial(gym.make, "visenv/ArmDoc-v0", **options)
+
+    def _score(self, label: str) -> None:
+        """Greedy and sampled means on held-out documents, paid by stage 2's reward."""
+        if label in self.scores:
+            return
+        data = self.settings.held_out
+        changes: dict[str, Any] = {"data": data}
+        if data == "procedural":
+            changes["documents"] = HELD_OUT
+        make_env = self._maker("stage2", **changes)
+        self.scores[label] = {
+            f"{way} {name}": value
+            for way, temperature in (("greedy", 0.0), ("sampled", 1.0))
+            for name, value in self._play(make_env, temperature).items()
+        }
+        self._results.write_text(json.dumps(self.scores, indent=2) + "\n", encoding="utf-8")
+        self.console.print(label, self.scores[label])
+
+    def _play(self, make_env: Callable[[], Env], temperature: float) -> dict[str, float]:
+        sampling = Sampling(temperature, self.settings.rl.rollouts.max_tokens)
+        collector = Collector(make_env, self.policy, sampling)
+        means = summarise(evaluate(collector, make_env(), self.settings.episodes))[0].means
+        collector.close()
+        return {name: round(means[name].value, 3) for name in SHOWN}
+
+    def _make_policy(self) -> TrainablePolicy[Any]:
+        settings = self.settings
+        model: str | Path = settings.model
+        if settings.model == "tiny-arm":
+            model = self.folder / "model"
+            if not model.exists():
+                load("model", settings.model)(model, seed=0)
+        policy: TrainablePolicy[Any] = load("policy", "transformers")(
+            model, device=settings.device, dtype=settings.dtype
+        )
+        return policy
+
+    def _finish(self) -> None:
+        columns = [f"{way} {name}" for way in ("greedy", "sampled") for name in SHOWN]
+        table = Table("", *columns, title="Held-out documents")
+        for label, scores in self.scores.items():
+            table.add_row(label, *(f"{scores[column]:.3f}" for column in columns))
+        self.console.print(table)
+        draw(self.folder, self.settings, self.folder / "ablation.png")
+
+
+def draw(folder: Path, settings: ArmThinker, picture: Path) -> None:
+    """Figure 4 in small: accuracy and tool calls by step, one line for each arm."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    charts = figure.subplots(1, 2)
+    for arm in settings.arms:
+        phases = ("stage1", arm) if arm == "two_stages" else (arm,)
+        rows = [row for phase in phases for row in _rows(folder / phase)]
+        for chart, name in zip(charts, ("metrics/accuracy", "metrics/calls"), strict=True):
+            values = np.array([row[name] for row in rows])
+            smooth = [values[max(0, end - 5) : end].mean() for end in range(1, len(values) + 1)]
+            chart.plot(range(1, len(values) + 1), smooth, label=arm.replace("_", " "))
+            chart.set_title(name.removeprefix("metrics/"))
+            chart.set_xlabel("step")
+    charts[0].legend()
+    figure.savefig(picture, dpi=120)
+
+
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Read the settings, `--tiny` first, and run."""
+    given = list(sys.argv[1:] if words is None else words)
+    tiny = "--tiny" in given
+    default = TINY if tiny else ArmThinker()
+    given = [word for word in given if word != "--tiny"]
+    Run(tyro.cli(ArmThinker, args=given, default=default, description=__doc__))()
+
+
+if __name__ == "__main__":
+    main()
