@@ -1,0 +1,44 @@
+"""A topic: a question that asks for several facts, each with a right value and wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from visenv.types import Image
+
+
+class Fact(NamedTuple):
+    """One thing the question asks for.
+
+    Attributes:
+        statements: Sentences with one ``{}`` for the value.
+        right: The value.
+        wrong: Others that one might believe.
+    """
+
+    statements: tuple[str, ...]
+    right: str
+    wrong: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What the responses of a sample are about.
+
+    Attributes:
+        id: Unique in the world.
+        kind: What sort of question it is.
+        question: As it is put.
+        facts: Two or more that it asks for, in its order.
+        images: What it is about.
+        truth: Further entries of the sample's ``meta``.
+    """
+
+    id: str
+    kind: str
+    question: str
+    facts: tuple[Fact, ...]
+    images: tuple[Image, ...] = ()
+    truth: Mapping[str, Any] = field(default_factory=dict)
