@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,9 @@ from visenv.data.reports.report import Report, pick, shuffled
 _MOST_WRONG = 3
 
 _OPENINGS = (
-    "According to the {year} report of {company}, there is a clear answer for {topic}.",
+    "According to the report of {company}, there is a clear answer for {topic}.",
     "The report of {company} deals with {topic}, and that settles the matter.",
-    "I looked up {topic} in the report for {year}.",
+    "I looked up {topic} in the report of {company}.",
     "What the report says on {topic} answers this.",
     "This can be read from what the report of {company} gives on {topic}.",
 )
@@ -45,12 +44,11 @@ def responder(
         place: What holds the evidence, for example ``"table"``.
         claims: Sentences with ``{}`` where the value goes.
     """
-    names = {"company": report.company, "year": report.year, "topic": topic, "place": place}
-    return partial(_respond, names, claims)
+    return partial(_respond, {"company": report.company, "topic": topic, "place": place}, claims)
 
 
 def _respond(
-    names: dict[str, Any], claims: Sequence[str], rng: np.random.Generator, value: str
+    names: dict[str, str], claims: Sequence[str], rng: np.random.Generator, value: str
 ) -> str:
     opening, closing = pick(rng, _OPENINGS).format(**names), pick(rng, _CLOSINGS).format(**names)
     return f"{opening} {pick(rng, claims).format(value)} {closing}"

@@ -171,7 +171,7 @@ def _dates(rng: np.random.Generator, year: int, count: int) -> list[str]:
 
 def _exhibits(rng: np.random.Generator, count: int) -> list[Callable[..., Exhibit]]:
     """Which exhibit each section has: all four kinds in turn, in any order."""
-    makers = (_table, _bars, _curve, _register)
+    makers: tuple[Callable[..., Exhibit], ...] = (_table, _bars, _curve, _register)
     order = shuffled(rng, makers)
     return [order[place % len(order)] for place in range(count)]
 

@@ -20,10 +20,10 @@ class Topic(NamedTuple):
 # fmt: off
 TOPICS = tuple(Topic(*pair) for pair in (
     ("Electricity use", "MWh"), ("Passenger traffic", "thousand passengers"),
-    ("Freight volume", "thousand tonnes"), ("Water consumption", "megalitres"),
+    ("Freight tonnage", "thousand tonnes"), ("Water consumption", "megalitres"),
     ("Training time", "hours"), ("Repair cost", "thousand crowns"),
     ("Rental income", "thousand crowns"), ("Ticket revenue", "thousand crowns"),
-    ("Parcel volume", "thousand parcels"), ("Sick leave", "days"), ("Overtime", "hours"),
+    ("Parcel delivery", "thousand parcels"), ("Sick leave", "days"), ("Overtime", "hours"),
     ("Diesel burn", "kilolitres"), ("Waste output", "tonnes"),
     ("Insurance premium", "thousand crowns"), ("Advertising expense", "thousand crowns"),
     ("Warehouse space", "square metres"), ("Timber yield", "cubic metres"),

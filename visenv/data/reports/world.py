@@ -124,10 +124,9 @@ class ReportsWorld:
 
 
 def _checked_range(documents: Sequence[int]) -> tuple[int, int]:
-    first, after = documents
-    if not 0 <= first < after <= SEEDS:
-        raise ConfigurationError(
-            f"documents must be two seeds, the first below the second, from 0 to {SEEDS}; got "
-            f"{documents!r}."
-        )
-    return first, after
+    given = tuple(documents)
+    if len(given) == 2 and 0 <= given[0] < given[1] <= SEEDS:
+        return given
+    raise ConfigurationError(
+        f"documents must be two seeds from 0 to {SEEDS}, the first below the second; got {given}."
+    )
