@@ -136,7 +136,7 @@ def make_preference(
 
     from .preference import ArmPreference
 
-    chosen = choose("visenv/ArmPreference-v0", settings)
+    chosen = choose("visenv/ArmPreference-v0", {"reward": "accuracy_format", **settings})
     procedural = data == "procedural"
     source = GradedPairs(candidates, preset=chosen.stage.world) if procedural else opened(data)
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.stage.image_pixels, compat=chosen.compat)

@@ -16,7 +16,7 @@ from visenv.rewards import RewardWrapper
 from visenv.tools import Tool
 
 from .judge import Judge
-from .rewards import REWARDS, terms
+from .rewards import REWARDS, TOP, terms
 from .stages import STAGES, Stage
 from .verdicts import Compat
 
@@ -30,8 +30,9 @@ class Settings(TypedDict, total=False):
         stage: ``"train"`` (5 turns; images of at most 3.2 megapixels), ``"eval"`` (8 turns of tools
             and one to answer; 12.8 megapixels) or ``"tiny"`` (for a very small model on a CPU).
             Any field of `Stage` may be given to change it, for example ``turns=3``.
-        reward: ``"stage2"``, ``"stage1"``, ``"accuracy_format"``, ``"fixed_bonus"`` or
-            ``"outcome"``.
+        reward: ``"stage2"`` (the default but in ArmPreference), ``"stage1"``,
+            ``"accuracy_format"`` (the default there: text alone leaves tools nothing to verify),
+            ``"fixed_bonus"`` or ``"outcome"``.
         mode: ``"agent"``, or ``"no_tool"`` (one turn, no tools: the paper's ablation).
         compat: ``"arm"`` reproduces the public code's faults (docs/arm.md lists them).
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
@@ -77,7 +78,9 @@ def choose(env_id: str, settings: Settings) -> Chosen:
     reward = given.pop("reward", "stage2")
     mode = given.pop("mode", "agent")
     compat = given.pop("compat", None)
-    env = {name: given.pop(name) for name in ("render_mode", "on_abort") if name in given}
+    env: dict[str, Any] = {
+        name: given.pop(name) for name in ("render_mode", "on_abort") if name in given
+    }
     known = {
         "stage": (stage, STAGES),
         "reward": (reward, (*REWARDS, "outcome")),
@@ -112,4 +115,4 @@ def finish(
     )
     if chosen.reward == "outcome":
         return env
-    return RewardWrapper(env, terms(chosen.reward, chosen.compat))
+    return RewardWrapper(env, terms(chosen.reward, chosen.compat), TOP[chosen.reward])

@@ -27,7 +27,8 @@ class ArmPreference(ArmZoom):
     A sample drawn by the seed: procedural responses, or a row of the data set named.
 
     ### Reward
-    As in `ArmZoom`.
+    ``"accuracy_format"`` (at most 1.0), paid at the end, since nothing can be verified in text
+    alone; the others of `ArmZoom` can be chosen.
 
     ### Episode end
     Terminated by an answer; truncated after the stage's turns, the last of which has no tools.

@@ -150,3 +150,6 @@ REWARDS: dict[str, tuple[tuple[str, float, Callable[[Log, Sample, Compat], bool]
     "fixed_bonus": (_FORMAT, _ACCURACY, ("bonus", R_SUCCESS, _tried)),
 }
 """Name -> its terms: name, weight, and what pays it in a well-formed episode."""
+
+TOP = {"stage1": 0.4, "stage2": 1.5, "accuracy_format": 1.0, "fixed_bonus": 1.5}
+"""Name -> the largest reward there is: the table's best cell."""

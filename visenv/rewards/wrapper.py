@@ -36,11 +36,22 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
     Args:
         env: The environment.
         terms: What is summed; every unweighted term lands in ``info["step"].terms``.
+        top: The largest reward there is, where terms exclude one another; by default the sum of the
+            positive weights, each term scoring at most 1.
+
+    Attributes:
+        top: The largest reward there is.
     """
 
-    def __init__(self, env: gym.Env[Observation, str], terms: Sequence[RewardTerm]) -> None:
+    def __init__(
+        self,
+        env: gym.Env[Observation, str],
+        terms: Sequence[RewardTerm],
+        top: float | None = None,
+    ) -> None:
         super().__init__(env)
         self.terms = tuple(terms)
+        self.top = sum(max(term.weight, 0.0) for term in terms) if top is None else top
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]

@@ -13,11 +13,11 @@ from visenv.testing.record import SEEDS, Env, MakeEnv, base_of, episode, played,
 
 
 def top_reward(env: Env) -> float:
-    """The largest reward there is: the positive weights of the terms, each scored 0 to 1."""
+    """The largest reward there is."""
     layer: gym.Env[Any, Any] = env
     while isinstance(layer, gym.Wrapper):
         if isinstance(layer, RewardWrapper):
-            return float(sum(max(term.weight, 0.0) for term in layer.terms))
+            return float(layer.top)
         layer = layer.env
     return 1.0  # the bare outcome
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from visenv.data.judging import judging_sample
-from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, terms
+from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, terms
 from visenv.envs.arm.verdicts import Compat, write_verdict
 from visenv.errors import UnknownNameError
 from visenv.grammar import Call, ToolCallGrammar
@@ -52,6 +52,11 @@ def test_each_cell_of_the_table(
 ) -> None:
     log = played(*outcomes, verdict=verdict)
     assert [pay(reward, log) for reward in REWARDS] == pytest.approx(wages)
+
+
+def test_the_best_cell_is_the_top() -> None:
+    best = [max(wages[arm] for _, _, wages in CELLS) for arm in range(len(REWARDS))]
+    assert [TOP[reward] for reward in REWARDS] == pytest.approx(best)
 
 
 @pytest.mark.parametrize("reward", REWARDS)
