@@ -90,7 +90,7 @@ class FolderLibrary:
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda each: each.name):
                 path = Path(entry.path)
-                outside = entry.is_symlink() and not path.resolve().is_relative_to(self.root)
+                outside = entry.is_symlink() and not _target(path).is_relative_to(self.root)
                 if not outside and entry.name.isprintable() and not entry.name.startswith("."):
                     yield path
 
@@ -113,3 +113,7 @@ def _open_pdf(path: Path) -> Document:
     from visenv.documents.pdf import PdfDocument
 
     return PdfDocument.open(path)
+
+
+def _target(link: Path) -> Path:
+    return Path(os.path.realpath(link))  # `resolve` raises on a link to itself

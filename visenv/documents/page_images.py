@@ -90,10 +90,13 @@ class PageImages:
         self._check(page)
         if page not in self._images:
             raise DataError(f"There is no image of page {page} of {self.name!r}.")
+        path = self._images[page]
         try:
-            return shrink_page(Image.from_file(self._images[page]), long_side)
-        except DataError as error:
-            raise DataError(f"Page {page} of {self.name!r} cannot be shown: {error}") from error
+            image = Image.from_bytes(path.read_bytes(), path.name)  # errors tell no folder
+            return shrink_page(Image.from_pixels(image.pixels), long_side)
+        except (DataError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise DataError(f"Page {page} of {self.name!r} cannot be shown: {reason}") from error
 
     def page_text(self, page: int) -> str:
         """The text file of the page, ``""`` where there is none.
@@ -107,7 +110,8 @@ class PageImages:
         try:
             return self._texts[page].read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            message = f"The text of page {page} of {self.name!r} cannot be read: {error}"
+            reason = error.strerror if isinstance(error, OSError) else error
+            message = f"The text of page {page} of {self.name!r} cannot be read: {reason}"
             raise DataError(message) from error
 
     def _check(self, page: int) -> None:

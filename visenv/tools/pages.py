@@ -72,6 +72,11 @@ class _PageTool(Tool[ArgumentsT]):
         except DataError as error:
             raise ToolError(str(error)) from error
 
+    def _image(self, document: Document, page: int) -> Image:
+        """The page, decoded: what is wrong with it shows here, not when the episode looks."""
+        image = document.page_image(page, self.long_side)
+        return Image.from_pixels(image.pixels)
+
 
 class PageByQuery(_PageTool[QueryArguments]):
     """Show the pages of one document that fit a query best, side by side.
@@ -146,7 +151,7 @@ class PageByQuery(_PageTool[QueryArguments]):
         failed: dict[int, str] = {}
         for page in pages:
             try:
-                images.append(document.page_image(page, self.long_side))
+                images.append(self._image(document, page))
             except DataError as error:
                 failed[page] = str(error)
         if not images:
@@ -194,7 +199,7 @@ class PageByIndex(_PageTool[IndexArguments]):
                 f"{len(document)}, the first page being 1."
             )
         try:
-            image = document.page_image(page, self.long_side)
+            image = self._image(document, page)
         except DataError as error:
             raise ToolError(f"{error} Other pages may still work.") from error
         text = f"Page {page} of {document.name!r}, which has {len(document)} pages."

@@ -91,10 +91,8 @@ def test_the_whole_is_shrunk_to_the_budget() -> None:
     assert stitch([plain(100, 50, 0), plain(92, 50, 0)], max_pixels=10_000).size == (200, 50)
 
 
-def test_the_budget_is_80_megapixels() -> None:
-    # 64 * 1120 + 63 * 8 = 72,184 by 1120 = 80,846,080 > 80,000,000;
-    # sqrt(80 / 80.84608) = 0.994754...: 71,805.3 and 1114.1.
-    assert stitch([plain(1120, 1120, 0)] * 64).size == (71_805, 1114)
+def test_the_published_numbers_are_the_defaults() -> None:
+    assert stitch.__kwdefaults__ == {"gap": 8, "long_side": 1120, "max_pixels": 80_000_000}
 
 
 def test_no_page_is_refused() -> None:

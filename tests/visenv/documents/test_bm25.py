@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import math
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.documents.bm25 import Bm25Ranker, words
+from visenv.errors import DataError
+from visenv.testing.documents import TextDocument
+
+
+class CountedDocument(TextDocument):
+    """Counts how often a page is read."""
+
+    reads = 0
+
+    def page_text(self, page: int) -> str:
+        type(self).reads += 1
+        return super().page_text(page)
+
+
+def test_scores_worked_by_hand() -> None:
+    ranker = Bm25Ranker(k1=1.5, b=0.75)
+    # Lengths 2, 4, 3: mean 3. "red" is on pages 1 and 2 of 3: log(1 + 1.5 / 2.5) = log 1.6.
+    document = TextDocument("d", ["red car", "red red red bike", "a blue boat"])
+    _, statistics = ranker._read(document)
+    pages, weights = statistics.postings["red"]
+    assert pages.tolist() == [0, 1]
+    rarity = math.log(1.6)
+    assert weights.tolist() == pytest.approx(
+        [
+            # f = 1, l / m = 2/3: 1.5 * (0.25 + 0.75 * 2/3) = 1.125; 2.5 / (1 + 1.125).
+            rarity * 2.5 / 2.125,
+            # f = 3, l / m = 4/3: 1.5 * (0.25 + 1) = 1.875; 3 * 2.5 / (3 + 1.875).
+            rarity * 7.5 / 4.875,
+        ]
+    )
+    # "boat" is on page 3 of 3 only: log(1 + 2.5 / 1.5); f = 1, l / m = 1: 2.5 / (1 + 1.5) = 1.
+    assert statistics.postings["boat"].weights.tolist() == pytest.approx([math.log(1 + 2.5 / 1.5)])
+
+
+def test_pages_come_best_first_and_only_those_with_a_word() -> None:
+    document = TextDocument("d", ["nothing", "red bike", "red car", "red bike, red bike", ""])
+    assert Bm25Ranker().rank(document, "Red BIKE!", 5) == [4, 2, 3]
+    assert Bm25Ranker().rank(document, "Red BIKE!", 1) == [4]
+
+
+def test_ties_go_to_the_earlier_page() -> None:
+    document = TextDocument("d", ["other", "same words", "same words", "same words"])
+    assert Bm25Ranker().rank(document, "words", 2) == [2, 3]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!", "absent", "\x00", "\ud800", "🙂"])
+def test_no_hit(query: str) -> None:
+    assert Bm25Ranker().rank(TextDocument("d", ["some words", "more"]), query, 5) == []
+
+
+def test_a_document_without_text_has_no_hits() -> None:
+    assert Bm25Ranker().rank(TextDocument("scan", ["", "", ""]), "words", 5) == []
+
+
+def test_numbers_and_other_scripts_are_words() -> None:
+    assert words("Größe 12.5 % naïve Straße") == ["grösse", "12", "5", "naïve", "strasse"]
+    document = TextDocument("d", ["revenue 2019", "revenue 2020", "выручка 2021"])
+    assert Bm25Ranker().rank(document, "2020", 5) == [2]
+    assert Bm25Ranker().rank(document, "ВЫРУЧКА", 5) == [3]
+
+
+def test_a_document_is_read_once_while_its_statistics_are_kept() -> None:
+    CountedDocument.reads = 0
+    document, ranker = CountedDocument("d", ["one", "two"]), Bm25Ranker()
+    assert ranker.rank(document, "two", 1) == [2]
+    assert ranker.rank(document, "one", 1) == [1]
+    assert CountedDocument.reads == 2  # its two pages
+
+
+def test_documents_of_one_name_are_not_mistaken_for_each_other() -> None:
+    ranker = Bm25Ranker()
+    for page in range(1, 40):  # each dies before the next is made, so memory addresses repeat
+        texts = ["other"] * 40
+        texts[page - 1] = "wanted"
+        assert ranker.rank(TextDocument("report", texts), "wanted", 5) == [page]
+
+
+def test_what_is_kept_is_bounded() -> None:
+    ranker = Bm25Ranker(entries=1000)
+    for number in range(500):
+        ranker.rank(TextDocument(f"d{number}", [f"a b c word{number}"] * 3), "a", 1)
+        assert ranker._kept.spent <= 1000
+
+
+def test_an_unreadable_page_is_told() -> None:
+    with pytest.raises(DataError, match="Page 2 of 'd' is broken"):
+        Bm25Ranker().rank(TextDocument("d", ["a", "b"], broken=[2]), "a", 1)
+
+
+def test_it_pickles() -> None:
+    ranker = Bm25Ranker(k1=0.5)
+    document = TextDocument("d", ["one", "two"])
+    ranker.rank(document, "two", 1)
+    again = pickle.loads(pickle.dumps(ranker))
+    assert (again.k1, again.rank(document, "two", 1)) == (0.5, [2])
+
+
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=8), st.text(max_size=60))
+def test_any_texts_and_queries(texts: list[str], query: str) -> None:
+    found = Bm25Ranker().rank(TextDocument("d", texts), query, 3)
+    assert len(set(found)) == len(found) <= 3
+    asked = set(words(query))
+    for page in found:
+        assert asked & set(words(texts[page - 1]))
+    having = [page for page, text in enumerate(texts, 1) if asked & set(words(text))]
+    assert len(found) == min(3, len(having))
