@@ -264,5 +264,5 @@ def _bicubic(source: Image, window: Window, size: tuple[int, int]) -> Image:
 
 def _caption(window: Window, size: tuple[int, int], name: str) -> str:
     """What is shown, in the policy's coordinates; other than it asked where the box had to grow."""
-    edges = (window[edge] / size[edge % 2] * _SCALE for edge in range(4))
-    return f"This is [{', '.join(f'{edge:.4g}' for edge in edges)}] of {name}."
+    edges = [round(window[edge] / size[edge % 2] * _SCALE) for edge in range(4)]
+    return f"This is {edges} of {name}."
