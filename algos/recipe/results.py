@@ -11,9 +11,10 @@ from typing import Any
 from rich.table import Table
 
 from visenv.episodes import write_episodes
-from visenv.evaluation import Row, evaluate, summarise
+from visenv.evaluation import evaluate
 from visenv.policy import Policy
 from visenv.rollout import Collector, Env
+from visenv.summary import Row, summarise
 from visenv.types import Episode, Sampling
 
 
@@ -56,7 +57,7 @@ class Score:
             for temperature in (0.0, 1.0)
         ]
         write_episodes(keep, played[0])
-        greedy, sampled = (summarise(each)[0] for each in played)
+        greedy, sampled = (summarise(each).rows[0] for each in played)
         accuracy = greedy.means["accuracy"]
         return cls(
             greedy.episodes,

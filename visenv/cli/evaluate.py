@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from visenv.cli.arguments import DataName, EnvName, PolicyName, Settings, check_at_least
-from visenv.makers import env_maker, make_policy
+from visenv.cli.arguments import (
+    EPISODES_FILE,
+    DataName,
+    EnvName,
+    PolicyName,
+    Settings,
+    check_at_least,
+    new_output,
+)
+from visenv.makers import env_id, env_maker, make_policy
 from visenv.types import Episode, Sampling
 
 if TYPE_CHECKING:
-    from visenv.evaluation import Row
+    from visenv.summary import Summary
 
 
 @dataclass(frozen=True)
 class Evaluate:
     """Evaluate a policy on every row of a data set, or on held-out procedural scenes.
 
+    The table has a row for each group of the data (kind, or track and tag), with 95 % intervals.
     Rows that cannot be read are listed, as are episodes that a failure aborted; neither counts in
     the means.
     """
@@ -41,57 +48,51 @@ class Evaluate:
     max_tokens: int = 2048
     """Most tokens in a turn."""
     out: Path | None = None
-    """Folder for episodes.jsonl and summary.json."""
+    """Folder for the table (summary.md, .csv, .json), items.csv and episodes.jsonl; a new one."""
 
     def run(self) -> None:
         """Play, print the table, and write it where asked."""
         from visenv.cli.tables import print_summary
-        from visenv.evaluation import summarise
 
         check_at_least(1, episodes=self.episodes, max_tokens=self.max_tokens)
         check_at_least(0, temperature=self.temperature)
         if self.out is not None:
-            self.out.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
-        episodes, unread = self._play()
-        rows = summarise(episodes)
-        print_summary(rows)
-        for problem in unread:
-            print(f"left out: {problem}")
-        for episode in episodes:
-            if episode.status == "aborted":
-                name = episode.sample_id or f"row {episode.seed}"
-                print(f"aborted: {name}: {episode.reason}")
+            new_output(self.out)  # fails before the work, not after it
+        episodes, summary = self._play()
+        print_summary(summary)
+        for item, status, reason in summary.failures:
+            if status != "unanswered":  # the table counts those; the files list them
+                print(f"{status}: {item}: {reason}")
         if self.out is not None:
-            _write(self.out, episodes, rows, unread)
+            self._write(self.out, episodes, summary)
 
-    def _play(self) -> tuple[list[Episode], list[str]]:
-        """The episodes, and what is wrong with each row that cannot be one."""
+    def _play(self) -> tuple[list[Episode], Summary]:
+        """The episodes, and what they come to."""
         from visenv.cli.tables import progress
         from visenv.evaluation import evaluate, places
         from visenv.rollout import Collector
+        from visenv.summary import summarise
 
         make = env_maker(self.env, self.option, self.data)
         policy = make_policy(self.policy, self.policy_option)
         collector = Collector(make, policy, Sampling(self.temperature, self.max_tokens))
         env = make()
+        source = getattr(env.unwrapped, "source", None)
         # Listed when the data set was opened; a row that fails later is an aborted episode.
-        problems = getattr(getattr(env.unwrapped, "source", None), "problems", ())
-        unread = [str(problem) for problem in problems]
+        unread = [str(problem) for problem in getattr(source, "problems", ())]
         with progress("episodes", len(places(env, self.episodes))) as advance:
             episodes = evaluate(collector, env, self.episodes, lambda _: advance())
         collector.close()
         policy.close()
         env.close()
-        return episodes, unread
+        totals = getattr(source, "totals", None)
+        return episodes, summarise(episodes, unread, totals(episodes) if totals else None)
 
+    def _write(self, folder: Path, episodes: list[Episode], summary: Summary) -> None:
+        from visenv.episodes import write_episodes
+        from visenv.summary_files import write_summary
 
-def _write(
-    folder: Path, episodes: Sequence[Episode], rows: Sequence[Row], unread: Sequence[str]
-) -> None:
-    from visenv.episodes import write_episodes
-    from visenv.evaluation import as_json
-
-    write_episodes(folder / "episodes.jsonl", episodes)
-    summary = json.dumps({"rows": as_json(rows), "left_out": unread}, indent=2)
-    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
-    print(f"written to {folder}; look at the episodes: visenv view {folder}")
+        title = f"{env_id(self.env)}, {self.policy}, {self.data or 'held-out scenes'}"
+        write_episodes(folder / EPISODES_FILE, episodes)
+        write_summary(folder, title, summary, episodes)
+        print(f"written to {folder}; look at the episodes: visenv view {folder}")

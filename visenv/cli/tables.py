@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from visenv.evaluation import Mean, Row
+from visenv.summary import Row, Summary, ToolRow
 
 
 @contextmanager
@@ -23,21 +24,42 @@ def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def print_summary(rows: Sequence[Row]) -> None:
-    """The evaluation: a column for each of its rows, which are few, and a line for each mean."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
-    for row in rows:
-        table.add_column(row.label or "no kind", justify="right", overflow="fold")
-    for name in ("episodes", "aborted", "truncated"):
+def print_summary(summary: Summary) -> None:
+    """The evaluation: a table of all episodes, one for each grouping, and one of tools."""
+    console = Console()
+    overall = summary.rows[0]
+    groupings = groupby(summary.rows[1:], key=lambda row: row.grouping)
+    tables = [_means([overall, *rows], grouping) for grouping, rows in groupings]
+    for table in tables or [_means([overall], "")]:
+        console.print(table)
+    if any(row.total for row in summary.tools):
+        console.print(_tools(summary.tools))
+    for name, value in summary.totals.items():
+        console.print(f"{name}: {value:.3f}")
+
+
+def _means(rows: Sequence[Row], corner: str) -> Table:
+    """A column for each row, which are few, and a line for each mean."""
+    table = _table(corner, *(row.label or "no kind" for row in rows))
+    for name in ("episodes", "aborted", "unanswered"):
         table.add_row(name, *(str(getattr(row, name)) for row in rows))
     for name in dict.fromkeys(name for row in rows for name in row.means):
-        table.add_row(name, *(_mean(row.means.get(name)) for row in rows))
-    Console().print(table)
+        table.add_row(name, *(str(row.means.get(name, "")) for row in rows))
+    return table
 
 
-def _mean(mean: Mean | None) -> str:
-    """With its interval, which a single episode does not have."""
-    if mean is None:
-        return ""
-    return f"{mean.value:.3f}" if math.isnan(mean.half_width) else str(mean)
+def _tools(rows: Sequence[ToolRow]) -> Table:
+    table = _table("tool", "calls", "episodes with a call", "calls with a result")
+    for row in rows:
+        name = row.tool or "(none named)"
+        shown = "".join(each if each.isprintable() else " " for each in name[:60])
+        table.add_row(escape(shown), str(row.total), str(row.used), str(row.success))
+    return table
+
+
+def _table(corner: str, *columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(corner)
+    for name in columns:
+        table.add_column(escape(name), justify="right", overflow="fold")
+    return table

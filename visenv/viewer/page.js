@@ -62,8 +62,8 @@ function resultCell(value, { count, share }) {
   if (typeof value === "string") return make("td", {}, value);
   if (typeof middle(value) !== "number") return make("td", {}, "–");
   const shown = count ? String(value) : middle(value).toFixed(3);
-  const half = Array.isArray(value) && typeof value[1] === "number" ? ` ± ${value[1].toFixed(3)}` : "";
-  const cell = make("td", {}, shown + half);
+  const bounds = Array.isArray(value) && typeof value[1] === "number" ? ` [${value[1].toFixed(3)}, ${value[2].toFixed(3)}]` : "";
+  const cell = make("td", {}, shown + bounds);
   if (share) cell.append(make("span", { class: "bar" }, make("i", { style: `width: ${100 * middle(value)}%` })));
   return cell;
 }

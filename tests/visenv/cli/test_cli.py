@@ -223,7 +223,8 @@ def test_eval_gives_every_row_an_episode_or_says_why_not(
     lines = [line.split() for line in said.splitlines()]
     assert ["episodes", "2"] in [line[:2] for line in lines]
     assert ["aborted", "1"] in [line[:2] for line in lines]
-    assert ["accuracy", "1.000", "±", "0.000"] in [line[:4] for line in lines]
+    # Wilson's interval of 2 in 2: (1 + z²/4 ± z sqrt(z²/16)) / (1 + z²/2) with z² = 3.8415.
+    assert ["accuracy", "1.000", "[0.342,", "1.000]"] in [line[:4] for line in lines]
     (left_out,) = [line for line in said.splitlines() if line.startswith("left out: ")]
     assert "TextVQA_0.5.1_val.json:2" in left_out
     (aborted,) = [line for line in said.splitlines() if line.startswith("aborted: ")]
@@ -233,19 +234,30 @@ def test_eval_gives_every_row_an_episode_or_says_why_not(
     assert [each.status for each in episodes] == ["terminated", "terminated", "aborted"]
     summary = json.loads((out / "summary.json").read_text())
     assert summary["rows"][0]["episodes"] == 2
-    assert summary["rows"][0]["accuracy"] == [1.0, 0.0]
-    assert [f"left out: {each}" for each in summary["left_out"]] == [left_out]
+    assert summary["rows"][0]["accuracy"] == pytest.approx([1.0, 0.34238, 1.0], abs=1e-5)
+    failures = ["{status}: {item}: {reason}".format_map(each) for each in summary["failures"]]
+    assert failures == [left_out, aborted]
+    table = (out / "summary.md").read_text()
+    assert "TextVQA_0.5.1_val.json:2: left out: no answers" in table
+    assert "| accuracy, % | 100.0 [34.2, 100.0] |" in table
+    items = (out / "items.csv").read_text().splitlines()
+    assert items[0].startswith("item,kind,status,reason,answer,right answers,")
+    assert items[1].startswith("textvqa-val-0,yes/no,terminated,,yes,yes | yes")
+    assert len(items) == 4
 
 
-def test_eval_of_one_episode_has_no_interval(
+def test_eval_of_one_episode_has_an_interval_for_shares_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["eval", ENV, *TINY, "--episodes", "1", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "nan" not in said
+    assert " nan" not in said
+    assert "[nan" not in said
     text = (tmp_path / "summary.json").read_text()
     rows = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))["rows"]
-    assert rows[0]["accuracy"] == [1.0, None]
+    # Wilson's interval of 1 in 1 begins at 1 / (1 + z²) = 1 / 4.8415.
+    assert rows[0]["accuracy"] == pytest.approx([1.0, 0.20655, 1.0], abs=1e-5)
+    assert rows[0]["reward"][1:] == [None, None]
 
 
 def test_eval_plays_the_same_held_out_scenes_each_time(tmp_path: Path) -> None:
