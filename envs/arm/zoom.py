@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from visenv.grammar import Call
+from visenv.tools.crop import CropZoom
 
 from .judge import ORIGINAL, Judge
 
@@ -51,12 +52,14 @@ class ArmZoom(Judge):
     """
 
     def oracle_calls(self) -> list[Call]:
-        """One crop, of the target and a margin around it."""
-        box = self.sample.meta.get("target_box")
-        if box is None:
-            return []
-        edges = box_of(box, self.sample.images[0].size)
-        return [Call("image_zoom_in_tool", {"image": ORIGINAL, "bbox_2d": edges})]
+        """A crop of each target, with a margin around it."""
+        meta = self.sample.meta
+        boxes = meta.get("target_boxes") or [meta["target_box"]] * ("target_box" in meta)
+        zoom = self.tools["image_zoom_in_tool"]
+        assert isinstance(zoom, CropZoom)
+        which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL}
+        size = self.sample.images[0].size
+        return [Call(zoom.name, {"bbox_2d": box_of(box, size), **which}) for box in boxes]
 
 
 def box_of(box: Sequence[float], size: tuple[int, int]) -> list[int]:

@@ -49,7 +49,7 @@ class JudgedScenes:
     not; of several, exactly one is right, and stands anywhere.
 
     ``Sample.kind`` is the kind of detail; ``meta`` holds ``target_box`` and ``detail_box`` of the
-    sign asked about (``[left, top, right, bottom]`` in native pixels) and ``truth``, the detail.
+    sign asked about (``[left, top, right, bottom]`` in native pixels) and ``answer``, the detail.
 
     Args:
         candidates: Responses to a sample. Kinds with fewer options than that are left out
@@ -101,7 +101,7 @@ class JudgedScenes:
             kind=kind,
             target_box=scene.meta["target_box"],
             detail_box=scene.meta["detail_box"],
-            truth=truth,
+            answer=truth,
         )
 
 

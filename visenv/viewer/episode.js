@@ -4,7 +4,7 @@ const SMALLEST = 240, LARGEST = 420;
 
 function episodeDetails(episode) {
   const conversation = make("div", { class: "conversation" });
-  const marks = { left: episode.marks };
+  const marks = episode.marks;
   for (const [index, turn] of episode.turns.entries()) {
     conversation.append(...turn.messages.map((message) => messageBubble(message, marks)));
     conversation.append(turnBubble(turn, index));
@@ -59,14 +59,13 @@ function factValue(value) {
   return make("ul", {}, ...value.map((each) => make("li", {}, inWords(each))));
 }
 
-/** An image under its name; on the first one, which is the source, the boxes. */
+/** An image under its name, with the boxes that were cut out of it. */
 function picture(part, marks) {
   const width = Math.min(Math.max(part.width, SMALLEST), LARGEST);
   const image = make("img", { src: part.image, width, height: Math.round(width * part.height / part.width), alt: part.name, loading: "lazy" });
   if (part.width < width) image.className = "enlarged";
   const link = make("a", { href: part.image, target: "_blank", title: "open by itself" }, image);
-  const drawn = marks.left;
-  marks.left = [];
+  const drawn = marks.filter((mark) => mark.image === part.name);
   if (drawn.length) link.append(overlay(part, drawn));
   const legend = drawn.map((mark) => make("span", { class: `key ${mark.what}` }, mark.label));
   const size = make("small", {}, `${part.width} × ${part.height}`);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,24 +11,28 @@ from visenv.types import (
     Answered,
     Episode,
     Event,
-    Image,
     Message,
     ToolCalled,
     TurnTaken,
     event_to_json,
 )
 
+_ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
+"""The name of the image that follows, as the grammars write it."""
+
 
 class Mark(NamedTuple):
-    """A box to draw on the source image.
+    """A box to draw on an image.
 
     Attributes:
+        image: The name under which the image was shown.
         what: ``"zoom"`` (the policy cut it out) or ``"truth"``.
         label: What the legend says.
         box: ``[left, top, right, bottom]`` in pixels of the image as shown.
         point: The keypoint in the same pixels, for a zoom.
     """
 
+    image: str
     what: str
     label: str
     box: Sequence[float]
@@ -53,16 +58,16 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
         "metrics": dict(episode.metrics),
         "tokens": sum(len(segment) for segment in episode.segments),
         "turns": list(_turns(episode, images)),
-        "closing": _messages(episode.closing, images, _names_after(episode, len(episode.turns))),
+        "closing": _messages(episode.closing, images),
         "marks": [mark._asdict() for mark in marks(episode)],
     }
 
 
 def _turns(episode: Episode, images: str) -> Iterator[dict[str, Any]]:
-    for number, turn in enumerate(episode.turns):
+    for turn in episode.turns:
         prefix = turn.ask.prefix if turn.text.startswith(turn.ask.prefix) else ""
         yield {
-            "messages": _messages(turn.messages, images, _names_after(episode, number)),
+            "messages": _messages(turn.messages, images),
             "prefix": prefix,
             "text": turn.text[len(prefix) :],
             "reward": turn.reward,
@@ -72,49 +77,51 @@ def _turns(episode: Episode, images: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def _names_after(episode: Episode, turn: int) -> list[str]:
-    """Names of the images shown before turn `turn`: what the turn before it brought about."""
-    if turn == 0:
-        return [INPUT_IMAGE]
-    return [name for call in _calls(episode.turns[turn - 1].events) for name in call.outputs]
+def _messages(messages: Sequence[Message], images: str) -> list[dict[str, Any]]:
+    return [{"role": message.role, "parts": list(_parts(message, images))} for message in messages]
 
 
-def _messages(
-    messages: Sequence[Message], images: str, names: Sequence[str]
-) -> list[dict[str, Any]]:
-    left = iter(names)
-
-    def record(part: str | Image) -> dict[str, Any]:
+def _parts(message: Message, images: str) -> Iterator[dict[str, Any]]:
+    """Texts, and images under the name that the text before them announces."""
+    before = ""
+    for part in message.parts:
         if isinstance(part, str):
-            return {"text": part}
-        width, height = part.size
-        file = f"{images}/{part.sha256}.png"
-        return {"image": file, "name": next(left, "image"), "width": width, "height": height}
-
-    return [
-        {"role": each.role, "parts": [record(part) for part in each.parts]} for each in messages
-    ]
+            before = part
+            yield {"text": part}
+        else:
+            width, height = part.size
+            named = _ANNOUNCED.search(before)
+            name = named[1] if named else "image"
+            file = f"{images}/{part.sha256}.png"
+            yield {"image": file, "name": name, "width": width, "height": height}
 
 
 def marks(episode: Episode) -> list[Mark]:
-    """The boxes that were cut out of the source image, and those of the truth.
+    """The boxes that were cut out of images, and those of the truth.
 
-    The truth is in native pixels. How large these are on the image as shown is known from a zoom,
-    which tells its box in both; without one, there is nothing to draw.
+    The truth is in native pixels. How large these are on the image as shown is known from a zoom
+    straight into it, which tells its box in both; without one, there is nothing to draw.
     """
     zooms = [call for call in _calls(episode.events) if _box(call.detail.get("shown_box"))]
     several = len(zooms) > 1
     drawn = []
+    truths: list[Mark] = []
     for number, call in enumerate(zooms, start=1):
         label = f"zoom {number}" if several else "zoom"
-        drawn.append(Mark("zoom", label, call.detail["shown_box"], call.detail.get("keypoint")))
-    scale = next((scale for call in zooms if (scale := _scale(call.detail))), None)
-    if scale is not None:
-        for name, box in episode.truth.items():
-            if name.endswith("_box") and _box(box):
-                scaled = [side * scale[axis % 2] for axis, side in enumerate(box)]
-                drawn.append(Mark("truth", name.replace("_", " "), scaled))
-    return drawn
+        detail = call.detail
+        image = detail.get("image", INPUT_IMAGE)
+        drawn.append(Mark(image, "zoom", label, detail["shown_box"], detail.get("keypoint")))
+        scale = _scale(detail) if detail.get("origin", image) == image else None
+        if scale is not None and not truths:
+            truths = list(_truths(episode, image, scale))
+    return drawn + truths
+
+
+def _truths(episode: Episode, image: str, scale: tuple[float, float]) -> Iterator[Mark]:
+    for name, box in episode.truth.items():
+        if name.endswith("_box") and _box(box):
+            scaled = [side * scale[axis % 2] for axis, side in enumerate(box)]
+            yield Mark(image, "truth", name.replace("_", " "), scaled)
 
 
 def _calls(events: Sequence[Event]) -> list[ToolCalled]:

@@ -65,7 +65,7 @@ def test_of_several_exactly_one_is_right_and_the_verdict_names_it(candidates: in
         answers = stated(sample)
         assert len(set(answers)) == candidates
         right = [
-            number for number, answer in enumerate(answers, 1) if answer == sample.meta["truth"]
+            number for number, answer in enumerate(answers, 1) if answer == sample.meta["answer"]
         ]
         assert [str(number) for number in right] == list(sample.answers)
 
@@ -73,7 +73,7 @@ def test_of_several_exactly_one_is_right_and_the_verdict_names_it(candidates: in
 def test_a_single_response_is_right_when_the_verdict_is_true() -> None:
     for sample in samples(60, 1):
         [answer] = stated(sample)
-        assert sample.answers == (str(answer == sample.meta["truth"]),)
+        assert sample.answers == (str(answer == sample.meta["answer"]),)
 
 
 def test_the_truth_is_the_scenes_own() -> None:
@@ -86,7 +86,7 @@ def test_the_truth_is_the_scenes_own() -> None:
             scene.question,
             scene.images,
         )
-        assert (sample.meta["truth"],) == scene.answers
+        assert (sample.meta["answer"],) == scene.answers
         for box in ("target_box", "detail_box"):
             assert sample.meta[box] == scene.meta[box]
 
@@ -110,7 +110,7 @@ def test_neither_place_nor_option_nor_wording_betrays_the_verdict() -> None:
     """240 draws: each cell is within 5 standard deviations of its share."""
     drawn = samples(240, 4, kinds=("colour",), signs=(1, 1))
     places = Counter(sample.answers[0] for sample in drawn)
-    truths = Counter(sample.meta["truth"] for sample in drawn)
+    truths = Counter(sample.meta["answer"] for sample in drawn)
     wordings = Counter(
         sample.meta["candidates"][0].replace(stated(sample)[0], "") for sample in drawn
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from visenv.episodes import write_episodes
 from visenv.errors import RunError
-from visenv.types import Episode
+from visenv.types import Episode, ToolCalled
 from visenv.viewer import write_report
 from visenv.viewer.episode import marks
 from visenv.viewer.gather import MOST_EPISODES
@@ -173,3 +174,24 @@ def test_half_a_line_of_a_run_that_is_going_on_is_no_problem(tmp_path: Path) -> 
 
     assert [row["step"] for row in data["metrics"]] == [1]
     assert data["problems"] == []
+
+
+def test_boxes_lie_on_the_image_they_were_cut_from(make_episode: MakeEpisode) -> None:
+    episode = make_episode(truth={"target_box": [0, 0, 100, 100]})
+    first, *_ = [event for event in episode.events if isinstance(event, ToolCalled)]
+    straight = first._replace(
+        detail={"image": "a", "origin": "a", "shown_box": [0, 0, 10, 10], "box": [0, 0, 40, 40]}
+    )
+    chained = first._replace(
+        detail={"image": "b", "origin": "a", "shown_box": [1, 1, 2, 2], "box": [4, 4, 8, 8]}
+    )
+    turn = replace(episode.turns[0], events=(straight, chained))
+
+    drawn = marks(replace(episode, turns=(turn, *episode.turns[1:])))
+
+    # The straight cut tells the scale of a: 10 shown pixels are 40 native ones.
+    assert [(mark.image, mark.label, list(mark.box)) for mark in drawn] == [
+        ("a", "zoom 1", [0, 0, 10, 10]),
+        ("b", "zoom 2", [1, 1, 2, 2]),
+        ("a", "target box", [0, 0, 25, 25]),
+    ]
