@@ -132,11 +132,18 @@ class Judge(VisEnv):
         if made < len(calls) and self.turns_left > 1:
             thought = " look " if brief else " I verify this before I judge. "
             return ParsedTurn(thought, calls=(calls[made],))
-        fact = self.sample.meta.get("answer")
-        thought = f" {fact} " if brief else " What I have seen settles it. "
-        if fact is not None and not brief:
-            thought = f" What I have seen settles it: {fact}. "
-        return ParsedTurn(thought, answer=write_verdict(self.sample.answers[0]))
+        return ParsedTurn(self._conclusion(), answer=write_verdict(self.sample.answers[0]))
+
+    def _conclusion(self) -> str:
+        """The oracle's last thought: what it has seen, and which response says so."""
+        fact = self.sample.meta.get("answer", "")
+        (verdict,) = self.sample.answers
+        names = candidate_names(self.sample)
+        if len(names) > 1:
+            fact = f"{fact}: {names[int(verdict) - 1]}" if fact else names[int(verdict) - 1]
+        if self.stage.prompt == "brief":
+            return f" {fact} "
+        return f" I have seen enough to judge. {fact}. " if fact else " I have seen enough. "
 
     def random_answer(self, rng: np.random.Generator) -> str:
         """Any verdict."""

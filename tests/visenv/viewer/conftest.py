@@ -72,10 +72,8 @@ def make_episode() -> MakeEpisode:
     ) -> Episode:
         zoom = ToolCalled(0, "zoom", {"keypoint": [30, 30]}, True, "", ("tool_result_1",), detail)
         first: tuple[Event, ...] = (TurnTaken(0, "look", None), *([zoom] if zoomed else []))
-        opening = Message(
-            "user",
-            ("Read the sign.\n<image_name> input_image </image_name>\n", view, "What does it say?"),
-        )
+        asked = "Read the sign.\n<image_name> input_image </image_name>\n"
+        opening = Message("user", (asked, view, "What does it say?"))
         result = Message("user", ("tool_result_1:\n", crop))
         turns = (
             Turn((opening,), "look", 0.0, first, "stop"),
