@@ -18,6 +18,11 @@ from visenv.checks.punkt import Punkt, PunktParameters
 from visenv.errors import DataError
 
 _PLACE = Path("tokenizers", "punkt_tab", "english")
+_SYSTEM = (
+    *(Path(sys.prefix, folder) for folder in ("nltk_data", "share/nltk_data", "lib/nltk_data")),
+    *(Path("/usr", folder) for folder in ("share/nltk_data", "local/share/nltk_data")),
+    *(Path("/usr", folder) for folder in ("lib/nltk_data", "local/lib/nltk_data")),
+)
 
 
 class SentenceSplitter(NamedTuple):
@@ -63,9 +68,7 @@ def _nltk_data() -> Iterator[Path]:
     yield from map(Path, filter(None, os.environ.get("NLTK_DATA", "").split(os.pathsep)))
     if home := os.environ.get("HOME"):
         yield Path(home, "nltk_data")
-    for prefix in (sys.prefix, "/usr", "/usr/local"):
-        for folder in ("nltk_data", "share/nltk_data", "lib/nltk_data"):
-            yield Path(prefix, folder)
+    yield from _SYSTEM
 
 
 def read_punkt_tab(folder: Path) -> PunktParameters:
