@@ -24,6 +24,12 @@ class Mean(NamedTuple):
         """Half the width of the interval."""
         return (self.high - self.low) / 2
 
+    @property
+    def brief(self) -> str:
+        """The mean with half the width of its interval, for narrow columns."""
+        known = "" if math.isnan(self.low) else f" ± {self.half_width:.3f}"
+        return f"{self.value:.3f}{known}"
+
     def __str__(self) -> str:
         if math.isnan(self.low):
             return f"{self.value:.3f}"
@@ -52,3 +58,15 @@ def proportion(hits: int, count: int) -> Mean:
     middle = (share + part / 2) / (1 + part)
     half = Z * math.sqrt(share * (1 - share) / count + part / (4 * count)) / (1 + part)
     return Mean(share, max(0.0, middle - half), min(1.0, middle + half))
+
+
+def mean_of(parts: Sequence[Mean]) -> Mean:
+    """The mean of independent means, each counting the same.
+
+    Its bounds are as far away as theirs together: ``sqrt(sum of squared distances) / n``, below and
+    above by themselves (Zou and Donner 2008), so that shares stay in 0 to 1.
+    """
+    middle = sum(part.value for part in parts) / len(parts)
+    below = math.hypot(*(part.value - part.low for part in parts)) / len(parts)
+    above = math.hypot(*(part.high - part.value for part in parts)) / len(parts)
+    return Mean(middle, middle - below, middle + above)

@@ -5,12 +5,11 @@ A metric that only took the values 0 and 1 has Wilson's interval, any other the 
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from visenv.intervals import Mean, mean, proportion
+from visenv.intervals import Mean, mean, mean_of, proportion
 from visenv.types import Episode, ToolCalled
 
 ANY_TOOL = "any tool"
@@ -182,21 +181,15 @@ def _row(grouping: str, label: str, episodes: Sequence[Episode], binary: frozens
 
 
 def _mean_of_groups(rows: Sequence[Row]) -> Row:
-    """Every group counts the same; the groups being independent, their half widths add up so."""
+    """A row in which every group counts the same."""
     shared = [name for name in rows[0].means if all(name in row.means for row in rows)]
-    means: dict[str, Mean] = {}
-    for name in shared:
-        parts = [row.means[name] for row in rows]
-        middle = sum(part.value for part in parts) / len(parts)
-        half = math.sqrt(sum(part.half_width**2 for part in parts)) / len(parts)
-        means[name] = Mean(middle, middle - half, middle + half)
     return Row(
         rows[0].grouping,
         "mean of groups",
         sum(row.episodes for row in rows),
         sum(row.aborted for row in rows),
         sum(row.unanswered for row in rows),
-        means,
+        {name: mean_of([row.means[name] for row in rows]) for name in shared},
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.intervals import Mean, mean, proportion
+from visenv.intervals import Mean, mean, mean_of, proportion
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,21 @@ def test_where_nothing_is_known() -> None:
     assert math.isnan(mean([0.25]).low)
     assert all(math.isnan(each) for each in (*mean([]), *proportion(0, 0)))
     assert math.isnan(Mean(1.0, math.nan, math.nan).half_width)
+
+
+def test_the_mean_of_means_by_hand() -> None:
+    # Below: sqrt(0.3² + 0.4²) / 2 = 0.25; above: sqrt(0.12² + 0.05²) / 2 = 0.065.
+    found = mean_of([Mean(0.5, 0.2, 0.62), Mean(0.7, 0.3, 0.75)])
+    assert found == pytest.approx((0.6, 0.35, 0.665))
+    assert found.brief == "0.600 ± 0.158"
+    assert mean_of([Mean(1.0, math.nan, math.nan)]).brief == "1.000"
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=5))
+def test_the_mean_of_shares_stays_in_0_to_1(groups: list[tuple[int, int]]) -> None:
+    found = mean_of([proportion(min(hits, count), count) for hits, count in groups])
+    assert -1e-12 <= found.low <= found.value + 1e-12
+    assert found.value - 1e-12 <= found.high <= 1 + 1e-12
 
 
 @given(st.integers(1, 10_000), st.data())

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from visenv.intervals import mean_of
 from visenv.summary import ANY_TOOL, Failure, Row, Summary, summarise, tool_metrics
 from visenv.summary_files import as_json, markdown, write_summary
 from visenv.types import Answered, Episode, Event, Message, ToolCalled, Turn
@@ -103,12 +104,10 @@ def test_each_metric_has_the_interval_that_fits_it() -> None:
     assert math.isnan(single["reward"].low)
 
 
-def test_the_mean_of_groups_adds_their_half_widths_up() -> None:
+def test_the_mean_of_groups_has_their_intervals_together() -> None:
     summary = summarise(PLAYED)
-    halves = [row(summary, "track", label).means["accuracy"].half_width for label in ("Doc", "FG")]
-    expected = math.hypot(*halves) / 2
-    found = row(summary, "track", "mean of groups").means["accuracy"].half_width
-    assert found == pytest.approx(expected)
+    parts = [row(summary, "track", label).means["accuracy"] for label in ("Doc", "FG")]
+    assert row(summary, "track", "mean of groups").means["accuracy"] == mean_of(parts)
 
 
 def test_tool_use_by_hand() -> None:
@@ -168,8 +167,8 @@ def test_the_table_has_a_column_for_each_group() -> None:
     assert "## Accuracy" in lines
     assert "| by track | Doc | FG | mean of groups | all |" in lines
     # Doc: Wilson of 2 in 3, (0.666667 + 0.640243 ± 1.959964 sqrt(0.074074 + 0.106707)) / 2.280486.
-    # Half widths 0.365440 and 0.405471, so that of the mean is sqrt(0.133546 + 0.164407) / 2.
-    assert "| accuracy, % | 66.7 [20.8, 93.9] | 50.0 [9.5, 90.5] | 58.3 [31.0, 85.6] |" in (
+    # Their mean: below sqrt(0.459012² + 0.405469²) / 2, above sqrt(0.271841² + 0.405469²) / 2.
+    assert "| accuracy, % | 66.7 [20.8, 93.9] | 50.0 [9.5, 90.5] | 58.3 [27.7, 82.7] |" in (
         line.rpartition(" 60.0")[0] for line in lines
     )
     assert "| episodes | 3 | 2 | 5 | 5 |" in lines

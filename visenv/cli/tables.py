@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -12,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from visenv.intervals import Mean
 from visenv.summary import Row, Summary, ToolRow
 
 
@@ -25,7 +27,10 @@ def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 def print_summary(summary: Summary) -> None:
-    """The evaluation: a table of all episodes, one for each grouping, and one of tools."""
+    """The evaluation: a table for each grouping, beside all episodes, and one of tools.
+
+    A mean is shown with half the width of its interval; the files of `visenv eval` have its bounds.
+    """
     console = Console()
     overall = summary.rows[0]
     groupings = groupby(summary.rows[1:], key=lambda row: row.grouping)
@@ -44,7 +49,7 @@ def _means(rows: Sequence[Row], corner: str) -> Table:
     for name in ("episodes", "aborted", "unanswered"):
         table.add_row(name, *(str(getattr(row, name)) for row in rows))
     for name in dict.fromkeys(name for row in rows for name in row.means):
-        table.add_row(name, *(str(row.means.get(name, "")) for row in rows))
+        table.add_row(name, *(_brief(row.means.get(name)) for row in rows))
     return table
 
 
@@ -53,8 +58,12 @@ def _tools(rows: Sequence[ToolRow]) -> Table:
     for row in rows:
         name = row.tool or "(none named)"
         shown = "".join(each if each.isprintable() else " " for each in name[:60])
-        table.add_row(escape(shown), str(row.total), str(row.used), str(row.success))
+        table.add_row(escape(shown), str(row.total), _brief(row.used), _brief(row.success))
     return table
+
+
+def _brief(mean: Mean | None) -> str:
+    return "" if mean is None or math.isnan(mean.value) else mean.brief
 
 
 def _table(corner: str, *columns: str) -> Table:

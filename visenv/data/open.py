@@ -14,6 +14,7 @@ from visenv.registration import DATA, load
 
 _logger = logging.getLogger(__name__)
 _opened: WeakValueDictionary[str, RowSource] = WeakValueDictionary()
+_last: list[RowSource] = []  # an environment made to try its options must not read it all twice
 
 
 def open_data(text: str) -> RowSource:
@@ -36,6 +37,7 @@ def open_data(text: str) -> RowSource:
     source = _opened.get(text)
     if source is None:
         source = _opened[text] = _open(text)
+    _last[:] = [source]
     return source
 
 
