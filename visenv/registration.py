@@ -58,6 +58,7 @@ DATA: dict[str, str] = {
     "textvqa": "visenv.data.textvqa:TextVQA",
     "vstar": "visenv.data.vstar:VStarBench",
     "hrbench": "visenv.data.hrbench:HRBench",
+    "pdf": "visenv.data.pdf_questions:PdfQuestions",
 }
 
 MODELS: dict[str, str] = {
