@@ -1,38 +1,16 @@
-"""MM-IFEval's rule functions as our text checks: other names, and arguments by position."""
+"""MM-IFEval's rule functions as our text checks: one name spelled otherwise, arguments by place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
+from visenv.checks import find_check
 from visenv.data.judging import Check
 from visenv.errors import DataError, UnknownNameError
-
-_BOUNDS = ("lower_bound", "upper_bound")
-_TIMES = ("keywords", "lower_bound_times", "upper_bound_times")
-
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "check_whether_response_paragraph_number_in_range": _BOUNDS,
-    "check_whether_response_sentence_number_in_range": _BOUNDS,
-    "check_whether_each_paragraph_sentence_number_in_range": _BOUNDS,
-    "check_whether_each_paragraph_sentence_number_in_range_list": ("ranges",),
-    "check_whether_response_word_count_in_range": _BOUNDS,
-    "check_whether_each_paragraph_word_count_in_range": _BOUNDS,
-    "check_whether_whole_response_not_contain_certain_substrings": ("substrings",),
-    "check_whether_whole_response_not_contain_certain_substring": ("substring",),
-    "check_whether_each_sentence_begin_with_certain_substring": ("substring",),
-    "check_whether_each_paragraph_begin_with_certain_substring": ("substring",),
-    "check_whether_each_paragraph_end_with_certain_substring": ("substring",),
-    "check_whether_each_sentence_end_with_certain_substring": ("substring",),
-    "check_whether_whole_response_begin_with_certain_substring": ("substring",),
-    "check_whether_whole_response_end_with_certain_substring": ("substring",),
-    "check_whether_each_keyword_in_list_mentioned_in_range": _TIMES,
-    "check_whether_total_keyword_in_list_mentioned_in_range": _TIMES,
-    "check_percentage_number_precision_in_response": ("precision",),
-    "check_number_precision_in_response": ("precision",),
-    "check_whether_has_no_arabic_number_in_response": (),
-}
-"""Parameters of each check in the order in which the data set gives them, the response left out."""
+from visenv.tools.base import complaint
 
 
 def check_of(function: Any) -> Check:
@@ -40,22 +18,29 @@ def check_of(function: Any) -> Check:
 
     Args:
         function: ``{"func": name, "params": [...]}``; the name may be spelled ``…_metioned_…``, as
-            in MM-IFEngine, and the parameters may be a mapping.
+            in MM-IFEngine, and the parameters may be given by name.
 
     Raises:
-        DataError: If there is no such function, or the parameters do not fit it.
+        DataError: If there is no such check, or the parameters do not fit it.
     """
     if not isinstance(function, Mapping):
         raise DataError(f"a rule function must be an object, got {function!r:.200}")
-    name = str(function.get("func")).replace("_metioned_", "_mentioned_")
-    if name not in PARAMETERS:
-        raise DataError(str(UnknownNameError("rule function", name, PARAMETERS)))
-    names, given = PARAMETERS[name], function.get("params") or []
-    if isinstance(given, Mapping) and set(given) == set(names):
-        return Check(name, {each: given[each] for each in names})
-    if not isinstance(given, list) or len(given) != len(names):
-        raise DataError(f"{name} takes {', '.join(names) or 'nothing'}, got {given!r:.200}")
-    return Check(name, dict(zip(names, given, strict=True)))
+    try:
+        check = find_check(str(function.get("func")))
+    except UnknownNameError as error:
+        raise DataError(f"no rule function of ours: {error}") from error
+    names, given = list(check.arguments.model_fields), function.get("params") or []
+    if isinstance(given, list):
+        if len(given) != len(names):
+            raise DataError(
+                f"{check.name} takes {', '.join(names) or 'nothing'}, got {given!r:.200}"
+            )
+        given = dict(zip(names, given, strict=True))
+    try:
+        arguments = check.arguments.model_validate(given)
+    except ValidationError as error:
+        raise DataError(complaint(check.name, check.arguments, error)) from error
+    return Check(check.name, arguments.model_dump())
 
 
 def checks_of(constraint: Mapping[str, Any]) -> list[list[Any]]:

@@ -11,8 +11,9 @@ from typing import Any
 import PIL.Image
 import pytest
 
+from visenv.checks import CHECKS
 from visenv.data.mm_ifeval import MMIFEval
-from visenv.data.rule_functions import PARAMETERS, check_of
+from visenv.data.rule_functions import check_of
 from visenv.errors import DataError, ImageError
 
 COLUMNS = ("index", "id", "image", "instruction", "tag", "constraints", "answer", "infer_type")
@@ -141,7 +142,7 @@ def test_constraints_written_as_python(tmp_path: Path) -> None:
         ({"constraints": [7]}, "expected an object"),
         ({"constraints": [{"key": "k", "value": "v"}]}, "judge.method must be one of"),
         ({"constraints": [constraint()]}, "rule_based without verify_funcs"),
-        ({"constraints": [constraint(rule("check_nothing"))]}, "no rule function called"),
+        ({"constraints": [constraint(rule("check_nothing"))]}, "no rule function of ours"),
         ({"constraints": [constraint(rule(WORDS["func"], 1))]}, "takes lower_bound, upper_bound"),
         ({"constraints": [constraint(rule(WORDS["func"], 1, 2, 3))]}, "takes lower_bound"),
         ({"constraints": [constraint(WORDS) | {"value": ""}]}, "no value"),
@@ -162,16 +163,70 @@ def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, prob
     assert problem in listed.problem
 
 
-def test_every_rule_function_has_a_check() -> None:
-    assert len(PARAMETERS) == 19
-    for name, parameters in PARAMETERS.items():
-        check = check_of(rule(name, *range(len(parameters))))
-        assert check == (name, dict(zip(parameters, range(len(parameters)), strict=True)))
-        by_name = check_of({"func": name, "params": dict.fromkeys(parameters, 1)})
-        assert list(by_name.arguments) == list(parameters)
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (WORDS, {"lower_bound": 10, "upper_bound": 20}),
+        (
+            rule("check_whether_each_keyword_in_list_metioned_in_range", ["a", "b"], 0, 2),
+            {"keywords": ["a", "b"], "lower_bound_times": 0, "upper_bound_times": 2},
+        ),
+        (
+            rule("check_whether_each_paragraph_sentence_number_in_range_list", [[1, 2], [3, 3]]),
+            {"ranges": [[1, 2], [3, 3]]},
+        ),
+        (rule("check_number_precision_in_response", 2), {"precision": 2}),
+        (rule("check_whether_has_no_arabic_number_in_response"), {}),
+        (
+            {"func": WORDS["func"], "params": {"upper_bound": 20, "lower_bound": 10}},
+            {"lower_bound": 10, "upper_bound": 20},
+        ),
+        ({"func": "check_whether_has_no_arabic_number_in_response"}, {}),
+    ],
+)
+def test_parameters_by_place_or_by_name(function: Row, arguments: Row) -> None:
+    check = check_of(function)
+    assert check.name == function["func"].replace("metioned", "mentioned")
+    assert check.arguments == arguments
 
 
-@pytest.mark.parametrize("bad", [None, 7, [], "check", {"func": None}, {"params": []}])
-def test_what_is_no_rule_function_is_refused(bad: Any) -> None:
-    with pytest.raises(DataError, match="rule function"):
+def test_every_check_is_found_under_its_name() -> None:
+    assert len(CHECKS) == 19
+    for name, made in CHECKS.items():
+        given = [_SAMPLE[parameter] for parameter in made.arguments.model_fields]
+        assert check_of(rule(name, *given)).name == name
+
+
+_SAMPLE: Row = {
+    "lower_bound": 1,
+    "upper_bound": 2,
+    "ranges": [[1, 2]],
+    "substrings": ["x"],
+    "substring": "x",
+    "keywords": ["x"],
+    "lower_bound_times": 0,
+    "upper_bound_times": 1,
+    "precision": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (None, "must be an object"),
+        (7, "must be an object"),
+        ([], "must be an object"),
+        ("check", "must be an object"),
+        ({"func": None}, "no rule function of ours"),
+        ({"params": []}, "no rule function of ours"),
+        (rule("check_whether_response_word_count_in_rnge", 1, 2), "Did you mean 'check_whether"),
+        (rule(WORDS["func"], 20, 10), "swap them"),
+        (rule(WORDS["func"], "10", 20), "lower_bound"),
+        (rule(WORDS["func"], -1, 20), "lower_bound"),
+        ({"func": WORDS["func"], "params": {"lower_bound": 1}}, "upper_bound"),
+        ({"func": WORDS["func"], "params": "10, 20"}, WORDS["func"]),
+    ],
+)
+def test_what_is_no_rule_function_is_refused(bad: Any, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
         check_of(bad)
