@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,9 @@ from visenv.checks.keywords import mentions
 from visenv.checks.text import clean, paragraphs, sentences, word_count
 from visenv.tools.base import Arguments
 
-PARAGRAPHS, SENTENCES, _, _, WORDS, *_ = CHECKS
+PARAGRAPHS = "check_whether_response_paragraph_number_in_range"
+SENTENCES = "check_whether_response_sentence_number_in_range"
+WORDS = "check_whether_response_word_count_in_range"
 NOT = "check_whether_whole_response_not_contain_certain_substring"
 TOTAL = "check_whether_total_keyword_in_list_mentioned_in_range"
 PERCENTAGES = "check_percentage_number_precision_in_response"
@@ -111,7 +114,7 @@ def test_parts_are_parts(text: str) -> None:
     assert sum(map(word_count, paragraphs(text))) == word_count(clean(text))
 
 
-EXAMPLES = {
+EXAMPLES: dict[str, dict[str, Any]] = {
     "Bounds": {"lower_bound": 1, "upper_bound": 3},
     "Ranges": {"ranges": [[1, 1], [0, 2]]},
     "Substrings": {"substrings": ["a", "1."]},

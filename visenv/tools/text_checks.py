@@ -1,0 +1,190 @@
+"""The 19 text checks as tools: whether a text of the episode keeps to a constraint.
+
+Names and parameters are those of ARM-Thinker's tools (appendix E); each takes ``response``, the
+name of a text in the store, and the check's own parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from visenv.checks import CHECKS, DIALECTS, Dialect, TextCheck, find_check
+from visenv.checks.arguments import (
+    Affix,
+    Bounds,
+    Keywords,
+    NoArguments,
+    Precision,
+    Ranges,
+    Substring,
+    Substrings,
+)
+from visenv.errors import UnknownNameError
+from visenv.tools.base import Arguments, Store, Tool, ToolResult
+
+RESULT = "Check result: {result}"
+
+
+class OfText(Arguments):
+    """What all these tools take."""
+
+    response: str = Field(description="Name of the text to check: text_0, text_1, …")
+
+
+# The same parameters as the checks' own, after the name of the text.
+
+
+class BoundsOfText(Bounds, OfText):
+    """A text, and how many there may be."""
+
+
+class RangesOfText(Ranges, OfText):
+    """A text, and how many there may be in each paragraph."""
+
+
+class SubstringsOfText(Substrings, OfText):
+    """A text, and what must not occur in it."""
+
+
+class SubstringOfText(Substring, OfText):
+    """A text, and what must not occur in it."""
+
+
+class AffixOfText(Affix, OfText):
+    """A text, and what it must begin or end with."""
+
+
+class KeywordsOfText(Keywords, OfText):
+    """A text, and how often keywords may be mentioned in it."""
+
+
+class PrecisionOfText(Precision, OfText):
+    """A text, and how exact its numbers are written."""
+
+
+class NothingOfText(NoArguments, OfText):
+    """A text."""
+
+
+class _Form(NamedTuple):
+    """What the tools of one kind of parameters have in common.
+
+    Attributes:
+        model: The check's parameters, after the name of a text.
+        example: Parameters to show in the prompt.
+        random: Parameters that somebody who knows nothing might pass.
+    """
+
+    model: type[OfText]
+    example: Mapping[str, Any]
+    random: Callable[[np.random.Generator], dict[str, Any]]
+
+
+class TextCheckTool(Tool[OfText]):
+    """One check as a tool; its result says ``Check result: True`` or ``False``.
+
+    Args:
+        check: The name of the check.
+        dialect: How the check reads a text (`visenv.checks`).
+
+    Raises:
+        UnknownNameError: If there is no such check or dialect.
+    """
+
+    def __init__(self, check: str, dialect: Dialect = "strict") -> None:
+        self._check: TextCheck[Any] = find_check(check)
+        if dialect not in DIALECTS:
+            raise UnknownNameError("dialect of the text checks", str(dialect), DIALECTS)
+        self._dialect = dialect
+        self._form = _FORMS[self._check.arguments]
+        self.name = self._check.name
+        self.description = f"Checks a text. True if: {self._check.description}"
+        self.arguments = self._form.model
+
+    def call(self, arguments: OfText, store: Store) -> ToolResult:
+        """Run the check; ``detail`` holds its ``result``, a bool.
+
+        Raises:
+            ToolError: If there is no text of that name; lists what there is.
+        """
+        result = self._check(store.text(arguments.response), arguments, self._dialect)
+        return ToolResult((RESULT.format(result=result),), {"result": result})
+
+    def example(self) -> OfText:
+        """Arguments to show in the prompt."""
+        return self.arguments(response="text_0", **self._form.example)
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> OfText:
+        """Any text there is, and parameters within what is usual."""
+        names = list(store.texts) or ["text_0"]
+        return self.arguments(response=names[rng.integers(len(names))], **self._form.random(rng))
+
+
+def text_check_tools(dialect: Dialect = "strict") -> tuple[TextCheckTool, ...]:
+    """All 19, in the papers' order.
+
+    Raises:
+        UnknownNameError: If there is no such dialect.
+    """
+    return tuple(TextCheckTool(name, dialect) for name in CHECKS)
+
+
+_WORDS: Final = ("the", "and", "image", "because", "one", "In", "Thank you")
+
+
+def _random_bounds(rng: np.random.Generator) -> list[int]:
+    return sorted(int(bound) for bound in rng.integers(0, 9, size=2))
+
+
+def _random_words(rng: np.random.Generator) -> list[str]:
+    return [str(word) for word in rng.choice(_WORDS, size=rng.integers(1, 4), replace=False)]
+
+
+def _random_limits(rng: np.random.Generator) -> dict[str, int]:
+    return dict(zip(("lower_bound", "upper_bound"), _random_bounds(rng), strict=True))
+
+
+def _random_ranges(rng: np.random.Generator) -> dict[str, list[list[int]]]:
+    return {"ranges": [_random_bounds(rng) for _ in range(rng.integers(1, 5))]}
+
+
+def _random_substrings(rng: np.random.Generator) -> dict[str, list[str]]:
+    return {"substrings": _random_words(rng)}
+
+
+def _random_substring(rng: np.random.Generator) -> dict[str, str]:
+    return {"substring": _random_words(rng)[0]}
+
+
+def _random_keywords(rng: np.random.Generator) -> dict[str, Any]:
+    lower, upper = _random_bounds(rng)
+    words = _random_words(rng)
+    return {"keywords": words, "lower_bound_times": lower, "upper_bound_times": upper}
+
+
+def _random_precision(rng: np.random.Generator) -> dict[str, int]:
+    return {"precision": int(rng.integers(4))}
+
+
+def _random_nothing(rng: np.random.Generator) -> dict[str, Any]:
+    return {}
+
+
+_FORMS: Final[Mapping[type[Arguments], _Form]] = {
+    Bounds: _Form(BoundsOfText, {"lower_bound": 2, "upper_bound": 4}, _random_limits),
+    Ranges: _Form(RangesOfText, {"ranges": [[1, 2], [3, 5]]}, _random_ranges),
+    Substrings: _Form(SubstringsOfText, {"substrings": ["very", "nice"]}, _random_substrings),
+    Substring: _Form(SubstringOfText, {"substring": "very"}, _random_substring),
+    Affix: _Form(AffixOfText, {"substring": "In short"}, _random_substring),
+    Keywords: _Form(
+        KeywordsOfText,
+        {"keywords": ["river", "bridge"], "lower_bound_times": 1, "upper_bound_times": 3},
+        _random_keywords,
+    ),
+    Precision: _Form(PrecisionOfText, {"precision": 2}, _random_precision),
+    NoArguments: _Form(NothingOfText, {}, _random_nothing),
+}
