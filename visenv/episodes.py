@@ -60,14 +60,14 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     """
     path = Path(path)
     images = path.parent / "images"
-    images.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         # Python writes each code point by itself: half a surrogate pair comes back as it was.
         with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
             for episode in episodes:
                 file.write(_line(episode) + "\n")
-                save_images(images, episode)
+                save_images(images, episode.images)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -122,10 +122,15 @@ def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
         raise DataError(f"no episode: {type(error).__name__}: {error}") from error
 
 
-def save_images(folder: Path, episode: Episode) -> None:
-    """Write the episode's images that are not there yet to ``folder/<sha256>.png``, lossless."""
-    for image in {image.sha256: image for image in episode.images}.values():
-        _write_image(folder / f"{image.sha256}.png", image)
+def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
+    """Write the images that are not there yet to ``folder/<sha256>.png``, lossless; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths: list[Path] = []
+    for image in images:
+        path = folder / f"{image.sha256}.png"
+        _write_image(path, image)
+        paths.append(path)
+    return paths
 
 
 # ------------------------------------------------------------------------------------- writing

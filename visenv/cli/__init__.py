@@ -1,4 +1,4 @@
-"""The command line: `visenv list | card | play | rollout | train | eval | view`.
+"""The command line: `visenv list | card | play | rollout | train | eval | data | view`.
 
 One file per command: a dataclass whose fields are its options and whose `run` does the work. A
 command is imported when it is asked for, so that `visenv --help` is there at once; no file is
@@ -31,6 +31,7 @@ COMMANDS = {
     "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),
     "train": Command("", "warm a model up, train it with RL, compare, report"),
     "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
+    "data": Command("visenv.cli.data:Data", "make training and benchmark data, step by step"),
     "view": Command("visenv.cli.view:View", "a run's report: curves and episodes on one page"),
 }
 

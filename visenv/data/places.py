@@ -1,7 +1,7 @@
 """Places as rows: which sample of an environment a pipeline step plays.
 
 A row is ``{"id": "row-7", "index": 7}`` for a finite source, ``{"id": "seed-7", "seed": 7}`` for a
-procedural one, and may hold more.
+procedural one; ``"member"`` tells the episodes of one place apart. It may hold more.
 """
 
 from __future__ import annotations
@@ -49,14 +49,27 @@ def place_lines(source: Source, count: int | None = None, first: int = 0) -> lis
     return seed_lines(count, first)
 
 
-def place_of(row: Row, member: int = 0) -> Place:
+def place_of(row: Row, member: int | None = None) -> Place:
     """The place that a row names.
+
+    Args:
+        row: The row.
+        member: Its place in the group; by default the row's ``"member"``, or 0.
 
     Raises:
         DataError: If it names none.
     """
-    for key in ("index", "seed"):
-        number = row.get(key)
-        if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
-            return Place(number, member=member, index=number if key == "index" else None)
-    raise DataError("a place has an 'index' or a 'seed', an integer of at least 0")
+    if member is None:
+        member = _count(row.get("member", 0), "member")
+    if "index" in row:
+        index = _count(row["index"], "index")
+        return Place(index, member=member, index=index)
+    if "seed" in row:
+        return Place(_count(row["seed"], "seed"), member=member)
+    raise DataError("a place has an 'index' or a 'seed'")
+
+
+def _count(value: object, name: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise DataError(f"{name} must be an integer of at least 0, got {value!r:.80}")

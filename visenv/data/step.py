@@ -79,6 +79,9 @@ class Step:
         """What decides outcomes, JSON-like: a run goes on only with the same."""
         return {}
 
+    def begin(self) -> None:
+        """Called before the first row of a run; a step that goes by order forgets the last one."""
+
     def remember(self, row: Row, outcome: Outcome) -> None:
         """Take note of a row that was finished before; a step that goes by order may have to."""
 
@@ -111,6 +114,7 @@ class Step:
             raise ConfigurationError(f"concurrency must be at least 1, got {concurrency}.")
         journal = Journal(journal_path(out), self.name, self.settings())
         try:
+            self.begin()
             work = _Work(self, journal, on_line or (lambda: None))
             asyncio.run(work.through(lines, 1 if self.in_order else concurrency))
             return _finish(lines, journal, out)

@@ -66,6 +66,9 @@ class Firsts(Step):
         self.seen.add(row["colour"])
         return kept(row)
 
+    def begin(self) -> None:
+        self.seen.clear()
+
     def remember(self, row: Row, outcome: Outcome) -> None:
         if outcome.status == "kept":
             self.seen.add(row["colour"])
@@ -232,6 +235,7 @@ def test_where_the_order_counts_a_change_reaches_all_that_follow(tmp_path: Path)
     rows.append({"id": "5", "colour": "b"})
     step = Firsts()
     step.run(write(path, rows), out)
+    step.run(write(path, rows), out)  # a step that is used again begins anew
     assert step.asked == ["5"]
     assert [row["id"] for row in written(out)] == ["0", "2", "3"]
     rows[2]["colour"] = "x"
@@ -408,6 +412,9 @@ def test_a_row_as_a_place() -> None:
     place = place_of({"id": "row-3", "index": 3}, member=2)
     assert (place.seed, place.index, place.member) == (3, 3, 2)
     assert place_of({"seed": 5}).index is None
-    for row in ({}, {"seed": -1}, {"seed": True}, {"index": "3"}, {"index": 1.0}):
-        with pytest.raises(DataError, match="a place has"):
+    assert place_of({"seed": 5, "member": 4}).member == 4
+    for row in ({"seed": -1}, {"seed": True}, {"index": "3"}, {"seed": 1, "member": "x"}):
+        with pytest.raises(DataError, match="must be an integer of at least 0"):
             place_of(row)
+    with pytest.raises(DataError, match="a place has"):
+        place_of({"id": "a"})
