@@ -36,11 +36,12 @@ from visenv.algos.grpo import GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.episodes import read_episodes
-from visenv.evaluation import evaluate, summarise
+from visenv.evaluation import evaluate
 from visenv.policy import TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Collector, Env
 from visenv.seeding import seeds
+from visenv.summary import summarise
 from visenv.types import Episode, Sampling
 
 Arm = Literal["two_stages", "accuracy_format", "fixed_bonus"]
@@ -226,7 +227,7 @@ class Run:
     def _play(self, make_env: Callable[[], Env], temperature: float) -> dict[str, float]:
         sampling = Sampling(temperature, self.settings.rl.rollouts.max_tokens)
         collector = Collector(make_env, self.policy, sampling)
-        means = summarise(evaluate(collector, make_env(), self.settings.episodes))[0].means
+        means = summarise(evaluate(collector, make_env(), self.settings.episodes)).rows[0].means
         collector.close()
         return {name: round(means[name].value, 3) for name in SHOWN}
 
