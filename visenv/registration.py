@@ -58,6 +58,14 @@ DATA: dict[str, str] = {
     "textvqa": "visenv.data.textvqa:TextVQA",
     "vstar": "visenv.data.vstar:VStarBench",
     "hrbench": "visenv.data.hrbench:HRBench",
+    "armbench": "visenv.data.armbench:ARMBench",
+    "vl_rewardbench": "visenv.data.vl_rewardbench:VLRewardBench",
+    "rewardbench2": "visenv.data.rewardbench2:RewardBench2",
+    "llava_critic": "visenv.data.llava_critic:LLaVACritic",
+    "deepeyes": "visenv.data.deepeyes:DeepEyes",
+    "mp_docvqa": "visenv.data.mp_docvqa:MPDocVQA",
+    "mm_ifeval": "visenv.data.mm_ifeval:MMIFEval",
+    "mmlongbench": "visenv.data.mmlongbench:MMLongBench",
     "pdf": "visenv.data.pdf_questions:PdfQuestions",
 }
 
