@@ -19,7 +19,7 @@ from visenv.types import Ask, Image, Message, Part, Sample
 from . import prompts
 from .rewards import right
 from .stages import Stage
-from .verdicts import Compat, write_verdict
+from .verdicts import Compat, write_rating, write_verdict
 
 ORIGINAL = "original_image"
 
@@ -132,7 +132,7 @@ class Judge(VisEnv):
         if made < len(calls) and self.turns_left > 1:
             thought = " look " if brief else " I verify this before I judge. "
             return ParsedTurn(thought, calls=(calls[made],))
-        return ParsedTurn(self._conclusion(), answer=write_verdict(self.sample.answers[0]))
+        return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
 
     def _conclusion(self) -> str:
         """The oracle's last thought: what it has seen, and which response says so."""
@@ -146,12 +146,24 @@ class Judge(VisEnv):
         return f" I have seen enough to judge. {fact}. " if fact else " I have seen enough. "
 
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Any verdict."""
+        """Any verdict, or any rating."""
+        if "rating" in self.sample.meta:
+            low, high = self.sample.meta["rating"]
+            return write_rating(int(rng.integers(low, high + 1)))
         return write_verdict(str(rng.choice(verdicts(self.sample))))
 
     def view(self, image: Image) -> Image:
         """An image as it is shown."""
         return fit(image, self.stage.image_pixels, self.stage.view_side)
+
+
+def answer_of(sample: Sample) -> str:
+    """The right answer, in the asked form; of a rating, the end of the scale that is right."""
+    verdict = sample.answers[0]
+    if "rating" in sample.meta:
+        low, high = sample.meta["rating"]
+        return write_rating(high if verdict == "True" else low)
+    return write_verdict(verdict)
 
 
 def verdicts(sample: Sample) -> list[str]:

@@ -10,7 +10,7 @@ from visenv.grammar import ToolCallGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message, Part, Sample
 
-from .verdicts import write_verdict
+from .verdicts import write_rating, write_verdict
 
 PromptStyle = Literal["full", "brief"]
 
@@ -22,6 +22,7 @@ NO_CALL_LEFT = "No tool call is left in this episode: answer inside <answer></an
 _TASKS = {
     "single": "Judge whether the response below answers the instruction correctly.",
     "constraint": "Judge whether the response below satisfies the constraint.",
+    "rating": "Rate how good the response below is as an answer to the instruction.",
     "several": (
         "Judge which of the responses below answers the instruction best. Being right counts more "
         "than style, length or the order in which they stand."
@@ -74,7 +75,6 @@ def _task(sample: Sample, document: str, images: Sequence[str], tools: Sequence[
     candidates = sample.meta["candidates"]
     names = candidate_names(sample)
     constraint = sample.meta.get("constraint", "")
-    kind = "several" if len(candidates) > 1 else "constraint" if constraint else "single"
     blocks = [_block("instruction", sample.question)]
     blocks += [_block(name, text) for name, text in zip(names, candidates, strict=True)]
     if constraint:
@@ -82,11 +82,11 @@ def _task(sample: Sample, document: str, images: Sequence[str], tools: Sequence[
     return "\n\n".join(
         part
         for part in (
-            _TASKS[kind],
+            _TASKS[_kind(sample)],
             "\n\n".join(blocks),
             _about(document, images),
             _hint(names, images, tools),
-            _form(len(candidates)),
+            _form(sample),
         )
         if part
     )
@@ -115,7 +115,20 @@ def _hint(names: Sequence[str], images: Sequence[str], tools: Sequence[Tool[Any]
     return f"Names you can give to tools: {things}, and those of images that tools return."
 
 
-def _form(candidates: int) -> str:
+def _kind(sample: Sample) -> str:
+    if len(sample.meta["candidates"]) > 1:
+        return "several"
+    return next((kind for kind in ("rating", "constraint") if sample.meta.get(kind)), "single")
+
+
+def _form(sample: Sample) -> str:
+    if "rating" in sample.meta:
+        low, high = sample.meta["rating"]
+        return (
+            f"End with a whole number from {low} (worst) to {high} (best), in exactly this form: "
+            f"<answer>{write_rating(high)}</answer>"
+        )
+    candidates = len(sample.meta["candidates"])
     verdicts = ["True", "False"] if candidates == 1 else [str(n + 1) for n in range(candidates)]
     forms = " or ".join(f"<answer>{write_verdict(verdict)}</answer>" for verdict in verdicts)
     return f"End with your judgment in exactly this form: {forms}"

@@ -28,12 +28,13 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from visenv.data.rewardbench2 import rating_of
 from visenv.errors import UnknownNameError
 from visenv.grammar.tool_call import scan
 from visenv.rewards import RewardTerm
 from visenv.types import Log, Malformed, Sample
 
-from .verdicts import Compat, read_verdict
+from .verdicts import Compat, read_verdict, verdict_of_rating
 
 R_FORMAT, R_TRY, R_ACCURACY, R_SUCCESS = 0.3, 0.1, 0.7, 0.5
 
@@ -81,11 +82,14 @@ def well_formed(log: Log, compat: Compat = None) -> bool:
 
 
 def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
-    """Whether the verdict is the sample's."""
-    candidates = len(sample.meta["candidates"])
-    return log.answer is not None and (
-        read_verdict(log.answer, candidates, compat) in sample.answers
-    )
+    """Whether the verdict is the sample's; of a rating, whether it lies in the right half."""
+    if log.answer is None:
+        return False
+    if "rating" in sample.meta:
+        verdict = verdict_of_rating(rating_of(log.answer), sample.meta["rating"])
+    else:
+        verdict = read_verdict(log.answer, len(sample.meta["candidates"]), compat)
+    return verdict in sample.answers
 
 
 def tried(log: Log, compat: Compat = None) -> bool:

@@ -6,6 +6,7 @@ One response is judged True or False; of several the best one is named by its nu
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 Compat = Literal["arm"] | None
@@ -33,6 +34,24 @@ def write_verdict(verdict: str) -> str:
     if verdict in ("True", "False"):
         return f"{HEAD} {verdict}"
     return f"{HEAD} Answer {verdict} is better"
+
+
+def write_rating(rating: int) -> str:
+    """The answer that gives a rating, in the asked form."""
+    return f"{HEAD} {rating}"
+
+
+def verdict_of_rating(rating: int, scale: Sequence[int]) -> str | None:
+    """What a rating says of a response: ``"True"`` in the upper half of the scale, or ``"False"``.
+
+    Args:
+        rating: A number on the scale; another is no verdict.
+        scale: The lowest and the highest rating.
+    """
+    low, high = scale
+    if not low <= rating <= high:
+        return None
+    return str(2 * rating > low + high)
 
 
 def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | None:

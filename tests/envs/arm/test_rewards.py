@@ -125,6 +125,14 @@ def test_a_single_response_can_be_judged_right(verdict: bool, right: float) -> N
     assert pay("stage2", played(verdict="True"), sample) == pytest.approx(right)
 
 
+@pytest.mark.parametrize(("rating", "paid"), [(9, 1.0), (2, 0.3), (12, 0.3)])
+def test_a_rating_is_judged_by_its_half_of_the_scale(rating: int, paid: float) -> None:
+    sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=True, rating=[1, 10])
+    text = f"<think>so</think><answer>Overall Judgment: {rating}</answer>"
+    log = Log([TurnTaken(0, text, "so"), Answered(0, f"Overall Judgment: {rating}")])
+    assert pay("accuracy_format", log, sample) == pytest.approx(paid)
+
+
 def test_an_unknown_reward_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="stage2"):
         terms("stage_2")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.envs.arm.verdicts import read_verdict, write_verdict
+from visenv.envs.arm.verdicts import read_verdict, verdict_of_rating, write_verdict
 
 NUMBERS = st.integers(2, 9).flatmap(
     lambda count: st.tuples(st.just(count), st.integers(1, count).map(str))
@@ -71,6 +71,14 @@ def test_verdicts(answer: str, count: int, verdict: str | None) -> None:
 )
 def test_verdicts_as_the_public_code_reads_them(answer: str, verdict: str) -> None:
     assert read_verdict(answer, 4, "arm").lower() == verdict.lower()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("rating", "verdict"),
+    [(1, "False"), (5, "False"), (6, "True"), (10, "True"), (0, None), (11, None), (-1, None)],
+)
+def test_a_rating_says_right_in_the_upper_half(rating: int, verdict: str | None) -> None:
+    assert verdict_of_rating(rating, [1, 10]) == verdict
 
 
 def test_a_megabyte_is_read_at_once() -> None:
