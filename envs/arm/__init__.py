@@ -27,7 +27,7 @@ def make_zoom(
 
     Args:
         data: ``"procedural"`` (unlimited scenes with exact truth), a data set in a local folder
-            such as ``"armbench:<folder>?track=zoom"``, or a `Source`.
+            such as ``"armbench:<folder>"``, or a `Source`.
         candidates: Responses to a procedural sample: 1, 2 or 4.
         dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
         **settings: See `Settings`.
@@ -42,7 +42,11 @@ def make_zoom(
 
     chosen = choose("visenv/ArmZoom-v0", settings)
     procedural = data == "procedural"
-    source = JudgedScenes(candidates, chosen.stage.world) if procedural else opened(data)
+    source = (
+        JudgedScenes(candidates, chosen.stage.world)
+        if procedural
+        else opened(data, "fine_grained_perception")
+    )
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.stage.image_pixels, compat=chosen.compat)
     return finish(ArmZoom, source, [zoom], chosen)
 
@@ -59,7 +63,7 @@ def make_doc(
 
     Args:
         data: ``"procedural"`` (made-up reports with exact truth), real documents such as
-            ``"pdf:<folder>"`` or ``"armbench:<folder>?track=document"``, or a `Source` with a
+            ``"pdf:<folder>"`` or ``"armbench:<folder>"``, or a `Source` with a
             ``library``.
         candidates: Responses to a procedural sample: 1, 2 or 4.
         documents: Which procedural documents: the first, and the one after the last. Other numbers
@@ -79,7 +83,7 @@ def make_doc(
     procedural = ReportsWorld(
         chosen.stage.world, documents=tuple(documents), candidates=(candidates,)
     )
-    source = procedural if data == "procedural" else opened(data)
+    source = procedural if data == "procedural" else opened(data, "multimodal_long_document")
     tools = page_tools(library_of(source), ranker, chosen.stage)
     return finish(ArmDoc, source, tools, chosen)
 
@@ -94,7 +98,7 @@ def make_if(
 
     Args:
         data: ``"procedural"`` (texts that keep or break a constraint by construction), a data set
-            in a local folder such as ``"armbench:<folder>?track=instruction"``, or a `Source`.
+            in a local folder such as ``"armbench:<folder>"``, or a `Source`.
         dialect: How the text checks read a text, see `visenv.checks`.
         **settings: See `Settings`.
 
@@ -108,7 +112,11 @@ def make_if(
     from .instruction import ArmIF
 
     chosen = choose("visenv/ArmIF-v0", settings)
-    source = ConstraintWorld() if data == "procedural" else opened(data)
+    source = (
+        ConstraintWorld()
+        if data == "procedural"
+        else opened(data, "multimodal_instruction_following")
+    )
     return finish(ArmIF, source, text_check_tools(dialect), chosen)
 
 

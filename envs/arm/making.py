@@ -97,9 +97,13 @@ def choose(env_id: str, settings: Settings) -> Chosen:
     return Chosen(replace(STAGES[stage], **given), reward, mode == "agent", compat, env)
 
 
-def opened(data: str | Source) -> Source:
-    """The source that `data` is or names."""
-    return open_data(data) if isinstance(data, str) else data
+def opened(data: str | Source, track: str = "all") -> Source:
+    """The source that `data` is or names; of ARMBench-VL that track, unless it names another."""
+    if not isinstance(data, str):
+        return data
+    if data.startswith("armbench:") and "track=" not in data:
+        data += f"{'&' if '?' in data else '?'}track={track}"
+    return open_data(data)
 
 
 def finish(
