@@ -17,6 +17,7 @@ run's folder gets results.json, ablation.png, and a folder for each phase; run i
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,7 +50,7 @@ Arm = Literal["two_stages", "accuracy_format", "fixed_bonus"]
 HELD_OUT = (10_000, 10_200)
 """Procedural documents that no phase trains on."""
 
-SHOWN = ("accuracy", "calls", "successful_calls", "reward")
+SHOWN = ("accuracy", "tool calls", "found", "reward")
 
 
 def _cold_start() -> TrainerConfig:
@@ -229,7 +230,7 @@ class Run:
         collector = Collector(make_env, self.policy, sampling)
         means = summarise(evaluate(collector, make_env(), self.settings.episodes)).rows[0].means
         collector.close()
-        return {name: round(means[name].value, 3) for name in SHOWN}
+        return {name: round(means[name].value, 3) for name in SHOWN if name in means}
 
     def _make_policy(self) -> TrainablePolicy[Any]:
         settings = self.settings
@@ -247,7 +248,7 @@ class Run:
         columns = [f"{way} {name}" for way in ("greedy", "sampled") for name in SHOWN]
         table = Table("", *columns, title="Held-out documents")
         for label, scores in self.scores.items():
-            table.add_row(label, *(f"{scores[column]:.3f}" for column in columns))
+            table.add_row(label, *(f"{scores.get(column, math.nan):.3f}" for column in columns))
         self.console.print(table)
         draw(self.folder, self.settings, self.folder / "ablation.png")
 
@@ -261,11 +262,11 @@ def draw(folder: Path, settings: ArmThinker, picture: Path) -> None:
     for arm in settings.arms:
         phases = ("stage1", arm) if arm == "two_stages" else (arm,)
         rows = [row for phase in phases for row in _rows(folder / phase)]
-        for chart, name in zip(charts, ("metrics/accuracy", "metrics/calls"), strict=True):
+        for chart, name in zip(charts, ("metrics/accuracy", "tools/tool_calls"), strict=True):
             values = np.array([row[name] for row in rows])
             smooth = [values[max(0, end - 5) : end].mean() for end in range(1, len(values) + 1)]
             chart.plot(range(1, len(values) + 1), smooth, label=arm.replace("_", " "))
-            chart.set_title(name.removeprefix("metrics/"))
+            chart.set_title(name.rpartition("/")[2].replace("_", " "))
             chart.set_xlabel("step")
     charts[0].legend()
     figure.savefig(picture, dpi=120)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
+from visenv.summary import tool_metrics
 from visenv.types import Episode, Group
 
 
@@ -17,7 +18,8 @@ def measure(groups: Sequence[Group]) -> dict[str, float]:
     """Means over the episodes of a step; aborted ones are counted, and left out of the rest.
 
     Returns:
-        ``reward``; ``terms/…`` and ``metrics/…`` by name; ``episodes/aborted`` (a count),
+        ``reward``; ``terms/…`` and ``metrics/…`` by name; ``tools/…`` (`tool_metrics`);
+        ``episodes/aborted`` (a count),
         ``episodes/truncated`` (a share), ``episodes/turns`` and ``episodes/tokens`` (sampled);
         ``groups/alike``, the share of groups of several in which all got one reward.
     """
@@ -39,6 +41,10 @@ def _of_episode(episode: Episode) -> dict[str, float]:
         "reward": episode.reward,
         **{f"terms/{name}": value for name, value in episode.terms.items()},
         **{f"metrics/{name}": value for name, value in episode.metrics.items()},
+        **{
+            f"tools/{name.replace(' ', '_')}": value
+            for name, value in tool_metrics(episode).items()
+        },
         "episodes/truncated": episode.status == "truncated",
         "episodes/turns": len(episode.turns),
         "episodes/tokens": sum(int(segment.loss_mask.sum()) for segment in episode.segments),

@@ -44,8 +44,8 @@ class ArmDoc(Judge):
     Terminated by an answer; truncated after the stage's turns, the last of which has no tools.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``accuracy``, ``answered``, ``calls``,
-    ``successful_calls`` and, where the truth names evidence pages, ``found`` (all were shown).
+    ``info["step"].metrics`` on the last step: ``accuracy`` and, where the truth names
+    evidence pages, ``found`` (all were shown).
 
     ### Arguments
     See `visenv.envs.arm.make_doc`.

@@ -115,14 +115,8 @@ class Judge(VisEnv):
         return float(right(self.log, self.sample, self.compat))
 
     def metrics(self) -> dict[str, float]:
-        """``accuracy`` (of all episodes), ``answered``, ``calls`` and ``successful_calls``."""
-        calls = self.log.tool_calls
-        return {
-            "accuracy": self.outcome(),
-            "answered": float(self.log.answer is not None),
-            "calls": float(len(calls)),
-            "successful_calls": float(sum(call.ok for call in calls)),
-        }
+        """``accuracy``, 0 without an answer."""
+        return {"accuracy": self.outcome()}
 
     def oracle_turn(self) -> ParsedTurn:
         """Verify, then give the right verdict."""

@@ -41,8 +41,7 @@ class ArmZoom(Judge):
     Terminated by an answer; truncated after the stage's turns, the last of which has no tools.
 
     ### Information
-    ``info["step"].metrics`` on the last step: ``accuracy``, ``answered``, ``calls``,
-    ``successful_calls``.
+    ``info["step"].metrics`` on the last step: ``accuracy``.
 
     ### Arguments
     See `visenv.envs.arm.make_zoom`.

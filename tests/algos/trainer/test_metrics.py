@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from visenv.types import Episode, Turn
+from visenv.types import Episode, ToolCalled, Turn
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
 
 
-def _episode(reward: float, turns: int = 1, status: str = "terminated") -> Episode:
-    first = Turn((), "", reward, (), "stop")
-    taken = (first, *(replace(first, reward=0.0) for _ in range(turns - 1)))
+def _episode(
+    reward: float, turns: int = 1, status: str = "terminated", calls: tuple[bool, ...] = ()
+) -> Episode:
+    events = tuple(ToolCalled(0, "look", {}, ok) for ok in calls)
+    first = Turn((), "", reward, events, "stop")
+    taken = (first, *(replace(first, reward=0.0, events=()) for _ in range(turns - 1)))
     return Episode(
         "e-v0",
         "s",
@@ -34,8 +37,9 @@ def _episode(reward: float, turns: int = 1, status: str = "terminated") -> Episo
 def test_measures_by_hand() -> None:
     from visenv.algos.trainer.metrics import measure
 
+    aborted = _episode(0, status="aborted", calls=(True,))
     groups = [
-        [_episode(0.5), _episode(0.0, turns=3), _episode(0, status="aborted")],
+        [_episode(0.5, calls=(True, False)), _episode(0.0, 3, calls=(True,)), aborted],
         [_episode(0.1, status="truncated"), _episode(0.1, turns=3)],
     ]
     assert measure(groups) == pytest.approx(
@@ -48,6 +52,10 @@ def test_measures_by_hand() -> None:
             "episodes/turns": 8 / 4,
             "episodes/tokens": 0,
             "groups/alike": 1 / 2,
+            # Of the four, the first called twice, once without success, the second once.
+            "tools/used_tools": 2 / 4,
+            "tools/tool_calls": 3 / 4,
+            "tools/failed_calls": 1 / 4,
         }
     )
 
