@@ -26,7 +26,7 @@ from visenv.errors import ConfigurationError, DataError
 
 COLLECTION = "pages"
 _UNSEALED = "unsealed"
-_PAGES_AT_A_TIME = 16
+_PAGES_AT_A_TIME = 32
 _ROWS_READ = 4096
 
 # Chroma's own index is never asked, so it is built as cheaply as it can be: 3.5 times faster.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.documents.bm25 import Bm25Ranker, words
+from visenv.documents.bm25 import Bm25Ranker, page_words, words
 from visenv.errors import DataError
 from visenv.testing.documents import TextDocument
 
@@ -25,21 +25,18 @@ class CountedDocument(TextDocument):
 def test_scores_worked_by_hand() -> None:
     ranker = Bm25Ranker(k1=1.5, b=0.75)
     # Lengths 2, 4, 3: mean 3. "red" is on pages 1 and 2 of 3: log(1 + 1.5 / 2.5) = log 1.6.
-    document = TextDocument("d", ["red car", "red red red bike", "a blue boat"])
-    _, statistics = ranker._read(document)
-    pages, weights = statistics.postings["red"]
-    assert pages.tolist() == [0, 1]
+    pages = page_words(["red car", "red red red bike", "a blue boat"])
     rarity = math.log(1.6)
-    assert weights.tolist() == pytest.approx(
-        [
-            # f = 1, l / m = 2/3: 1.5 * (0.25 + 0.75 * 2/3) = 1.125; 2.5 / (1 + 1.125).
-            rarity * 2.5 / 2.125,
-            # f = 3, l / m = 4/3: 1.5 * (0.25 + 1) = 1.875; 3 * 2.5 / (3 + 1.875).
-            rarity * 7.5 / 4.875,
-        ]
-    )
-    # "boat" is on page 3 of 3 only: log(1 + 2.5 / 1.5); f = 1, l / m = 1: 2.5 / (1 + 1.5) = 1.
-    assert statistics.postings["boat"].weights.tolist() == pytest.approx([math.log(1 + 2.5 / 1.5)])
+    # Page 1: f = 1, l = 2/3: 1.5 * (0.25 + 0.75 * 2/3) = 1.125; 2.5 / (1 + 1.125).
+    # Page 2: f = 3, l = 4/3: 1.5 * (0.25 + 0.75 * 4/3) = 1.875; 3 * 2.5 / (3 + 1.875).
+    red = [rarity * 2.5 / 2.125, rarity * 7.5 / 4.875, 0]
+    assert ranker.scores(pages, ["red"]) == pytest.approx(red)
+    # "boat" is on page 3 only: log(1 + 2.5 / 1.5); f = 1, l = 1: 2.5 / (1 + 1.5) = 1.
+    boat = [0, 0, math.log(1 + 2.5 / 1.5)]
+    assert ranker.scores(pages, ["boat"]) == pytest.approx(boat)
+    # A word counts as often as it is asked for, and words add up.
+    both = [2 * one + other for one, other in zip(red, boat, strict=True)]
+    assert ranker.scores(pages, ["red", "boat", "red"]) == pytest.approx(both)
 
 
 def test_pages_come_best_first_and_only_those_with_a_word() -> None:
