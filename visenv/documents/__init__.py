@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document, Library, PageRanker
+from visenv.documents.library import FolderLibrary
 
-__all__ = ["Document", "Library", "PageRanker"]
+__all__ = ["Bm25Ranker", "Document", "FolderLibrary", "Library", "PageRanker"]

@@ -5,7 +5,7 @@ image and its code does not make one, so grid and sizes are ours:
 
 * the pixel budget is what ARM-Thinker's recipe lets an image have, 4096 patches of 28 x 28;
 * a thumbnail's long side is the largest with which squares of it fill the budget, 448 px at most
-  (20 pages: 375 px, 1,000 pages: 40 px, where layout can be told and text not);
+  (20 pages: 381 px, 1,000 pages: 45 px, where layout can be told and text not);
 * there are as many columns as make the whole about as wide as high.
 """
 

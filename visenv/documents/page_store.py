@@ -11,29 +11,26 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from visenv.documents.collection import FORKED, open_collection
 from visenv.documents.document import Document
-from visenv.documents.embedder import Embedder, Vectors, check_same_embedder, checked
+from visenv.documents.embedder import Embedder, Vectors, checked
 from visenv.documents.page_vectors import PageVectors, Seal, read_manifest, write_seal
 from visenv.documents.stored_rows import Row, StoredRows, page_rows
 from visenv.documents.writer_lock import WriterLock
 from visenv.errors import ConfigurationError, DataError
 
-COLLECTION = "pages"
 _UNSEALED = "unsealed"
 _PAGES_AT_A_TIME = 32
 _ROWS_READ = 4096
 
-# Chroma's own index is never asked, so it is built as cheaply as it can be: 3.5 times faster.
-_INDEX = {"hnsw": {"space": "ip", "ef_construction": 8, "max_neighbors": 4}}
-
 _logger = logging.getLogger(__name__)
-_first_process: int | None = None  # the process that started Chroma; a forked child inherits this
 
 
 class PageStore:
@@ -51,6 +48,9 @@ class PageStore:
                 store.ingest(library.document(name))
         ranker = VectorRanker(PageVectors(folder), embedder)   # in any number of processes
 
+    Close it before forking where you can: a child forked meanwhile may search, but hangs in Chroma
+    when its interpreter winds down (those of multiprocessing skip that).
+
     Args:
         folder: Made if it is not there.
         embedder: What embeds the pages; the store keeps its name and dimension.
@@ -65,18 +65,12 @@ class PageStore:
         self.embedder = embedder
         self.folder.mkdir(parents=True, exist_ok=True)
         self._process = os.getpid()
-        self._lock = WriterLock(self.folder)
-        try:
-            self._client = _client(self.folder / "chroma")
-            try:
-                self._collection = _collection(self._client, embedder, self.folder)
-                self._held = self._scan()
-            except BaseException:
-                self._client.close()
-                raise
-        except BaseException:
-            self._lock.release()
-            raise
+        with ExitStack() as undo:
+            undo.callback(WriterLock(self.folder).release)
+            self._client, self._collection = open_collection(self.folder / "chroma", embedder)
+            undo.callback(self._client.close)
+            self._held = self._scan()
+            self._undo = undo.pop_all()
 
     @property
     def documents(self) -> list[str]:
@@ -137,8 +131,7 @@ class PageStore:
     def close(self) -> None:
         """Let go of Chroma and of the lock, without sealing."""
         if self._process == os.getpid():
-            self._client.close()
-            self._lock.release()
+            self._undo.close()
 
     def __enter__(self) -> PageStore:
         return self
@@ -229,45 +222,4 @@ class PageStore:
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
-            raise ConfigurationError(_FORKED)
-
-
-_FORKED = (
-    "Chroma hangs in a process forked from one that used it. Use PageVectors there, which only "
-    "reads; or start the process by spawn, and open the PageStore in it."
-)
-
-
-def _claim_chroma() -> None:
-    global _first_process  # noqa: PLW0603 - a fact of the process, inherited by a fork
-    if _first_process not in (None, os.getpid()):
-        raise ConfigurationError(_FORKED)
-    _first_process = os.getpid()
-
-
-def _client(path: Path) -> Any:
-    try:
-        import chromadb
-        from chromadb.config import Settings
-    except ImportError as error:
-        raise ConfigurationError(
-            "A PageStore needs chromadb: pip install 'visenv[documents]'."
-        ) from error
-    _claim_chroma()
-    return chromadb.PersistentClient(str(path), settings=Settings(anonymized_telemetry=False))
-
-
-def _collection(client: Any, embedder: Embedder, folder: Path) -> Any:
-    from chromadb.errors import NotFoundError
-
-    try:
-        found = client.get_collection(COLLECTION, embedding_function=None)
-    except NotFoundError:
-        made_by = {"embedder": embedder.name, "dimension": embedder.dimension}
-        return client.create_collection(
-            COLLECTION, embedding_function=None, metadata=made_by, configuration=_INDEX
-        )
-    kept: dict[str, Any] = found.metadata or {}
-    name, dimension = kept.get("embedder", "unknown"), kept.get("dimension", 0)
-    check_same_embedder(name, dimension, embedder, str(folder))
-    return found
+            raise ConfigurationError(FORKED)

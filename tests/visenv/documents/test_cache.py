@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -13,15 +14,20 @@ from visenv.documents.cache import LruCache
 def test_a_value_is_made_once_while_it_is_kept() -> None:
     made: list[str] = []
     cache: LruCache[str, str] = LruCache(2)
+
+    def make(key: str) -> str:
+        made.append(key)
+        return key
+
     for key in "aab":
-        cache.get(key, lambda key=key: made.append(key) or key)
+        cache.get(key, partial(make, key))
     assert made == ["a", "b"]
 
 
 def test_the_least_recently_used_goes_first() -> None:
     cache: LruCache[str, str] = LruCache(2)
     for key in ("a", "b", "a", "c"):  # a was asked for after b, so c takes the place of b
-        cache.get(key, lambda key=key: key)
+        cache.get(key, partial(str, key))
     assert cache.get("a", lambda: "made anew") == "a"
     assert cache.get("b", lambda: "made anew") == "made anew"
 
@@ -30,7 +36,7 @@ def test_the_least_recently_used_goes_first() -> None:
 def test_never_above_the_budget(asked: list[tuple[int, int]]) -> None:
     cache: LruCache[int, bytes] = LruCache(40, len)
     for key, size in asked:
-        cache.get(key, lambda size=size: b"x" * size)
+        cache.get(key, partial(bytes, size))
         assert cache.spent <= 40
 
 

@@ -80,7 +80,7 @@ def index(tool: PageByIndex, page: Any = 1, name: Any = "report") -> ToolResult:
 def shown_pages(image: Image) -> list[int]:
     """The pages of an image from left to right, by their colours in the top row."""
     row = image.pixels[0]
-    colours = [tuple(map(int, pixel)) for pixel in row]
+    colours = [(int(red), int(green), int(blue)) for red, green, blue in row]
     runs = [colour for at, colour in enumerate(colours) if at == 0 or colours[at - 1] != colour]
     white = (255, 255, 255)
     numbers = {page_colour(page): page for page in range(1, 2000)}
