@@ -16,7 +16,8 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from visenv.types import (
     Image,
     ImageSpan,
     Message,
+    Role,
     Segment,
     Turn,
     TurnSpan,
@@ -38,8 +40,16 @@ from visenv.types import (
 FORMAT = 1
 """Written into every line; another number is refused."""
 
-_PLAIN = ("env_id", "sample_id", "kind", "seed", "group", "member", "status", "reason")
+_WORDS = ("env_id", "sample_id", "kind", "status", "reason")
+_NUMBERS = ("seed", "group", "member")
+_PLAIN = (*_WORDS[:3], *_NUMBERS, *_WORDS[3:])
 _MAPPINGS = ("terms", "metrics", "truth")
+_TYPES = {
+    **dict.fromkeys(_WORDS, str),
+    **dict.fromkeys(_NUMBERS, int),
+    **dict.fromkeys(_MAPPINGS, dict),
+}
+_TURN_TYPES = {"text": str, "reward": float | int}
 _ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
 _SETTINGS = ("placeholder_id", "merge", "temperature", "processor")
 _BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, VisenvError)
@@ -189,10 +199,13 @@ def _write_image(path: Path, image: Image) -> None:
 def _episode(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Episode:
     if record["format"] != FORMAT:
         raise EpisodeError(f"it has the format {record['format']!r}; this version reads {FORMAT}.")
+    _check_types(record, _TYPES)
 
     def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
         return tuple([_message(each, folder, images) for each in records])
 
+    for turn in record["turns"]:
+        _check_types(turn, _TURN_TYPES)
     turns = [
         Turn(
             messages(turn["messages"]),
@@ -212,7 +225,17 @@ def _episode(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) 
     )
 
 
+def _check_types(record: Mapping[str, Any], types: Mapping[str, type | UnionType]) -> None:
+    for name, wanted in types.items():
+        if not isinstance(record[name], wanted):
+            raise TypeError(f"{name} is {type(record[name]).__name__}")
+
+
 def _message(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Message:
+    if record["role"] not in get_args(Role):
+        raise ValueError(f"there is no role {record['role']!r:.80}")
+    for part in record["parts"]:
+        _check_types(part, {"text" if "text" in part else "image": str})
     parts = [
         part["text"] if "text" in part else _image(part["image"], folder, images)
         for part in record["parts"]

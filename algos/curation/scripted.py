@@ -14,7 +14,9 @@ from visenv.errors import PolicyError
 from visenv.policy import Policy, Session
 from visenv.types import Ask, Reply, Sampling
 
-_TAGGED = re.compile(r"<(question|answer)>\n(.*)\n</\1>", re.DOTALL)
+_GIVEN = re.compile(
+    r"<question>\n(.*)\n</question>\n<answer>\n(.*)\n</answer>\n\nReply with one", re.DOTALL
+)
 _KIND = re.compile(r"^\d+\. ", re.MULTILINE)
 _DOTS = re.compile(r"…")
 _FAMILIES: Sequence[Sequence[str]] = (
@@ -49,27 +51,24 @@ class ScriptedGenerator(Policy[Session]):
         return Session()
 
     async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
-        """The JSON object that the last prompt of this package asks for.
+        """The JSON object that a prompt of this package asks for.
 
         Raises:
             PolicyError: If there is none in the conversation.
         """
-        prompts = [
-            part
-            for message in session.messages
-            for part in message.parts
-            if isinstance(part, str) and _TAGGED.search(part)
-        ]
-        if not prompts:
+        texts = [part for one in session.messages for part in one.parts if isinstance(part, str)]
+        written = next(
+            (_written(text, sampling.seed) for text in texts if _GIVEN.search(text)), None
+        )
+        if written is None:
             raise PolicyError("The scripted generator replies to prompts of visenv data alone.")
-        reply = Reply.of_text(json.dumps(_written(prompts[-1], sampling.seed), ensure_ascii=False))
+        reply = Reply.of_text(json.dumps(written, ensure_ascii=False))
         session.said(reply)
         return reply
 
 
 def _written(prompt: str, seed: int) -> dict[str, str | list[str]]:
-    given = dict(_TAGGED.findall(prompt))
-    answer = given["answer"]
+    question, answer = _GIVEN.findall(prompt)[0]
     shape = prompt.rpartition("\n")[2]
     rng = np.random.default_rng(seed)
     if '"responses"' in shape:
@@ -77,7 +76,7 @@ def _written(prompt: str, seed: int) -> dict[str, str | list[str]]:
         return {"responses": _others(answer, count, rng)}
     if '"question"' in shape:
         (wrong,) = _others(answer, 1, rng)
-        subject = given["question"].rstrip("?.! ")
+        subject = question.rstrip("?.! ")
         return {
             "question": f"Describe in detail the part of the image that decides this: {subject}.",
             "right": _DESCRIPTION.format(answer),
