@@ -132,12 +132,10 @@ class Judge(VisEnv):
         """The oracle's last thought: what it has seen, and which response says so."""
         fact = self.sample.meta.get("answer", "")
         (verdict,) = self.sample.answers
-        names = candidate_names(self.sample)
-        if len(names) > 1:
-            fact = f"{fact}: {names[int(verdict) - 1]}" if fact else names[int(verdict) - 1]
         if self.stage.prompt == "brief":
-            return f" {fact} "
-        return f" I have seen enough to judge. {fact}. " if fact else " I have seen enough. "
+            return f" {fact} {verdict} "
+        seen = f"It is {fact}; so" if fact else "So"
+        return f" I have seen enough to judge. {seen} the judgment is {verdict}. "
 
     def random_answer(self, rng: np.random.Generator) -> str:
         """Any verdict, or any rating."""

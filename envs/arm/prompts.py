@@ -139,6 +139,5 @@ def _brief(sample: Sample, document: str) -> str:
     lines = [sample.question]
     if document:
         lines.insert(0, document)
-    # The name comes last: a small model learns first to copy what followed a word.
-    lines += [f"{text}: {name}" for name, text in zip(names, candidates, strict=True)]
+    lines += [f"{name}: {text}" for name, text in zip(names, candidates, strict=True)]
     return "\n".join(lines)

@@ -62,7 +62,7 @@ def _zoom_corpus() -> Iterator[str]:
 _ARM_TEXTS = (
     "What colour are the stripes on page",
     "original_image:\n",
-    ": resp_1 : resp_2 : resp_0 : text_0 ",
+    "resp_1: resp_2: resp_0: text_0: ",
     " look ",
     '{"name": "doc_page_retrieval_by_query", "arguments": {"filename": "cards-',
     '{"name": "doc_page_retrieval_by_index", "arguments": {"filename": "cards-',
