@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from visenv.checks.arguments import Keywords
 from visenv.checks.text import clean
@@ -54,14 +55,7 @@ def total_keywords_mmif(response: str, arguments: Keywords) -> bool:
 
 def mentions(folded_text: str, folded_keyword: str) -> int:
     """How often a keyword stands in a text without a letter or digit beside it (``strict``)."""
-    count, start = 0, folded_text.find(folded_keyword)
-    while start >= 0:
-        end = start + len(folded_keyword)
-        beside = folded_text[start - 1 : start] + folded_text[end : end + 1]
-        whole = not any(map(str.isalnum, beside))
-        count += whole
-        start = folded_text.find(folded_keyword, end if whole else start + 1)
-    return count
+    return _count(folded_text, folded_keyword, _apart)
 
 
 def mentions_arm(text: str, keyword: str) -> int:
@@ -73,7 +67,33 @@ def mentions_arm(text: str, keyword: str) -> int:
 
 def mentions_mmif(lower_text: str, keyword: str) -> int:
     """MM-IFEngine's count: between word boundaries, so ``#cat`` only after a letter or digit."""
-    return len(re.findall(rf"\b{re.escape(keyword.lower())}\b", lower_text))
+    wanted = keyword.lower()
+    first, last = _is_word(wanted[0]), _is_word(wanted[-1])
+    return _count(
+        lower_text,
+        wanted,
+        lambda before, after: _is_word(before) != first and _is_word(after) != last,
+    )
+
+
+def _count(text: str, keyword: str, stands: Callable[[str, str], bool]) -> int:
+    """How often a keyword occurs, `stands` being true of the characters before and after it."""
+    count, start = 0, text.find(keyword)
+    while start >= 0:
+        end = start + len(keyword)
+        counts = stands(text[start - 1 : start], text[end : end + 1])
+        count += counts
+        start = text.find(keyword, end if counts else start + 1)
+    return count
+
+
+def _apart(before: str, after: str) -> bool:
+    return not (before.isalnum() or after.isalnum())
+
+
+def _is_word(character: str) -> bool:
+    r"""As ``\w``; an end of the text is none."""
+    return character.isalnum() or character == "_"
 
 
 def _folded(text: str) -> str:

@@ -1,0 +1,121 @@
+"""The 19 text checks on texts of 200 words: checks per second, for each check and dialect.
+
+The bound is 20,000 a second where a check need not split sentences. Costs are also given in units
+of the plainest scan of such a text, finding its words with `re`. Where sentences are split, the
+peer is NLTK's own Punkt on the same texts with the same parameters.
+
+    python benchmarks/text_checks.py
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import re
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from nltk.tokenize.punkt import PunktParameters as NltkParameters
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+from visenv.checks import CHECKS, DIALECTS, Dialect, TextCheck, split_sentences
+from visenv.checks.english import ENGLISH
+from visenv.data.constraints import ConstraintWorld
+from visenv.data.constraints.prose import paragraph_of_words
+from visenv.tools import Arguments
+
+BOUND = 20_000
+ROUNDS = 15
+SPLITS = "sentence"
+
+# Arguments that every text here keeps to, so that no check stops early.
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "Bounds": {"lower_bound": 0, "upper_bound": 10_000},
+    "Ranges": {"ranges": [[0, 100]] * 4},
+    "Substrings": {"substrings": ["delve", "tapestry", "in conclusion"]},
+    "Substring": {"substring": "delve"},
+    "Keywords": {
+        "keywords": ["boat", "river", "bridge"],
+        "lower_bound_times": 0,
+        "upper_bound_times": 99,
+    },
+    "Precision": {"precision": 0},
+    "NoArguments": {},
+}
+
+
+def texts(number: int = 20) -> list[str]:
+    """Texts of four paragraphs of 50 words; none has a number, which would end check 19 early."""
+    rng = np.random.default_rng(0)
+    return [
+        "\n\n".join(f"The {paragraph_of_words(rng, 49)[4:]}" for _ in range(4))
+        for _ in range(number)
+    ]
+
+
+def seconds_each(act: Callable[[str], object], made: list[str]) -> float:
+    """Seconds of this process's one core for a text, in the best of several rounds."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        for text in made:
+            act(text)
+        best = min(best, (time.process_time() - start) / len(made))
+    return best
+
+
+def compare_checks(made: list[str]) -> None:
+    words = re.compile(r"\S+")
+    scan = seconds_each(words.findall, made)
+    print(f're.findall(r"\\S+", text): {scan * 1e6:.1f} us, {1 / scan:,.0f}/s\n')
+    print(f"{'checks per second (cost in scans)':<66}" + "".join(f"{d:>20}" for d in DIALECTS))
+    for name, check in CHECKS.items():
+        kind = check.arguments.__name__
+        model = check.arguments(**ARGUMENTS.get(kind, {"substring": "The"}))
+        cells = []
+        for dialect in DIALECTS:
+            spent = seconds_each(partial(_run, check, model, dialect), made)
+            missed = " !" if 1 / spent < BOUND and SPLITS not in name else "  "
+            cells.append(f"{1 / spent:>12,.0f} ({spent / scan:.1f}){missed}".rjust(20))
+        print(f"{name:<66}" + "".join(cells))
+    print(f"\n! below {BOUND:,}/s without splitting sentences")
+
+
+def _run(check: TextCheck[Any], model: Arguments, dialect: Dialect, text: str) -> bool:
+    return check(text, model, dialect)
+
+
+def compare_splitters(made: list[str]) -> None:
+    parameters = NltkParameters()
+    parameters.abbrev_types = set(ENGLISH.abbreviations)
+    parameters.collocations = set(ENGLISH.collocations)
+    parameters.sent_starters = set(ENGLISH.starters)
+    peer = PunktSentenceTokenizer(parameters)
+    ours, theirs = seconds_each(split_sentences, made), seconds_each(peer.tokenize, made)
+    same = sum(split_sentences(text) == peer.tokenize(text) for text in made)
+    print(
+        f"\nsplitting into sentences: NLTK {theirs * 1e6:.0f} us, ours {ours * 1e6:.0f} us, "
+        f"{theirs / ours:.0f} times as fast; the same sentences in {same} of {len(made)} texts"
+    )
+
+
+def time_world() -> None:
+    world, rng = ConstraintWorld(), np.random.default_rng(0)
+    spent = seconds_each(lambda _: world.sample(rng), [""] * 200)
+    print(f"ConstraintWorld: {1 / spent:,.0f} samples/s")
+
+
+def main() -> None:
+    made = texts()
+    compare_checks(made)
+    compare_splitters(made)
+    time_world()
+
+
+if __name__ == "__main__":
+    main()
