@@ -16,7 +16,7 @@ from visenv.data.armbench import RESPONSES, ARMBench
 from visenv.errors import ConfigurationError, UnknownNameError
 
 QUESTION = {"question": "What colour is the hat?", "response": "red"}
-LONG = {
+LONG: dict[str, Any] = {
     "right": "Look at the head of the man: the hat there is red.",
     "wrong": ["Look at the head of the man: the hat there is blue."],
 }
