@@ -4,6 +4,7 @@ Each step is a `visenv.data.step.Step` over rows in JSONL files; `visenv data` r
 """
 
 from .armbench import ArmBench
+from .constraints import Constraints
 from .duplicates import Dedupe
 from .export import Export
 from .filter import Filter
@@ -17,6 +18,7 @@ from .writer import Writer
 __all__ = [
     "ArmBench",
     "Arrange",
+    "Constraints",
     "Dedupe",
     "Export",
     "Filter",

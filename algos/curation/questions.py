@@ -20,8 +20,9 @@ from visenv.types import Sample
 class Questions(Step):
     """Turns places into rows ``{"id", "question", "images", "response", "kind", "sample"}``.
 
-    The response is the commonest accepted answer. A sample about a document names it in
-    ``doc_id``. What the place holds goes along, so that the same sample can be played again.
+    The response is the commonest accepted answer; of a sample about judging, the candidate that is
+    right. A sample about a document names it in ``doc_id``. What the place holds goes along, so
+    that the same sample can be played again.
 
     Args:
         make_env: Makes the environment whose samples are taken.
@@ -49,7 +50,8 @@ class Questions(Step):
         self._env.reset(seed=place.seed, options=options)
         base: Any = self._env.unwrapped
         sample: Sample = base.sample
-        if not sample.answers:
+        response = _right(sample)
+        if not response:
             return dropped("no right answer")
         document = sample.meta.get("document")
         return kept(
@@ -57,7 +59,7 @@ class Questions(Step):
                 **row,
                 "question": sample.question,
                 "images": [str(path) for path in save_images(self._folder, sample.images)],
-                "response": Counter(sample.answers).most_common(1)[0][0],
+                "response": response,
                 "kind": sample.kind,
                 "sample": sample.id,
                 **({"doc_id": document} if document is not None else {}),
@@ -67,3 +69,16 @@ class Questions(Step):
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
+
+
+def _right(sample: Sample) -> str:
+    """The right response, ``""`` where none is known."""
+    if not sample.answers:
+        return ""
+    answer = Counter(sample.answers).most_common(1)[0][0]
+    candidates = sample.meta.get("candidates")
+    if candidates is None:
+        return answer
+    if len(candidates) == 1:
+        return str(candidates[0]) if answer == "True" else ""
+    return str(candidates[int(answer) - 1])

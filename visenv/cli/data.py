@@ -265,6 +265,52 @@ class ArmBench(_Writing):
         )
 
 
+@dataclass(frozen=True)
+class Constraints(_Step):
+    """Have instructions answered, and let the text checks judge each constraint, as ARMBench-VL.
+
+    The file to write is <folder>/multimodal_instruction_following.jsonl.
+    """
+
+    data: Annotated[str, Positional, arg(metavar="NAME:FOLDER")]
+    """Data set of instructions, mm_ifeval:<folder>."""
+    policy: PolicyName = "openai"
+    """Who answers: a policy (visenv list), or module:Class."""
+    policy_option: Settings = field(default_factory=list)
+    """An argument of the policy; may be given several times."""
+    dialect: Literal["strict", "arm", "mmif"] = "strict"
+    """How the checks read."""
+    temperature: float = 1.0
+    """Sampling temperature."""
+    max_tokens: int = 2048
+    """Most tokens in a reply."""
+    concurrency: int = 64
+    """Most instructions in work."""
+    seed: int = 0
+    """Seeds the sampling."""
+
+    def run(self) -> None:
+        """Answer, and check."""
+        from visenv.data.open import open_data
+        from visenv.data.places import row_lines
+
+        check_at_least(1, max_tokens=self.max_tokens)
+        check_at_least(0, temperature=self.temperature)
+        source = open_data(self.data)
+        policy = make_policy(self.policy, self.policy_option)
+        step = _part("Constraints")(
+            source,
+            policy,
+            self.out.parent,
+            Sampling(self.temperature, self.max_tokens),
+            self.dialect,
+            label=f"{_name_of(self.policy, self.policy_option)} on {self.data}",
+            seed=self.seed,
+        )
+        self._work(step, row_lines(source), self.concurrency)
+        policy.close()
+
+
 # ---------------------------------------------------------------------------- steps of rules
 
 
@@ -357,6 +403,7 @@ class Data:
         | Annotated[Filter, subcommand("filter")]
         | Annotated[Export, subcommand("export")]
         | Annotated[ArmBench, subcommand("armbench")]
+        | Annotated[Constraints, subcommand("constraints")]
     ]
 
     def run(self) -> None:

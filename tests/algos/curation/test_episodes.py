@@ -13,6 +13,8 @@ import pytest
 
 from visenv.algos.curation import Export, Filter, Questions, Trajectories, members
 from visenv.algos.curation.export import conversations
+from visenv.algos.curation.questions import _right
+from visenv.data.judging import judging_sample
 from visenv.data.lines import JsonLines, Line, write_lines
 from visenv.data.places import seed_lines
 from visenv.episodes import episode_to_json, read_episodes, save_images
@@ -20,7 +22,7 @@ from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.makers import env_maker
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.types import Answered, Ask, Episode, Image, Malformed, Message, ToolCalled, Turn
+from visenv.types import Answered, Ask, Episode, Image, Malformed, Message, Sample, ToolCalled, Turn
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -55,6 +57,17 @@ def test_samples_become_rows_with_their_images(tmp_path: Path) -> None:
         assert (row["sample"], row["kind"]) == (sample.id, sample.kind)
         (path,) = row["images"]
         assert Image.from_file(path) == sample.images[0]
+
+
+def test_of_a_judging_sample_the_right_candidate_is_the_response() -> None:
+    two = judging_sample(id="a", instruction="q", candidates=["x", "y"], verdict=2)
+    assert _right(two) == "y"
+    good, bad = (
+        judging_sample(id="a", instruction="q", candidates=["x"], verdict=each)
+        for each in (True, False)
+    )
+    assert (_right(good), _right(bad), _right(Sample("a", "q"))) == ("x", "", "")
+    assert _right(Sample("a", "q", answers=("b", "c", "c"))) == "c"
 
 
 # ---------------------------------------------------------------------------- trajectories

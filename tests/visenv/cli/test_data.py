@@ -165,8 +165,8 @@ def test_a_mistake_gets_one_line_that_says_what_is_meant(
 
 
 def test_every_step_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [words[0] for words in chain(Path("x"))]
-    assert len(names) == len(set(names)) == 9
+    names = [*(words[0] for words in chain(Path("x"))), "constraints"]
+    assert len(names) == len(set(names)) == 10
     for name in names:
         with pytest.raises(SystemExit) as exit_:
             main(["data", name, "--help"])
