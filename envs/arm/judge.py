@@ -133,7 +133,14 @@ class Judge(VisEnv):
         fact = self.sample.meta.get("answer", "")
         (verdict,) = self.sample.answers
         if self.stage.prompt == "brief":
-            return f" {fact} {verdict} "
+            # Response by response: a small model learns to tell whether two words are alike long
+            # before it learns to look a word up.
+            right = verdict.replace("True", "1")
+            compared = [
+                f"{text} {'yes' if str(number) == right else 'no'}"
+                for number, text in enumerate(self.sample.meta["candidates"], start=1)
+            ]
+            return f" {', '.join([fact, *compared])} "
         seen = f"It is {fact}; so" if fact else "So"
         return f" I have seen enough to judge. {seen} the judgment is {verdict}. "
 

@@ -82,7 +82,7 @@ def _arm_corpus() -> Iterator[str]:
     rng = random.Random(0)
     for _ in range(_REPEATS):
         yield from _ARM_TEXTS
-        yield from (f"{word} {word}" for word in (*COLOURS, *ROLES))
+        yield from (f"{word} {word}" for word in (*COLOURS, *ROLES, "yes", "no"))
         yield f"observation_{rng.randint(1, 9)}:\n"
         yield f"\ncards-{rng.randrange(10_000)}\n"
         yield f" {rng.randint(1, 9)} of 'cards-{rng.randrange(10_000)}'"
