@@ -140,7 +140,7 @@ class Judge(VisEnv):
                 f"{text} {'yes' if str(number) == right else 'no'}"
                 for number, text in enumerate(self.sample.meta["candidates"], start=1)
             ]
-            return f" {', '.join([fact, *compared])} "
+            return f" {', '.join([fact, *compared] if fact else compared)} "
         seen = f"It is {fact}; so" if fact else "So"
         return f" I have seen enough to judge. {seen} the judgment is {verdict}. "
 

@@ -1,0 +1,227 @@
+"""The four ARM environments: what is shown under which name, how turns and tools end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.data.judging import judging_sample
+from visenv.envs.arm.judge import Judge
+from visenv.envs.arm.stages import STAGES
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.types import Image, Malformed, Sample, ToolCalled
+
+ENVS = ["ArmZoom", "ArmDoc", "ArmIF", "ArmPreference"]
+ANSWER = "<think>so</think><answer>Overall Judgment: Answer 1 is better</answer>"
+
+
+class Given:
+    """A source of one sample."""
+
+    def __init__(self, sample: Sample) -> None:
+        self._sample = sample
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        return self._sample
+
+
+def made(name: str, **options: Any) -> tuple[Any, Judge]:
+    env = gym.make(f"visenv/{name}-v0", **options)
+    judge = env.unwrapped
+    assert isinstance(judge, Judge)
+    return env, judge
+
+
+def call(name: str, **arguments: Any) -> str:
+    body = json.dumps({"name": name, "arguments": arguments})
+    return f"<think>look</think><tool_call>{body}</tool_call>"
+
+
+def picture(value: int, side: int = 64) -> Image:
+    return Image.from_pixels(np.full((side, side, 3), value, np.uint8))
+
+
+@pytest.mark.parametrize("name", ENVS)
+def test_the_oracle_sees_and_is_right(name: str) -> None:
+    env, judge = made(name)
+    for seed in range(5):
+        env.reset(seed=seed)
+        terminated = truncated = False
+        reward = 0.0
+        while not (terminated or truncated):
+            turn = judge.grammar.compose(judge.oracle_turn())
+            _, reward, terminated, truncated, info = env.step(turn)
+        assert terminated
+        assert reward == pytest.approx(env.get_wrapper_attr("top"))
+        assert info["step"].metrics["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("name", ENVS)
+def test_without_tools_an_episode_is_one_turn(name: str) -> None:
+    env, judge = made(name, mode="no_tool")
+    env.reset(seed=0)
+    assert judge.tools == {}
+    tool = {"ArmDoc": "doc_page_retrieval_by_index"}.get(name, "image_zoom_in_tool")
+    *_, truncated, info = env.step(call(tool))
+    assert truncated
+    assert info["truncated_by"] == "turns"
+
+
+def test_the_last_turn_is_announced_and_has_no_tools() -> None:
+    env, judge = made("ArmDoc", turns=2)
+    _, info = env.reset(seed=0)
+    page = call("doc_page_retrieval_by_index", filename=judge.document(), image_idx=1)
+    observation, *_ = env.step(page)
+    assert "no tool calls left" in observation["text"]
+    _, reward, terminated, truncated, info = env.step(page)
+    (called,) = [event for event in info["step"].events if isinstance(event, ToolCalled)]
+    assert not called.ok
+    assert "No tool call is left" in called.reason
+    assert (terminated, truncated, info["truncated_by"]) == (False, True, "turns")
+    assert reward == 0.0
+
+
+def test_responses_and_images_have_the_names_that_are_announced() -> None:
+    sample = judging_sample(
+        id="1",
+        instruction="Which?",
+        candidates=["first", "second"],
+        verdict=1,
+        images=[picture(1), picture(2), picture(3)],
+    )
+    env, judge = made("ArmZoom", data=Given(sample))
+    observation, _ = env.reset(seed=0)
+    assert judge.store.texts == {"resp_1": "first", "resp_2": "second"}
+    names = ["original_image", "original_image_1", "original_image_2"]
+    assert list(judge.store.images) == names
+    assert all(f"{name}:\n<image>" in observation["text"] for name in names)
+
+    observation, *_ = env.step(
+        call("image_zoom_in_tool", image="original_image_2", bbox_2d=[0, 0, 500, 500])
+    )
+    assert "observation_1:\n<image>" in observation["text"]
+    assert list(judge.store.images) == [*names, "observation_1"]
+    assert (observation["images"][0] == 3).all()
+    # An observation can be zoomed into again, by the name it was announced under.
+    observation, *_ = env.step(
+        call("image_zoom_in_tool", image="observation_1", bbox_2d=[0, 0, 1000, 1000])
+    )
+    assert "observation_2:\n<image>" in observation["text"]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "constraint", "names"),
+    [
+        (1, "", ["resp_0"]),
+        (1, "short", ["text_0"]),
+        (4, "", ["resp_1", "resp_2", "resp_3", "resp_4"]),
+    ],
+)
+def test_names_of_responses(candidates: int, constraint: str, names: list[str]) -> None:
+    sample = judging_sample(
+        id="1",
+        instruction="?",
+        candidates=[f"r{n}" for n in range(candidates)],
+        verdict=True if candidates == 1 else candidates,
+        constraint=constraint,
+    )
+    env, judge = made("ArmIF", data=Given(sample))
+    observation, _ = env.reset(seed=0)
+    assert list(judge.store.texts) == names
+    assert all(f"<start_of_{name}>" in observation["text"] for name in names)
+    assert ("<start_of_constraint>" in observation["text"]) == bool(constraint)
+
+
+def test_every_malformed_call_is_answered_and_costs_the_format() -> None:
+    env, _ = made("ArmDoc")
+    env.reset(seed=0)
+    observation, *_, info = env.step("<think>x</think><tool_call>{not json</tool_call>")
+    assert "Error:" in observation["text"]
+    assert any(isinstance(event, Malformed) for event in info["step"].events)
+    _, reward, terminated, *_ = env.step(ANSWER)
+    assert terminated
+    assert reward == 0.0
+
+
+def test_the_public_loop_drops_a_malformed_call_and_ends() -> None:
+    env, _ = made("ArmDoc", compat="arm")
+    env.reset(seed=0)
+    *_, terminated, truncated, _ = env.step("<think>x</think><tool_call>{not json</tool_call>")
+    assert terminated
+    assert not truncated
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "\0", "x" * 10_000, ""])
+def test_a_document_name_leads_nowhere(name: str) -> None:
+    env, _ = made("ArmDoc")
+    env.reset(seed=0)
+    observation, *_ = env.step(call("doc_page_retrieval_by_index", filename=name, image_idx=1))
+    assert "There is no document" in observation["text"]
+    assert len(observation["text"]) < 1000
+
+
+def test_found_is_whether_all_evidence_was_shown() -> None:
+    env, judge = made("ArmDoc")
+    env.reset(seed=0)
+    evidence = judge.sample.meta["evidence_pages"][0]
+    other = 1 if evidence != 1 else 2
+    for page, found in ((other, 0.0), (evidence, 1.0)):
+        env.reset(seed=0)
+        env.step(call("doc_page_retrieval_by_index", filename=judge.document(), image_idx=page))
+        *_, info = env.step(ANSWER)
+        single = len(judge.sample.meta["evidence_pages"]) == 1
+        assert info["step"].metrics["found"] == (found if single else 0.0)
+
+
+def test_held_out_documents_are_others() -> None:
+    names = []
+    for documents in ((0, 5), (5, 10)):
+        env, judge = made("ArmDoc", documents=documents)
+        seen = set()
+        for seed in range(20):
+            env.reset(seed=seed)
+            seen.add(judge.document())
+        names.append(seen)
+    assert not names[0] & names[1]
+
+
+@pytest.mark.parametrize("name", ["ArmZoom", "ArmDoc", "ArmPreference"])
+@pytest.mark.parametrize("candidates", [1, 2, 4])
+def test_any_number_of_responses(name: str, candidates: int) -> None:
+    env, judge = made(name, candidates=candidates)
+    env.reset(seed=3)
+    assert len(judge.sample.meta["candidates"]) == candidates
+
+
+def test_an_opening_fits_the_budgets_of_its_stage() -> None:
+    for stage, preset in STAGES.items():
+        env, _ = made("ArmDoc", stage=stage)
+        observation, _ = env.reset(seed=1)
+        (overview,) = observation["images"]
+        assert overview.shape[0] * overview.shape[1] <= preset.overview_pixels
+
+
+@pytest.mark.parametrize(
+    ("options", "near"),
+    [
+        ({"stage": "trian"}, "train"),
+        ({"reward": "stage_2"}, "stage2"),
+        ({"mode": "agents"}, "agent"),
+        ({"compat": "arms"}, "arm"),
+        ({"turn": 3}, "turns"),
+    ],
+)
+def test_a_wrong_option_names_the_nearest(options: dict[str, Any], near: str) -> None:
+    with pytest.raises(UnknownNameError, match=near):
+        made("ArmDoc", **options)
+
+
+def test_a_source_without_documents_is_refused() -> None:
+    sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=True)
+    with pytest.raises(ConfigurationError, match="library"):
+        made("ArmDoc", data=Given(sample))
