@@ -17,6 +17,7 @@ from visenv.cli.data import Data
 from visenv.data.armbench import ARMBench
 from visenv.data.lines import JsonLines
 from visenv.episodes import read_episodes
+from visenv.types import Log
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -176,3 +177,30 @@ def test_every_step_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert "--out" in said
         assert "\n\n\n" not in said
     assert Data.__doc__
+
+
+def test_judges_of_documents_play_filter_and_export_too(tmp_path: Path) -> None:
+    """The agent loop of the paper's own environment, and pairs of the chain judged by zooming."""
+    played, good = tmp_path / "played/e.jsonl", tmp_path / "good/e.jsonl"
+    for words in (
+        ["trajectories", "ArmDoc-v0", "--policy", "oracle", "--samples", "2", "--out", str(played)],
+        ["filter", str(played), "--out", str(good)],
+        ["export", str(good), "--layout", "trl", "--out", str(tmp_path / "chat/doc.jsonl")],
+        *chain(tmp_path)[:4],
+        [
+            *("trajectories", "ArmZoom-v0", "--data", f"armbench:{tmp_path / 'judge'}"),
+            *("--policy", "random", "--samples", "3", "--out", str(tmp_path / "zoom/e.jsonl")),
+        ],
+    ):
+        assert main(["data", *words]) == 0
+    episodes = list(read_episodes(good))
+    assert len(episodes) == 2
+    assert all(
+        call.tool.startswith("doc_page") for e in episodes for call in Log(e.events).tool_calls
+    )
+    chats = [line.row for line in JsonLines(tmp_path / "chat/doc.jsonl")]
+    assert [row["messages"][-1]["role"] for row in chats] == ["assistant"] * 2
+    judged = list(read_episodes(tmp_path / "zoom/e.jsonl"))
+    assert [each.sample_id for each in judged] == [
+        f"armbench-fine_grained_perception-seed-{place}" for place in ("0/0", "0/1", "1/0")
+    ]
