@@ -53,7 +53,7 @@ class ArmZoom(Judge):
     def oracle_calls(self) -> list[Call]:
         """A crop of each target, with a margin around it."""
         meta = self.sample.meta
-        boxes = meta.get("target_boxes") or [meta["target_box"]] * ("target_box" in meta)
+        boxes = meta.get("target_boxes") or ([meta["target_box"]] if "target_box" in meta else [])
         zoom = self.tools["image_zoom_in_tool"]
         assert isinstance(zoom, CropZoom)
         which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL}
