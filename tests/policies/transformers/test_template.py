@@ -133,7 +133,14 @@ def vocabulary() -> Vocabulary:
 
 TEXTS = st.lists(
     st.sampled_from(
-        [*tiny.CONTROL_TOKENS, *words.VOCABULARIES["zoom"].tags, "<|fim_prefix|>", "<|repo_name|>", "<|im_", "end|>"]
+        [
+            *tiny.CONTROL_TOKENS,
+            *words.VOCABULARIES["zoom"].tags,
+            "<|fim_prefix|>",
+            "<|repo_name|>",
+            "<|im_",
+            "end|>",
+        ]
     )
     | st.text(max_size=8)
 ).map("".join)
