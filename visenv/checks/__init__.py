@@ -28,7 +28,7 @@ verse (3, 4)        lines count: short, most     3 only: half of the lines  sent
                     begin with a capital or end  end in a dash
                     in a dash
 word (5, 6)         between blanks, with a       between blanks             as arm, when all but
-                    letter or digit                                         ``\w . -``  is dropped
+                    letter or digit                                         ``\w . -`` is dropped
 substring (7, 8)    any case                     any case                   this case
 affix (9-14)        any case; punctuation at     any case; full stops at    this case, as it is
                     the edge is looked past      the edge dropped

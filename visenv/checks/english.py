@@ -2,6 +2,7 @@
 
 It stands in where NLTK's trained set, ``punkt_tab``, is not installed. No table of orthography:
 without one, Punkt agrees better with its trained self on ordinary prose than with a guessed one.
+What it knows and the trained set does not: e.g., i.e., et al., Fig. and their like.
 """
 
 from __future__ import annotations

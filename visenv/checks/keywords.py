@@ -60,8 +60,12 @@ def mentions(folded_text: str, folded_keyword: str) -> int:
 
 def mentions_arm(text: str, keyword: str) -> int:
     """ARM-Thinker's count: between word boundaries, but a hashtag anywhere."""
-    escaped = re.escape(keyword)
-    pattern = escaped if keyword.startswith("#") else rf"\b{escaped}\b"
+    hashtag = keyword.startswith("#")
+    if text.isascii() and keyword.isascii():
+        # To ignore case then is to compare in lower case, at a fifth of the cost.
+        lower = text.lower()
+        return lower.count(keyword.lower()) if hashtag else mentions_mmif(lower, keyword)
+    pattern = re.escape(keyword) if hashtag else rf"\b{re.escape(keyword)}\b"
     return len(re.findall(pattern, text, re.IGNORECASE))
 
 

@@ -32,8 +32,8 @@ _INTEGER_ARM = re.compile(r"\d(?<!\w\d)\d*+(?!\w)")
 
 _PERCENTAGES_MMIF = re.compile(r"\d(?<!\d\d)\d*+(?:\.(\d++))?\s*+%")
 _NUMBERS_MMIF = re.compile(
-    r"""(?<!\w)
-    (?: \d{1,3}(?:,\d{3})*(?:\.(\d+))? | \d+(?:\.(\d+))? | \.(\d+) )
+    r"""[\d.] (?<!\w.)
+    (?: (?<=\d) (?: \d{0,2}(?:,\d{3})* | \d* ) (?:\.(\d+))? | (?<=\.)(\d+) )
     (?:[eE][+-]?\d+)? %? (?!\w)""",
     re.VERBOSE,
 )

@@ -9,6 +9,7 @@ import pytest
 from visenv.checks import CHECKS, DIALECTS, Dialect, check, split_sentences
 
 MEGABYTE = 1_000_000
+LONG = 10_000
 
 PIECES = {
     "letters": "a",
@@ -56,7 +57,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_answers_in_linear_time(name: str, dialect: Dialect) -> None:
     for piece in PIECES.values():
-        text = (piece * (20_000 // len(piece) + 1))[:20_000]
+        text = (piece * (LONG // len(piece) + 1))[:LONG]
         for arguments in ARGUMENTS[CHECKS[name].arguments.__name__]:
             assert check(name, f"{text}x", arguments, dialect) in (True, False)
 

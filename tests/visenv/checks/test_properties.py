@@ -43,7 +43,8 @@ def test_words_are_counted_whatever_is_between_them(parts: list[tuple[str, str]]
 @given(st.lists(st.lists(words, min_size=3, max_size=6), min_size=1, max_size=8), st.data())
 def test_paragraphs_and_sentences_are_counted(made: list[list[str]], data: st.DataObject) -> None:
     ends_with = st.sampled_from([".", "!", "?", "...", '."', ".)"])
-    each = [f"It was {' '.join(some)}{data.draw(ends_with)}" for some in made]
+    # No abbreviation ends in "ish".
+    each = [f"It was {' '.join(some)}ish{data.draw(ends_with)}" for some in made]
     gaps = [data.draw(st.sampled_from([" ", "\n\n", "\n \t\n\n"])) for _ in each]
     text = "".join(sentence + gap for sentence, gap in zip(each, gaps, strict=True))
     blocks = 1 + sum("\n" in gap for gap in gaps[:-1])
