@@ -1,0 +1,94 @@
+"""An oracle's episode of `visenv/ArmDoc-v0`: milliseconds, and memory over many of them.
+
+    python benchmarks/arm_doc.py
+    python benchmarks/arm_doc.py --memory 10000
+
+An episode is the overview of a made-up report, a query or a page by number, and the verdict. Each
+document is played twice in a row: cold, where it is drawn and rendered for the first time, and
+warm, as the other members of a group find it. The peer in the same run draws the report, renders
+as many pages and pastes them with pypdfium2 and Pillow alone: no environment, search or cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import os
+import platform
+import statistics
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import PIL.Image
+import pypdfium2
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.data.reports.drawing import draw_report
+from visenv.data.reports.report import write_report
+from visenv.registration import load
+from visenv.rollout import Place, play
+
+BOUND = 150.0
+"""Milliseconds, on one core."""
+
+
+def episode(env: gym.Env[Any, str], policy: Any, seed: int) -> float:
+    """Play one; processor milliseconds."""
+    start = time.process_time()
+    done = asyncio.run(play(env, policy, Place(seed)))
+    assert done.reward == 1.5, (done.reward, done.reason)
+    return 1000 * (time.process_time() - start)
+
+
+def plain(seed: int) -> float:
+    """Draw a report, render all pages small and five large, and paste them; milliseconds."""
+    start = time.process_time()
+    document = pypdfium2.PdfDocument(io.BytesIO(draw_report(write_report(seed))))
+    small = [page.render(scale=375 / 842).to_pil() for page in document]
+    large = [document[k].render(scale=1120 / 842).to_pil() for k in range(min(5, len(document)))]
+    for pages in (small, large):
+        whole = PIL.Image.new("RGB", (sum(page.width for page in pages), pages[0].height))
+        left = 0
+        for page in pages:
+            whole.paste(page, (left, 0))
+            left += page.width
+    document.close()
+    return 1000 * (time.process_time() - start)
+
+
+def resident() -> float:
+    """Megabytes of this process in memory."""
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=60, help="documents to time")
+    parser.add_argument("--memory", type=int, default=0, help="episodes to watch the memory over")
+    arguments = parser.parse_args()
+    versions = ", ".join(f"{name} {version(name)}" for name in ("pypdfium2", "reportlab"))
+    print(f"python {platform.python_version()}, {versions}, load {os.getloadavg()[0]:.2f}")
+    env = gym.make("visenv/ArmDoc-v0")
+    policy = load("policy", "oracle")()
+    episode(env, policy, 0)  # imports
+    times = [
+        (episode(env, policy, seed), episode(env, policy, seed), plain(seed))
+        for seed in range(1, arguments.episodes + 1)
+    ]
+    cold, warm, bare = (statistics.median(column) for column in zip(*times, strict=True))
+    print(f"oracle episode, warm: {warm:6.1f} ms of one core, median (bound {BOUND:.0f})")
+    print(f"oracle episode, cold: {cold:6.1f} ms; largest {max(each[0] for each in times):.0f}")
+    print(f"pypdfium2 and Pillow: {bare:6.1f} ms; cold / bare = {cold / bare:.2f}")
+    for number in range(1, arguments.memory + 1):
+        episode(env, policy, number)
+        if number in (100, 1000) or number % 2500 == 0:
+            print(f"after {number:6} episodes: {resident():.0f} MiB", flush=True)
+
+
+if __name__ == "__main__":
+    main()
