@@ -44,7 +44,8 @@ def open_collection(folder: Path, embedder: Embedder) -> tuple[Any, Any]:
             "A PageStore needs chromadb: pip install 'visenv[documents]'."
         ) from error
     _claim_chroma()
-    client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+    settings = Settings(anonymized_telemetry=False)
+    client: Any = chromadb.PersistentClient(str(folder), settings=settings)
     try:
         return client, _collection(client, embedder, folder)
     except BaseException:
