@@ -102,7 +102,8 @@ def _numbers(text: str) -> Iterator[re.Match[str]]:
     for digits in _DIGITS.finditer(text):
         start = digits.start()
         if start >= end:
-            number = _NUMBER.match(text, max(start - 1, 0)) or _NUMBER.match(text, start)
+            fraction = _NUMBER.match(text, start - 1) if text[start - 1 : start] == "." else None
+            number = fraction or _NUMBER.match(text, start)
             if number:
                 end = number.end()
                 yield number

@@ -8,11 +8,13 @@ from visenv.checks.sentences import split_sentences
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-_LIST_MARKER = re.compile(r"^(?:[-*+•‣–]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+# In the patterns below a character comes first, and what is before it is asked after it: that is
+# searched for much faster than a condition.
+
+_LIST_MARKER = re.compile(r"[-*+•‣–\d](?<![^\n].)(?:(?<!\d)|(?<=\d)\d{0,2}[.)])[ \t]+")
 
 # Tokens between blanks that are no words: without a letter or digit (strict), or left empty when
-# MM-IFEngine has dropped its punctuation. Possessive, so that a long token is read once; what is
-# before its first character is asked after it, which is searched for much faster.
+# MM-IFEngine has dropped its punctuation. Possessive, so that a long token is read once.
 _NO_WORD = re.compile(r"[\W_](?<=\S)(?<!\S.)(?:[^\w\s]|_)*+(?!\S)")
 _NO_WORD_MMIF = re.compile(r"[^\w\s.-](?<!\S.)[^\w\s.-]*+(?!\S)")
 

@@ -89,6 +89,7 @@ STRICT: list[Vector] = [
     # 2: a heading ends with its line's paragraph, list items are sentences, a smile is none.
     (2, "A title\n\nIt begins. It ends.", within(3, 3), True),
     (2, "We need:\n1. Flour\n2. Eggs", within(3, 3), True),
+    (2, "It fell to\n-1. or -2. degrees\n- Ice", within(2, 2), True),
     (2, "Well done! :-)", within(1, 1), True),
     (2, "Mr. Smith left at 5 p.m. sharp.", within(1, 1), True),
     # 3 and 4: lines of verse, sentences of prose, wrapped or not.
