@@ -56,7 +56,7 @@ def make_doc(
     data: str | Source = "procedural",
     candidates: int = 2,
     documents: tuple[int, int] = (0, 10_000),
-    ranker: PageRanker | None = None,
+    ranker: str | PageRanker = "bm25",
     **settings: Unpack[Settings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArmDoc-v0``.
@@ -68,7 +68,8 @@ def make_doc(
         candidates: Responses to a procedural sample: 1, 2 or 4.
         documents: Which procedural documents: the first, and the one after the last. Other numbers
             are other documents, so that what is held out was never seen.
-        ranker: What orders pages by a query; BM25 over their text if none is given.
+        ranker: What orders pages by a query: ``"bm25"`` over their text, ``"text:<index>"`` or
+            ``"clip:<index>"`` by meaning (``visenv index`` makes the index), or a `PageRanker`.
         **settings: See `Settings`.
 
     Raises:
@@ -76,15 +77,17 @@ def make_doc(
         DataError: If the data set cannot be read.
     """
     from visenv.data.reports import ReportsWorld
+    from visenv.documents.rankers import open_ranker
 
     from .doc import ArmDoc, library_of, page_tools
 
     chosen = choose("visenv/ArmDoc-v0", settings)
+    ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker
     procedural = ReportsWorld(
         chosen.stage.world, documents=tuple(documents), candidates=(candidates,)
     )
     source = procedural if data == "procedural" else opened(data, "multimodal_long_document")
-    tools = page_tools(library_of(source), ranker, chosen.stage)
+    tools = page_tools(library_of(source), ranked, chosen.stage)
     return finish(ArmDoc, source, tools, chosen)
 
 

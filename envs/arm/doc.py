@@ -109,7 +109,7 @@ def library_of(source: Any) -> Library:
     return library
 
 
-def page_tools(library: Library, ranker: PageRanker | None, stage: Stage) -> list[Tool[Any]]:
+def page_tools(library: Library, ranker: PageRanker, stage: Stage) -> list[Tool[Any]]:
     """The two page tools over a library."""
     side = stage.page_side
     return [

