@@ -47,7 +47,7 @@ class _Handles:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._open: OrderedDict[_FileState | bytes, pypdfium2.PdfDocument] = OrderedDict()
-        atexit.register(self.close)  # PDFium ends at exit too, and complains of what is still open
+        self._closes_at_exit = False
         # A fork while another thread is inside PDFium would leave it broken, and a file that two
         # processes read through one descriptor has one position for both.
         os.register_at_fork(
@@ -64,6 +64,11 @@ class _Handles:
         """
         if source not in self._open:
             opened = _open(source)
+            if not self._closes_at_exit:
+                # Registered after PDFium's own end at exit, hence run before it: that complains of
+                # what is still open.
+                atexit.register(self.close)
+                self._closes_at_exit = True
             if len(self._open) >= _MOST_OPEN:
                 self._open.popitem(last=False)[1].close()
             self._open[source] = opened

@@ -6,6 +6,8 @@ import io
 import multiprocessing
 import pickle
 import resource
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -275,3 +277,17 @@ def test_mutated_files_are_read_or_refused(cut: int | None, edits: list[tuple[in
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with pytest.raises(DataError, match="The document 'noise' is"):
         len(PdfDocument.from_bytes(b"%PDF-1.4\n" + data, "noise"))
+
+
+def test_a_process_that_ends_with_open_documents_ends_quietly(tmp_path: Path) -> None:
+    path = tmp_path / "open.pdf"
+    path.write_bytes(SMALL)
+    script = (
+        "import sys; from visenv.documents.pdf import PdfDocument;"
+        "print(len(PdfDocument.open(sys.argv[1])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) == 3
+    assert done.stderr == ""
