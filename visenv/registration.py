@@ -78,6 +78,19 @@ RECIPES: dict[str, str] = {
     "warm-up-then-rl": "visenv.algos.recipe:Train",
 }
 
+CURATION: dict[str, str] = {
+    "questions": "visenv.algos.curation:Questions",
+    "negatives": "visenv.algos.curation:Negatives",
+    "dedupe": "visenv.algos.curation:Dedupe",
+    "arrange": "visenv.algos.curation:Arrange",
+    "trajectories": "visenv.algos.curation:Trajectories",
+    "filter": "visenv.algos.curation:Filter",
+    "export": "visenv.algos.curation:Export",
+    "armbench": "visenv.algos.curation:ArmBench",
+    "constraints": "visenv.algos.curation:Constraints",
+    "writer": "visenv.algos.curation:Writer",  # no step: who writes in negatives and armbench
+}
+
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
     "policy": POLICIES,
@@ -85,6 +98,7 @@ TABLES = {
     "data set": DATA,
     "model": MODELS,
     "recipe": RECIPES,
+    "curation step": CURATION,
 }
 
 

@@ -12,7 +12,7 @@ from .judging import Arrange
 from .negatives import Negatives
 from .questions import Questions
 from .scripted import ScriptedGenerator
-from .trajectories import Trajectories, members
+from .trajectories import Trajectories
 from .writer import Writer
 
 __all__ = [
@@ -27,5 +27,4 @@ __all__ = [
     "ScriptedGenerator",
     "Trajectories",
     "Writer",
-    "members",
 ]

@@ -6,32 +6,20 @@ it, `visenv view` shows it, `TrainablePolicy.encode` makes training data of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium as gym
 
 from visenv.data.journal import Outcome, failed, kept
-from visenv.data.lines import Line, Row, row_line
+from visenv.data.lines import Row
 from visenv.data.places import place_of
 from visenv.data.step import Step
 from visenv.episodes import episode_to_json, save_images
 from visenv.policy import Policy
 from visenv.rollout import Collector
 from visenv.types import Sampling
-
-
-def members(lines: Iterable[Line], size: int) -> list[Line]:
-    """Each place `size` times, as the members of a group: they share the sample, not the seed."""
-    found: list[Line] = []
-    for line in lines:
-        if line.problem:
-            found.append(line)
-            continue
-        rows = ({**line.row, "id": f"{line.id}/{k}", "member": k} for k in range(size))
-        found += map(row_line, rows)
-    return found
 
 
 class Trajectories(Step):

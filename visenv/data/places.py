@@ -6,6 +6,8 @@ procedural one; ``"member"`` tells the episodes of one place apart. It may hold 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from visenv.data.lines import Line, Row, row_line
 from visenv.data.source import IndexedSource, Source, is_indexed
 from visenv.errors import ConfigurationError, DataError
@@ -47,6 +49,18 @@ def place_lines(source: Source, count: int | None = None, first: int = 0) -> lis
     if count is None:
         raise ConfigurationError("This data is procedural and has no end: say how many samples.")
     return seed_lines(count, first)
+
+
+def members(lines: Iterable[Line], size: int) -> list[Line]:
+    """Each place `size` times, as the members of a group: they share the sample, not the seed."""
+    found: list[Line] = []
+    for line in lines:
+        if line.problem:
+            found.append(line)
+            continue
+        rows = ({**line.row, "id": f"{line.id}/{k}", "member": k} for k in range(size))
+        found += map(row_line, rows)
+    return found
 
 
 def place_of(row: Row, member: int | None = None) -> Place:

@@ -11,12 +11,12 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from visenv.algos.curation import Export, Filter, Questions, Trajectories, members
+from visenv.algos.curation import Export, Filter, Questions, Trajectories
 from visenv.algos.curation.export import conversations
 from visenv.algos.curation.questions import _right
 from visenv.data.judging import judging_sample
 from visenv.data.lines import JsonLines, Line, write_lines
-from visenv.data.places import seed_lines
+from visenv.data.places import members, seed_lines
 from visenv.episodes import episode_to_json, read_episodes, save_images
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.makers import env_maker

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from visenv.cli import main
+from visenv.cli import _command, main
 from visenv.cli.data import Data
 from visenv.data.armbench import ARMBench
 from visenv.data.lines import JsonLines
 from visenv.episodes import read_episodes
+from visenv.registration import CURATION, load
 from visenv.types import Log
 
 pytestmark = pytest.mark.component("opencv")
@@ -26,7 +29,7 @@ WRITER = ["--policy", "visenv.algos.curation:ScriptedGenerator"]
 TRACK = "fine_grained_perception.jsonl"
 
 
-def chain(folder: Path) -> list[list[str]]:
+def chain(folder: Path, samples: int = 4) -> list[list[str]]:
     """Every step of the chain."""
 
     def path(name: str) -> str:
@@ -34,7 +37,7 @@ def chain(folder: Path) -> list[list[str]]:
 
     careless = ["--policy", "oracle", "--policy-option", "care=0.5"]
     return [
-        ["questions", *ENV, "--samples", "6", "--out", path("q.jsonl")],
+        ["questions", *ENV, "--samples", f"{samples}", "--out", path("q.jsonl")],
         ["negatives", path("q.jsonl"), *WRITER, "--count", "2", "--out", path("pairs.jsonl")],
         ["dedupe", path("pairs.jsonl"), "--out", path("new.jsonl")],
         ["arrange", path("new.jsonl"), "--out", path(f"judge/{TRACK}")],
@@ -49,6 +52,15 @@ def chain(folder: Path) -> list[list[str]]:
     ]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a chain run once, to be read."""
+    folder = tmp_path_factory.mktemp("made")
+    for words in chain(folder):
+        assert main(["data", *words]) == 0
+    return folder
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file but the journals, whose order is that in which rows were done, and halves."""
     return {
@@ -59,31 +71,29 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_whole_chain_accounts_for_every_row_and_is_the_same_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for folder in (tmp_path / "a", tmp_path / "b"):
-        for words in chain(folder):
-            assert main(["data", *words]) == 0
-    a = tmp_path / "a"
-    assert contents(a) == contents(tmp_path / "b")
+    for words in chain(tmp_path):
+        assert main(["data", *words]) == 0
+    assert contents(made) == contents(tmp_path)
     summaries = {
-        path.parent.name + "/" + path.name: json.loads(path.read_text())
-        for path in a.rglob("*.summary.json")
+        str(path.relative_to(made)): json.loads(path.read_text())
+        for path in made.rglob("*.summary.json")
     }
     assert len(summaries) == 9
     for account in summaries.values():
         counted = [*account["dropped"].values(), *account["failed"].values(), account["kept"]]
         assert account["lines"] == sum(counted)
         assert account["failed"] == {}
-    assert summaries["a/pairs.summary.json"]["rows"] == 12
-    hard = [line.row["mean"] for line in JsonLines(a / "hard.jsonl")]
+    assert summaries["pairs.summary.json"]["rows"] == 8
+    hard = [line.row["mean"] for line in JsonLines(made / "hard.jsonl")]
     assert all(mean < 1 for mean in hard)
-    good = list(read_episodes(a / "good/episodes.jsonl"))
+    good = list(read_episodes(made / "good/episodes.jsonl"))
     assert 0 < len(good) < 2 * len(hard)
     assert all(each.metrics["accuracy"] == each.metrics["zoomed"] == 1.0 for each in good)
-    assert len(list(JsonLines(a / "chat/zoom.jsonl"))) == len(good)
+    assert len(list(JsonLines(made / "chat/zoom.jsonl"))) == len(good)
     for name in ("judge", "bench"):  # the benchmark's own loader takes them
-        source = ARMBench(a / name)
+        source = ARMBench(made / name)
         assert len(source) == summaries[f"{name}/fine_grained_perception.summary.json"]["rows"]
         assert not source.problems
         assert source[0].images[0].size == (1152, 1152)
@@ -95,11 +105,12 @@ def test_the_whole_chain_accounts_for_every_row_and_is_the_same_twice(
 def test_a_step_done_again_works_on_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words in chain(tmp_path)[:2]:
+    steps = chain(tmp_path, samples=2)[:2]
+    for words in steps:
         assert main(["data", *words]) == 0
     journal = tmp_path / "pairs.journal.jsonl"
     before = journal.read_bytes()
-    words = chain(tmp_path)[1]
+    words = steps[1]
     assert main(["data", *words]) == 0
     assert journal.read_bytes() == before
     assert main(["data", *words, "--seed", "1"]) == 1
@@ -110,7 +121,7 @@ def test_killed_in_the_middle_a_step_goes_on(tmp_path: Path) -> None:
     """SIGKILL while episodes are played; the end is that of an undisturbed run."""
 
     def words(out: str) -> list[str]:
-        step = ["data", "trajectories", *ENV, "--samples", "24", "--policy", "oracle"]
+        step = ["data", "trajectories", *ENV, "--samples", "16", "--policy", "oracle"]
         return [*step, "--concurrency", "2", "--out", str(tmp_path / out / "e.jsonl")]
 
     journal = tmp_path / "killed" / "e.journal.jsonl"
@@ -118,19 +129,19 @@ def test_killed_in_the_middle_a_step_goes_on(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", program, *words("killed")], stderr=subprocess.DEVNULL
     )
-    while not journal.exists() or journal.read_bytes().count(b"\n") < 5:
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 4:
         assert process.poll() is None
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert journal.read_bytes().count(b"\n") < 25
+    assert journal.read_bytes().count(b"\n") < 17
     assert not (tmp_path / "killed" / "e.jsonl").exists()
     for out in ("killed", "whole"):
         assert main(words(out)) == 0
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     ids = [json.loads(line)["line"] for line in journal.read_bytes().splitlines()[1:]]
-    assert len(ids) == len(set(ids)) == 24  # none was played twice
-    assert len(list(read_episodes(tmp_path / "killed" / "e.jsonl"))) == 24
+    assert len(ids) == len(set(ids)) == 16  # none was played twice
+    assert len(list(read_episodes(tmp_path / "killed" / "e.jsonl"))) == 16
 
 
 MISTAKES = {
@@ -179,16 +190,50 @@ def test_every_step_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert Data.__doc__
 
 
-def test_judges_of_documents_play_filter_and_export_too(tmp_path: Path) -> None:
+def test_help_loads_no_part_and_nothing_that_draws_or_learns() -> None:
+    program = (
+        "import sys\n"
+        "from visenv.cli import main\n"
+        "try: main(['data', 'trajectories', '--help'])\n"
+        "except SystemExit: print(*sys.modules, sep='\\n', file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = done.stderr.splitlines()
+    assert "visenv.cli.data" in loaded
+    heavy = ("visenv.algos", "visenv.data.difficulty", "torch", "PIL", "cv2", "rapidfuzz")
+    assert not [name for name in loaded if name.startswith(heavy)]
+
+
+def test_every_curation_step_is_where_the_table_says() -> None:
+    steps = {name for name in CURATION if name != "writer"}
+    assert steps | {"difficulty"} == {words[0] for words in chain(Path("x"))} | {"constraints"}
+    for name in steps:
+        assert load("curation step", name).name == name
+
+
+def test_the_guide_names_every_step_with_options_that_there_are() -> None:
+    guide = Path(__file__).parents[3].joinpath("docs", "data.md").read_text()
+    guide = guide.replace("$WRITER", " ".join(WRITER))
+    guide = guide.replace("$PLAYER", "--policy oracle --policy-option care=0.5")
+    commands = [shlex.split(line) for line in re.findall(r"^visenv data (.+)", guide, re.MULTILINE)]
+    for words in commands:
+        _command("data", words)  # leaves with SystemExit where they cannot be read
+    assert {words[0] for words in commands} == {*CURATION} - {"writer"} | {"difficulty"}
+
+
+def test_judges_of_documents_play_filter_and_export_too(made: Path, tmp_path: Path) -> None:
     """The agent loop of the paper's own environment, and pairs of the chain judged by zooming."""
     played, good = tmp_path / "played/e.jsonl", tmp_path / "good/e.jsonl"
     for words in (
-        ["trajectories", "ArmDoc-v0", "--policy", "oracle", "--samples", "2", "--out", str(played)],
+        [
+            *("trajectories", "ArmDoc-v0", "--option", "stage=tiny", "--policy", "oracle"),
+            *("--samples", "2", "--out", str(played)),
+        ],
         ["filter", str(played), "--out", str(good)],
         ["export", str(good), "--layout", "trl", "--out", str(tmp_path / "chat/doc.jsonl")],
-        *chain(tmp_path)[:4],
         [
-            *("trajectories", "ArmZoom-v0", "--data", f"armbench:{tmp_path / 'judge'}"),
+            *("trajectories", "ArmZoom-v0", "--data", f"armbench:{made / 'judge'}"),
             *("--policy", "random", "--samples", "3", "--out", str(tmp_path / "zoom/e.jsonl")),
         ],
     ):

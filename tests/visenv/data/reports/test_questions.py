@@ -30,7 +30,7 @@ def pages_text(seed: int) -> list[str]:
 
 def questions(kind: str) -> list[tuple[int, Question]]:
     """One question for each report that has what the kind asks about."""
-    made = [(seed, ask(np.random.default_rng(seed), write_report(seed), kind)) for seed in SEEDS]
+    made = [(seed, ask(np.random.default_rng(seed), LIBRARY.text(seed), kind)) for seed in SEEDS]
     found = [(seed, question) for seed, question in made if question is not None]
     assert len(found) > 18
     return found

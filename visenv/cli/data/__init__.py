@@ -1,0 +1,45 @@
+"""`visenv data STEP …`: making training and benchmark data, step by step (docs/data.md).
+
+The options of each step are here, a class for each; the work is done by what `CURATION` of
+`visenv.registration` names, and by `visenv.data.difficulty`.
+
+    samples.py    questions, difficulty             an environment's samples, as rows
+    pairs.py      negatives, dedupe                 preference pairs
+    episodes.py   trajectories, filter, export      a policy's episodes
+    items.py      arrange, armbench, constraints    judging items, as a benchmark has them
+    base.py       what they share
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import OmitSubcommandPrefixes, subcommand
+
+from visenv.cli.data.episodes import Export, Filter, Trajectories
+from visenv.cli.data.items import ArmBench, Arrange, Constraints
+from visenv.cli.data.pairs import Dedupe, Negatives
+from visenv.cli.data.samples import Difficulty, Questions
+
+
+@dataclass(frozen=True)
+class Data:
+    """Make training and benchmark data, step by step; an interrupted step goes on where it was."""
+
+    step: OmitSubcommandPrefixes[
+        Annotated[Questions, subcommand("questions")]
+        | Annotated[Negatives, subcommand("negatives")]
+        | Annotated[Dedupe, subcommand("dedupe")]
+        | Annotated[Arrange, subcommand("arrange")]
+        | Annotated[Difficulty, subcommand("difficulty")]
+        | Annotated[Trajectories, subcommand("trajectories")]
+        | Annotated[Filter, subcommand("filter")]
+        | Annotated[Export, subcommand("export")]
+        | Annotated[ArmBench, subcommand("armbench")]
+        | Annotated[Constraints, subcommand("constraints")]
+    ]
+
+    def run(self) -> None:
+        """Run the step."""
+        self.step.run()

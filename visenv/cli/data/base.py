@@ -1,0 +1,165 @@
+"""What the steps of `visenv data` share: files, an environment, a policy, a writer.
+
+Fields are by keyword only, so that a class may have some with a default before some without.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from visenv.cli.arguments import DataName, EnvName, PolicyName, Settings, check_at_least
+from visenv.makers import env_maker, make_policy
+from visenv.registration import load
+from visenv.types import Sampling
+
+if TYPE_CHECKING:
+    from visenv.data.lines import Lines
+    from visenv.data.step import Account, Step
+    from visenv.policy import Policy
+
+Rows = Annotated[Path, Positional, arg(metavar="ROWS")]
+Pairs = Annotated[Path, Positional, arg(metavar="PAIRS")]
+Episodes = Annotated[Path, Positional, arg(metavar="EPISODES")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepCommand:
+    """What every step has."""
+
+    out: Path
+    """File of the kept rows; its journal and its summary are written beside it."""
+
+    def _work(self, step: Step, lines: Lines, concurrency: int = 64) -> None:
+        """Run the step under a progress bar, and print what became of the rows."""
+        from visenv.cli.tables import progress
+
+        try:
+            with progress("rows", len(lines)) as advance:
+                account = step.run(lines, self.out, concurrency, advance)
+        finally:
+            step.close()
+        _print(account, self.out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Playing(StepCommand):
+    """What every step that works on an environment's samples has."""
+
+    env: EnvName
+    """Id, with or without the namespace."""
+    data: DataName = None
+    """Data set, for example textvqa:<folder>."""
+    option: Settings = field(default_factory=list)
+    """An argument of the environment; may be given several times."""
+    samples: int | None = None
+    """How many; all rows of a data set by default. Procedural data needs it."""
+    first: int = 0
+    """The first row, or the first seed of procedural data."""
+    places: Path | None = None
+    """A file of rows that name the samples, instead, as questions and difficulty write."""
+    concurrency: int = 16
+    """Most samples in work."""
+
+    def _places(self) -> Lines:
+        from visenv.data.places import place_lines
+
+        if self.places is not None:
+            return read(self.places)
+        check_at_least(0, first=self.first)
+        check_at_least(1, samples=self.samples)
+        return place_lines(self._source(), self.samples, self.first)
+
+    def _source(self) -> Any:
+        env = self._make_env()()
+        env.close()
+        base: Any = env.unwrapped
+        return base.source
+
+    def _make_env(self) -> Any:
+        return env_maker(self.env, self.option, self.data)
+
+    def _env_label(self) -> str:
+        return " ".join([self.env, self.data or "", *self.option]).strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """What every step that asks a policy has."""
+
+    policy: PolicyName = "openai"
+    """Who answers: a policy (visenv list), or module:Class."""
+    policy_option: Settings = field(default_factory=list)
+    """An argument of the policy, for example model=NAME; may be given several times."""
+    temperature: float = 1.0
+    """Sampling temperature."""
+
+    def _open_policy(self) -> closing[Policy[Any]]:
+        return closing(make_policy(self.policy, self.policy_option))
+
+    def _policy_label(self) -> str:
+        """The policy as the journal knows it: replies depend on the model, not on its server."""
+        models = [each for each in self.policy_option if each.startswith("model=")]
+        return " ".join([self.policy, *models])
+
+    def _sampling(self, max_tokens: int) -> Sampling:
+        check_at_least(1, max_tokens=max_tokens)
+        check_at_least(0, temperature=self.temperature)
+        return Sampling(self.temperature, max_tokens)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing(Asking, StepCommand):
+    """What every step that has something written has."""
+
+    rows: Rows
+    """File of rows: id, question, images, response."""
+    attempts: int = 3
+    """Most replies to one row."""
+    max_tokens: int = 4096
+    """Most tokens in a reply."""
+    concurrency: int = 64
+    """Most rows in work."""
+    seed: int = 0
+    """Seeds what is drawn."""
+
+    def _write(self, name: str, *arguments: Any, **options: Any) -> None:
+        """Run the step of that name, whose first argument is the writer."""
+        sampling = self._sampling(self.max_tokens)
+        with self._open_policy() as policy:
+            label = self._policy_label()
+            writer = part("writer")(policy, sampling, self.attempts, label=label)
+            step = part(name)(writer, *arguments, seed=self.seed, **options)
+            self._work(step, read(self.rows), self.concurrency)
+
+
+def part(name: str) -> Any:
+    """What does the work of a step."""
+    return load("curation step", name)
+
+
+def read(path: Path) -> Lines:
+    """The rows of a file."""
+    from visenv.data.lines import JsonLines
+
+    return JsonLines(path)
+
+
+def _print(account: Account, out: Path) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "rows", box=SIMPLE_HEAD, pad_edge=False)
+    table.columns[1].justify = "right"
+    table.add_row("kept", str(account.kept))
+    for title, counts in (("dropped", account.dropped), ("failed", account.failed)):
+        for reason, count in counts.items():
+            table.add_row(f"{title}: {reason}", str(count))
+    table.add_row("all", str(account.lines))
+    Console().print(table)
+    print(f"{account.rows} rows in {out}")

@@ -1,0 +1,39 @@
+"""Preference pairs: written, and thinned out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from visenv.cli.data.base import Pairs, StepCommand, Writing, part, read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Negatives(Writing):
+    """Have flawed responses written, and make preference pairs of them."""
+
+    count: int = 1
+    """Flawed responses to each question."""
+    flaws: tuple[str, ...] = ()
+    """Kinds of error to draw from; all by default."""
+
+    def run(self) -> None:
+        """Write them."""
+        flaws = {"flaws": self.flaws} if self.flaws else {}
+        self._write("negatives", count=self.count, **flaws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dedupe(StepCommand):
+    """Drop pairs whose responses are too alike, and near copies of earlier pairs."""
+
+    pairs: Pairs
+    """File of preference pairs."""
+    contrast: float = 0.9
+    """Pairs whose responses are at least this similar are dropped, 0 to 1."""
+    duplicate: float = 0.95
+    """Pairs at least this similar to an earlier one with the same images are dropped, 0 to 1."""
+
+    def run(self) -> None:
+        """Drop them."""
+        step = part("dedupe")(self.contrast, self.duplicate)
+        self._work(step, read(self.pairs))

@@ -1,0 +1,79 @@
+"""An environment's samples: written as rows, or measured and kept where they are difficult."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from visenv.cli.data.base import Asking, Playing, part
+from visenv.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from visenv.data.step import Step
+    from visenv.policy import Policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions(Playing):
+    """Write an environment's samples as rows: question, images, right response."""
+
+    def run(self) -> None:
+        """Write them."""
+        images = self.out.parent / "images"
+        step = part("questions")(self._make_env(), images, self._env_label())
+        self._work(step, self._places(), self.concurrency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difficulty(Asking, Playing):
+    """Measure how often a policy is right, and keep what is difficult for it.
+
+    By playing, what is right 5 times of 5 is dropped (ARM-Thinker); by asking straight, what has a
+    mean of 0.5 or more in 8 answers (Groundlight). What is kept are places, for --places.
+    """
+
+    by: Literal["playing", "asking"] = "playing"
+    """Play the environment, or ask the question without it."""
+    tries: int | None = None
+    """Tries of each sample."""
+    threshold: float | None = None
+    """A sample with a mean below it is kept."""
+    inclusive: bool = False
+    """Keep a mean equal to the threshold too."""
+    metric: str = "accuracy"
+    """The metric that says how right an episode was."""
+    max_tokens: int | None = None
+    """Most tokens in a turn."""
+
+    def run(self) -> None:
+        """Measure."""
+        with self._open_policy() as policy:
+            step = self._playing(policy) if self.by == "playing" else self._asking(policy)
+            self._work(step, self._places(), self.concurrency)
+
+    def _playing(self, policy: Policy[Any]) -> Step:
+        from visenv.data.difficulty import ARM_THINKER, PlayDifficulty
+
+        label = f"{self._policy_label()} on {self._env_label()}"
+        measure = replace(ARM_THINKER, **self._measure())
+        return PlayDifficulty(self._make_env(), policy, measure, self.metric, label)
+
+    def _asking(self, policy: Policy[Any]) -> Step:
+        from visenv.data.difficulty import GROUNDLIGHT, AskDifficulty
+
+        source = self._source()
+        if not hasattr(source, "score"):
+            raise ConfigurationError("--by asking needs a data set, as --data NAME:FOLDER.")
+        measure = replace(GROUNDLIGHT, **self._measure())
+        return AskDifficulty(source, policy, measure, label=self._policy_label())
+
+    def _measure(self) -> dict[str, Any]:
+        """What differs from the paper's way."""
+        own = {
+            "samples": self.tries,
+            "threshold": self.threshold,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "inclusive": self.inclusive,
+        }
+        return {name: value for name, value in own.items() if value is not None}
