@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from visenv.checks.punkt import PunktParameters
-
 _PEOPLE = """
 adm atty brig capt cdr cmdr col cpl dr esq fr gen gov hon jr lt maj messrs mlle mme mr mrs ms mt
 pfc ph.d pres prof pvt rep reps rev sen sens sgt sr st supt
@@ -45,11 +43,13 @@ together under unfortunately unless unlike until we what when where whether whic
 with within without yes yet you your
 """
 
-ENGLISH: Final = PunktParameters(
-    abbreviations=frozenset(
-        f"{_PEOPLE} {_COMPANIES} {_PLACES} {_TIMES} {_WRITING} {_MEASURES}".split()
-    ),
-    collocations=frozenset((word, "##number##") for word in _BEFORE_NUMBERS.split()),
-    starters=frozenset(_STARTERS.split()),
-    orthography={},
+ABBREVIATIONS: Final = frozenset(
+    f"{_PEOPLE} {_COMPANIES} {_PLACES} {_TIMES} {_WRITING} {_MEASURES}".split()
 )
+"""Words that a full stop belongs to, in lower case and without it."""
+
+COLLOCATIONS: Final = frozenset((word, "##number##") for word in _BEFORE_NUMBERS.split())
+"""Pairs of words that no sentence ends between; ``##number##`` is any number."""
+
+STARTERS: Final = frozenset(_STARTERS.split())
+"""Words that often begin a sentence."""

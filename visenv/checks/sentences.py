@@ -1,28 +1,30 @@
-"""Sentences of a text, split by Punkt.
+"""Sentences of a text, split by NLTK's Punkt.
 
-With NLTK's trained English parameters where they are installed, otherwise with ours;
-`sentence_splitter` tells which.
+Kiss and Strunk, "Unsupervised Multilingual Sentence Boundary Detection", 2006. With NLTK's trained
+English parameters where they are installed, otherwise with ours; `sentence_splitter` tells which.
+
+NLTK takes seconds to import, so it is imported when the first text is split.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from visenv.checks.english import ENGLISH
-from visenv.checks.punkt import Punkt, PunktParameters
+from visenv.checks.english import ABBREVIATIONS, COLLOCATIONS, STARTERS
 from visenv.errors import DataError
 
-_PLACE = Path("tokenizers", "punkt_tab", "english")
-_SYSTEM = (
-    *(Path(sys.prefix, folder) for folder in ("nltk_data", "share/nltk_data", "lib/nltk_data")),
-    *(Path("/usr", folder) for folder in ("share/nltk_data", "local/share/nltk_data")),
-    *(Path("/usr", folder) for folder in ("lib/nltk_data", "local/lib/nltk_data")),
-)
+if TYPE_CHECKING:
+    from nltk.data import PathPointer
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+MOST_MARKS: Final = 10_000
+"""Full stops, question and exclamation marks of a text that is split; prose has one in 100 letters.
+
+Each costs NLTK up to 0.1 ms, and it gives up after seconds of wall clock. A number refuses the same
+texts on every machine.
+"""
 
 
 class SentenceSplitter(NamedTuple):
@@ -42,8 +44,25 @@ class SentenceSplitter(NamedTuple):
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, in order, without the blanks between them; linear in its length."""
-    return _loaded()[0].split(text)
+    """The sentences of a text, in order, without the blanks between them; linear in its length.
+
+    Raises:
+        DataError: If the text holds more than `MOST_MARKS` marks that may end a sentence, if NLTK
+            gives up on it, or if a trained set is installed but cannot be read.
+    """
+    marks = sum(map(text.count, ".?!"))
+    if marks > MOST_MARKS:
+        raise DataError(
+            f"a text with {marks} full stops, question and exclamation marks cannot be split into "
+            f"sentences in time; at most {MOST_MARKS}"
+        )
+    try:
+        sentences: list[str] = _loaded()[0].tokenize(text)
+    except TimeoutError as error:
+        raise DataError(
+            f"a text of {len(text)} characters could not be split into sentences in time"
+        ) from error
+    return sentences
 
 
 def sentence_splitter() -> SentenceSplitter:
@@ -55,47 +74,51 @@ def sentence_splitter() -> SentenceSplitter:
     return _loaded()[1]
 
 
-@cache
-def _loaded() -> tuple[Punkt, SentenceSplitter]:
-    folder = next((data / _PLACE for data in _nltk_data() if (data / _PLACE).is_dir()), None)
-    parameters = read_punkt_tab(folder) if folder else ENGLISH
-    known = len(parameters.abbreviations)
-    return Punkt(parameters), SentenceSplitter("punkt_tab" if folder else "built-in", folder, known)
+class _Orthography(dict[str, int]):
+    """How words were seen written, 0 for a word never seen.
 
-
-def _nltk_data() -> Iterator[Path]:
-    """The folders NLTK looks for its data in, in its order."""
-    yield from map(Path, filter(None, os.environ.get("NLTK_DATA", "").split(os.pathsep)))
-    if home := os.environ.get("HOME"):
-        yield Path(home, "nltk_data")
-    yield from _SYSTEM
-
-
-def read_punkt_tab(folder: Path) -> PunktParameters:
-    """Trained parameters from a folder of NLTK's ``punkt_tab``.
-
-    Raises:
-        DataError: If a file is missing or does not have the layout.
+    NLTK's own is a defaultdict, which keeps every word that is asked for.
     """
+
+    def __missing__(self, word: str) -> int:
+        return 0
+
+
+@cache
+def _loaded() -> tuple[PunktSentenceTokenizer, SentenceSplitter]:
+    from nltk.data import find
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+
     try:
-        return PunktParameters(
-            frozenset(_lines(folder / "abbrev_types.txt")),
-            frozenset(_pairs(folder / "collocations.tab")),
-            frozenset(_lines(folder / "sent_starters.txt")),
-            {word: int(bits) for word, bits in _pairs(folder / "ortho_context.tab")},
-        )
-    except (OSError, ValueError) as error:
+        folder = find("tokenizers/punkt_tab/english/")
+    except LookupError:
+        parameters = _built_in()
+        splitter = SentenceSplitter("built-in", None, len(ABBREVIATIONS))
+    else:
+        parameters = _trained(folder)
+        known = len(parameters.abbrev_types)
+        splitter = SentenceSplitter("punkt_tab", Path(str(folder)), known)
+    parameters.ortho_context = _Orthography(parameters.ortho_context)
+    return PunktSentenceTokenizer(parameters), splitter
+
+
+def _trained(folder: PathPointer) -> PunktParameters:
+    from nltk.tokenize.punkt import load_punkt_params
+
+    try:
+        return load_punkt_params(folder)
+    except (LookupError, OSError, ValueError) as error:
         raise DataError(
             f"{folder} is not a whole punkt_tab: {error}. Install it again with "
-            "`python -m nltk.downloader punkt_tab`, or remove the folder."
+            "`python -m nltk.downloader punkt_tab`, or remove it."
         ) from error
 
 
-def _lines(file: Path) -> list[str]:
-    return [line for line in file.read_text(encoding="utf-8").split("\n") if line]
+def _built_in() -> PunktParameters:
+    from nltk.tokenize.punkt import PunktParameters
 
-
-def _pairs(file: Path) -> Iterator[tuple[str, str]]:
-    for line in _lines(file):
-        first, second = line.split("\t")
-        yield first, second
+    parameters = PunktParameters()
+    parameters.abbrev_types = set(ABBREVIATIONS)
+    parameters.collocations = set(COLLOCATIONS)
+    parameters.sent_starters = set(STARTERS)
+    return parameters

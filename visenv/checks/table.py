@@ -47,7 +47,11 @@ class TextCheck(Generic[ArgumentsT]):
     mmif: Callable[[str, ArgumentsT], bool]
 
     def __call__(self, response: str, arguments: ArgumentsT, dialect: Dialect = "strict") -> bool:
-        """Whether a response passes."""
+        """Whether a response passes.
+
+        Raises:
+            DataError: If the response cannot be split into sentences (`split_sentences`).
+        """
         decide: Callable[[str, ArgumentsT], bool] = getattr(self, dialect)
         return decide(response, arguments)
 
@@ -231,13 +235,14 @@ def check(
 
     Args:
         name: A key of `CHECKS`; MM-IFEngine's spelling ``metioned`` is understood.
-        response: The text, of any kind and length.
+        response: The text, of any kind; of any length where it need not be split into sentences.
         arguments: The check's parameters.
         dialect: ``"strict"``, or what the public code of a paper answers: ``"arm"``, ``"mmif"``.
 
     Raises:
         UnknownNameError: If there is no such check or dialect; names the nearest.
         ConfigurationError: If the arguments do not fit the check.
+        DataError: If the response cannot be split into sentences (`split_sentences`).
     """
     found = find_check(name)
     if dialect not in DIALECTS:

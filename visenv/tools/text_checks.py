@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from visenv.checks import CHECKS, DIALECTS, Dialect, TextCheck, find_check
+from visenv.checks import CHECKS, DIALECTS, Dialect, TextCheck, find_check, sentence_splitter
 from visenv.checks.arguments import (
     Affix,
     Bounds,
@@ -23,7 +23,7 @@ from visenv.checks.arguments import (
     Substring,
     Substrings,
 )
-from visenv.errors import UnknownNameError
+from visenv.errors import DataError, ToolError, UnknownNameError
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 
 RESULT = "Check result: {result}"
@@ -109,9 +109,16 @@ class TextCheckTool(Tool[OfText]):
         """Run the check; ``detail`` holds its ``result``, a bool.
 
         Raises:
-            ToolError: If there is no text of that name; lists what there is.
+            ToolError: If there is no text of that name (lists what there is), or the text holds too
+                many marks to be split into sentences.
+            DataError: If NLTK's trained sentence splitter is installed but cannot be read.
         """
-        result = self._check(store.text(arguments.response), arguments, self._dialect)
+        text = store.text(arguments.response)
+        try:
+            result = self._check(text, arguments, self._dialect)
+        except DataError as error:
+            sentence_splitter()  # a broken installation is not the policy's doing: raises again
+            raise ToolError(f"{arguments.response} cannot be checked: {error}") from error
         return ToolResult((RESULT.format(result=result),), {"result": result})
 
     def example(self) -> OfText:

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from visenv.checks import CHECKS, DIALECTS, Dialect, check, split_sentences
+from visenv.errors import DataError
 
 MEGABYTE = 1_000_000
 LONG = 10_000
+# NLTK splits in linear time too, but 100 times slower than the rest takes.
+LONG_OF_SENTENCES = 1_000
 
 PIECES = {
     "letters": "a",
@@ -35,6 +38,8 @@ PIECES = {
     "hashtags": "#a",
 }
 
+SENTENCES = "check_whether_response_sentence_number_in_range"
+
 ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "Bounds": [{"lower_bound": 0, "upper_bound": 10**30}],
     "Ranges": [{"ranges": [[0, 1]] * 100}],
@@ -56,10 +61,25 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("name", CHECKS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_answers_in_linear_time(name: str, dialect: Dialect) -> None:
+    length = LONG_OF_SENTENCES if "sentence" in name else LONG
     for piece in PIECES.values():
-        text = (piece * (LONG // len(piece) + 1))[:LONG]
+        text = (piece * (length // len(piece) + 1))[:length]
         for arguments in ARGUMENTS[CHECKS[name].arguments.__name__]:
             assert check(name, f"{text}x", arguments, dialect) in (True, False)
+
+
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+def test_sentences_in_linear_time(piece: str) -> None:
+    text = (piece * (LONG // len(piece) + 1))[:LONG]
+    assert split_sentences(text) or not text.strip()
+
+
+@pytest.mark.parametrize("piece", ["1. ", ". ", "J. S. ", '." ', "?!"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_more_marks_than_nltk_splits_in_time(piece: str, dialect: Dialect) -> None:
+    text = piece * (200_000 // len(piece))
+    with pytest.raises(DataError, match="cannot be split into sentences in time"):
+        check(SENTENCES, f"It is {text}", {"lower_bound": 0, "upper_bound": 1}, dialect)
 
 
 FAST = [name for name in CHECKS if "sentence" not in name and "keyword" not in name]
@@ -74,4 +94,6 @@ def test_a_megabyte(piece: str) -> None:
 
 
 def test_a_megabyte_of_sentences() -> None:
-    assert len(split_sentences("So it is, as ever. " * (MEGABYTE // 19))) == MEGABYTE // 19
+    sentence = f"So it is, {'as ' * 50}ever. "
+    number = MEGABYTE // len(sentence)
+    assert len(split_sentences(sentence * number)) == number

@@ -1,15 +1,21 @@
-"""Which parameters split sentences: the trained ones, where they are installed."""
+"""Sentences: NLTK's splitter, its parameters, and what is refused."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from visenv.checks import sentence_splitter, split_sentences
-from visenv.checks.sentences import _loaded, _nltk_data, read_punkt_tab
+from visenv.checks.sentences import MOST_MARKS, _loaded
 from visenv.errors import DataError
+
+pytestmark = pytest.mark.component("nltk")
 
 FILES = {
     "abbrev_types.txt": "zzz\ndr",
@@ -19,20 +25,15 @@ FILES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _looked_for_again() -> Iterator[None]:
-    _loaded.cache_clear()
-    yield
-    _loaded.cache_clear()
-
-
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine where nothing of NLTK's is installed."""
-    monkeypatch.delenv("NLTK_DATA", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("visenv.checks.sentences._SYSTEM", ())
-    return tmp_path
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that is all NLTK's search path, with nothing in it."""
+    import nltk
+
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "nowhere"), str(tmp_path)])
+    _loaded.cache_clear()
+    yield tmp_path
+    _loaded.cache_clear()
 
 
 def install(data: Path, files: dict[str, str] = FILES) -> Path:
@@ -51,54 +52,105 @@ def test_ours_where_nothing_is_installed(home: Path) -> None:
 
 
 def test_the_trained_ones_where_they_are_installed(home: Path) -> None:
-    folder = install(home / "nltk_data")
+    folder = install(home)
     splitter = sentence_splitter()
     assert (splitter.name, splitter.folder, splitter.abbreviations) == ("punkt_tab", folder, 2)
     assert len(split_sentences("The zzz. Mouse ran. Dr. No fled.")) == 2
 
 
-def test_nltk_data_comes_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(home / "nltk_data")
-    folder = install(home / "elsewhere")
-    monkeypatch.setenv("NLTK_DATA", f"{home / 'nowhere'}:{home / 'elsewhere'}")
-    assert sentence_splitter().folder == folder
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We met Dr. Smith. The dog saw J. The cat did not.",
+        "A. The end. B. Smith went. In the 5. International he won. (Yes!) He did.",
+        "It was zzz. The end... It went on",
+    ],
+)
+def test_trained_as_nltk_splits(home: Path, text: str) -> None:
+    import nltk
 
-
-def test_without_a_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOME")
-    assert sentence_splitter().name == "built-in"
+    install(home)
+    assert split_sentences(text) == nltk.sent_tokenize(text)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
-    folder = install(tmp_path, {other: text for other, text in FILES.items() if other != name})
+def test_a_missing_file_is_named(home: Path, name: str) -> None:
+    install(home, {other: text for other, text in FILES.items() if other != name})
     with pytest.raises(DataError, match=name):
-        read_punkt_tab(folder)
+        sentence_splitter()
 
 
 @pytest.mark.parametrize("line", ["the", "the\t46\t1", "the\tmany"])
-def test_a_broken_line_is_no_crash(tmp_path: Path, line: str) -> None:
-    folder = install(tmp_path, {**FILES, "ortho_context.tab": line})
+def test_a_broken_line_is_no_crash(home: Path, line: str) -> None:
+    install(home, {**FILES, "ortho_context.tab": line})
     with pytest.raises(DataError, match="not a whole punkt_tab"):
-        read_punkt_tab(folder)
+        split_sentences("One. Two.")
 
 
-@pytest.mark.component("nltk")
-def test_nltk_looks_in_the_same_folders() -> None:
-    import nltk
+@pytest.mark.parametrize("trained", [False, True])
+def test_no_word_is_kept(home: Path, trained: bool) -> None:
+    if trained:
+        install(home)
+    orthography = _loaded()[0]._params.ortho_context
+    known = dict(orthography)
+    for number in range(100):
+        # Initials and abbreviations have the next word looked up.
+        split_sentences(f"J. Word{number} met Dr. Name{number}. In 5. other{number} came.")
+    assert orthography == known
+    assert len(known) == (2 if trained else 0)
 
-    assert [str(folder) for folder in _nltk_data()] == nltk.data.path
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("Dr. Smith came. He sat.", ["Dr. Smith came.", "He sat."]),
+        ("He lives in the U.S. It is big.", ["He lives in the U.S.", "It is big."]),
+        ("See fig. 3 on p. 5 first.", ["See fig. 3 on p. 5 first."]),
+        ("He said no. Then he left.", ["He said no.", "Then he left."]),
+        ("It is No. 5 of ten.", ["It is No. 5 of ten."]),
+        ("We met J. S. Bach there.", ["We met J. S. Bach there."]),
+        ("It cost 3.50 in all. Cheap!", ["It cost 3.50 in all.", "Cheap!"]),
+        ('He said "Stop." She did.', ['He said "Stop."', "She did."]),
+        ("(It rained.) We left.", ["(It rained.)", "We left."]),
+        ("Well... maybe. Or not.", ["Well... maybe.", "Or not."]),
+        ("  Blanks before. And after.  ", ["  Blanks before.", "And after."]),
+        ("", []),
+        (" \n ", []),
+    ],
+)
+def test_english(home: Path, text: str, expected: list[str]) -> None:
+    assert split_sentences(text) == expected
 
 
-@pytest.mark.component("nltk")
-def test_nltk_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import nltk
-    from nltk.tokenize.punkt import PunktTokenizer
+@given(st.text())
+def test_nothing_but_blanks_is_lost(text: str) -> None:
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
 
-    ours = read_punkt_tab(install(tmp_path))
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    theirs = PunktTokenizer("english")._params
-    assert theirs.abbrev_types == ours.abbreviations
-    assert theirs.collocations == ours.collocations
-    assert theirs.sent_starters == ours.starters
-    assert theirs.ortho_context == ours.orthography
+
+def test_marks_up_to_the_limit() -> None:
+    text = "So. " * MOST_MARKS
+    assert len(split_sentences(text)) == MOST_MARKS
+    with pytest.raises(DataError, match=f"{MOST_MARKS + 1} full stops"):
+        split_sentences(text + "So!")
+
+
+def test_where_nltk_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nltk import redos
+
+    monkeypatch.setattr(redos, "DEFAULT_TIMEOUT", 0.001)
+    with pytest.raises(DataError, match="36000 characters could not be split"):
+        split_sentences("1. Z" * 9_000)
+
+
+def test_nltk_is_imported_for_sentences_only() -> None:
+    program = """
+import sys
+from visenv.checks import check
+assert check("check_whether_has_no_arabic_number_in_response", "None. At all.", {})
+assert "nltk" not in sys.modules
+bounds = {"lower_bound": 2, "upper_bound": 2}
+assert check("check_whether_response_sentence_number_in_range", "None. At all.", bounds)
+assert "nltk" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.checks import CHECKS, check
-from visenv.errors import ToolError, UnknownNameError
+from visenv.checks.sentences import _loaded
+from visenv.errors import DataError, ToolError, UnknownNameError
 from visenv.tools import Store
 from visenv.tools.text_checks import TextCheckTool, text_check_tools
 
@@ -78,6 +80,25 @@ def test_a_wrong_call_is_told_what_is_wrong(raw: dict[str, Any], said: str) -> N
     with pytest.raises(ToolError) as caught:
         TextCheckTool(WORDS).run(raw, store_of(text_0="a", text_1="b"))
     assert said in str(caught.value)
+
+
+def test_a_text_that_cannot_be_split_is_refused() -> None:
+    tool = TextCheckTool("check_whether_response_sentence_number_in_range")
+    call = {"response": "text_0", "lower_bound": 1, "upper_bound": 2}
+    with pytest.raises(ToolError, match=r"text_0 cannot be checked: .* split into sentences"):
+        tool.run(call, store_of(text_0="So. " * 50_000))
+
+
+def test_a_broken_installation_is_not_told_the_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tokenizers" / "punkt_tab" / "english").mkdir(parents=True)
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
+    tool = TextCheckTool("check_whether_response_sentence_number_in_range")
+    call = {"response": "text_0", "lower_bound": 1, "upper_bound": 2}
+    _loaded.cache_clear()
+    with pytest.raises(DataError, match="not a whole punkt_tab"):
+        tool.run(call, store_of(text_0="So."))
 
 
 def test_unknown_names() -> None:

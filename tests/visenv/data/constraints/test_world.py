@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.checks import CHECKS, check
-from visenv.checks.english import ENGLISH
+from visenv.checks.english import ABBREVIATIONS
 from visenv.data.constraints import MAKERS, ConstraintWorld, prose
 from visenv.data.source import ProceduralSource
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -143,5 +143,5 @@ def test_no_word_of_the_prose_is_an_abbreviation_or_holds_a_digit() -> None:
         for word in response(sample).split()
     }
     assert len(words) > 150
-    assert not words & ENGLISH.abbreviations
+    assert not words & ABBREVIATIONS
     assert all(word.isalpha() for word in words)
