@@ -50,6 +50,9 @@ Arm = Literal["two_stages", "accuracy_format", "fixed_bonus"]
 TRAINED, HELD_OUT = (1_000, 9_800), (9_800, 10_000)
 """Procedural documents to train on, and others with names of the same length."""
 
+WAYS = {"greedy": 0.0, "sampled": 1.0}
+"""How the held-out episodes are played, and at what temperature."""
+
 SHOWN = ("accuracy", "tool calls", "found", "reward")
 
 
@@ -217,7 +220,7 @@ class Run:
         make_env = self._maker("stage2", data=self.settings.held_out, documents=HELD_OUT)
         self.scores[label] = {
             f"{way} {name}": value
-            for way, temperature in (("greedy", 0.0), ("sampled", 1.0))
+            for way, temperature in WAYS.items()
             for name, value in self._play(make_env, temperature).items()
         }
         self._results.write_text(json.dumps(self.scores, indent=2) + "\n", encoding="utf-8")
@@ -243,10 +246,10 @@ class Run:
         return policy
 
     def _finish(self) -> None:
-        columns = [f"{way} {name}" for way in ("greedy", "sampled") for name in SHOWN]
-        table = Table("", *columns, title="Held-out documents")
+        table = Table("", *SHOWN, title="Held-out documents, greedy / sampled")
         for label, scores in self.scores.items():
-            table.add_row(label, *(f"{scores.get(column, math.nan):.3f}" for column in columns))
+            pairs = [[scores.get(f"{way} {name}", math.nan) for way in WAYS] for name in SHOWN]
+            table.add_row(label, *(f"{greedy:.3f} / {sampled:.3f}" for greedy, sampled in pairs))
         self.console.print(table)
         draw(self.folder, self.settings, self.folder / "ablation.png")
 
