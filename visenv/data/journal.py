@@ -111,12 +111,16 @@ class Journal:
         entry = self._entries[line.id]
         return _outcome(self._read(entry), self.path.parent)
 
-    def add(self, line: Line, outcome: Outcome) -> bool:
-        """Write a row's outcome; whether it differs from the one that is there."""
+    def place(self, line: Line) -> int:
+        """Where the outcome of a row that is `known` stands: later ones stand further on."""
+        return self._entries[line.id].offset
+
+    def add(self, line: Line, outcome: Outcome, after: int = -1) -> None:
+        """Write a row's outcome, unless the very same one stands there already, beyond `after`."""
         content = _content(line, outcome, self.path.parent)
         old = self._entries.get(line.id)
-        if old is not None and old.length == len(content) and self._read(old) == content:
-            return False
+        if old is not None and old.offset > after and self._read(old) == content:
+            return
         offset = self._file.seek(0, os.SEEK_END)
         self._file.write(content)
         self._file.flush()
@@ -124,7 +128,6 @@ class Journal:
             self._sync()
         failed = outcome.status == "failed"
         self._entries[line.id] = _Entry(line.digest, failed, offset, len(content))
-        return True
 
     def close(self) -> None:
         """Make what was written safe, and let others in."""

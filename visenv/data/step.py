@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from visenv.data.journal import Journal, Outcome, failed
-from visenv.data.lines import Line, Lines, Row, write_lines
+from visenv.data.lines import JsonLines, Line, Lines, Row, write_lines
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
 
 _FAILURES: dict[type[Exception], str] = {
@@ -107,11 +107,13 @@ class Step:
             What became of all rows.
 
         Raises:
-            ConfigurationError: If the journal was begun with other settings.
+            ConfigurationError: If the journal was begun with other settings, or `out` is the input.
             DataError: If the journal is damaged.
         """
         if concurrency < 1:
             raise ConfigurationError(f"concurrency must be at least 1, got {concurrency}.")
+        if isinstance(lines, JsonLines) and lines.path.resolve() == out.resolve():
+            raise ConfigurationError(f"{out} is both the input and the output; name another file.")
         journal = Journal(journal_path(out), self.name, self.settings())
         try:
             self.begin()
@@ -139,7 +141,9 @@ class _Work:
         self._step = step
         self._journal = journal
         self._on_line = on_line
-        self._changed = False  # whether an outcome differs from the one an earlier run wrote
+        # Where the order counts: an outcome that stands before one of an earlier row is older than
+        # what it depends on. The files tell, so a kill does not make a run forget it.
+        self._reached = -1
         self._tasks: dict[asyncio.Task[Outcome], Line] = {}
 
     async def through(self, lines: Lines, concurrency: int) -> None:
@@ -147,9 +151,8 @@ class _Work:
             for line in lines:
                 while len(self._tasks) >= concurrency:
                     await self._collect()
-                if self._is_done(line):
-                    self._step.remember(line.row, self._journal.outcome(line))
-                    self._on_line()
+                if self._recalls(line):
+                    self._advance(line)
                 else:
                     self._tasks[asyncio.create_task(self._decide(line))] = line
             while self._tasks:
@@ -158,9 +161,19 @@ class _Work:
             for task in self._tasks:
                 task.cancel()
 
-    def _is_done(self, line: Line) -> bool:
-        """Whether an earlier run decided on it; and, where the order counts, on all before it."""
-        return self._journal.finished(line) and not (self._step.in_order and self._changed)
+    def _recalls(self, line: Line) -> bool:
+        """Whether an earlier run decided on it; the step has then taken note of that.
+
+        Not where the order counts and a row before it was decided on later, nor where the step
+        cannot read the row any more.
+        """
+        if not self._journal.finished(line) or self._journal.place(line) <= self._reached:
+            return False
+        try:
+            self._step.remember(line.row, self._journal.outcome(line))
+        except DataError:
+            return False
+        return True
 
     async def _decide(self, line: Line) -> Outcome:
         if line.problem:
@@ -175,8 +188,14 @@ class _Work:
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             line = self._tasks.pop(task)
-            self._changed |= self._journal.add(line, task.result())
-            self._on_line()
+            self._journal.add(line, task.result(), self._reached)
+            self._advance(line)
+
+    def _advance(self, line: Line) -> None:
+        """The row has its outcome."""
+        if self._step.in_order:
+            self._reached = max(self._reached, self._journal.place(line))
+        self._on_line()
 
 
 # ---------------------------------------------------------------------------- the end

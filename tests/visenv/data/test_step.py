@@ -245,6 +245,49 @@ def test_where_the_order_counts_a_change_reaches_all_that_follow(tmp_path: Path)
     assert [row["id"] for row in written(out)] == ["0", "2", "3", "4"]
 
 
+def test_a_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path) -> None:
+    class Killed(Firsts):
+        async def decide(self, row: Row) -> Outcome:
+            if row["id"] == "1":
+                raise KeyboardInterrupt
+            return await super().decide(row)
+
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows: list[Row] = [{"id": f"{n}", "colour": colour} for n, colour in enumerate("grgb")]
+    Firsts().run(write(path, rows), out)
+    rows[0]["colour"] = "r"
+    lines = write(path, rows)
+    with pytest.raises(KeyboardInterrupt):
+        Killed().run(lines, out)
+    step = Firsts()
+    step.run(lines, out)
+    assert step.asked == ["1", "2", "3"]
+    assert [row["id"] for row in written(out)] == ["0", "2", "3"]  # 1 is red again
+    step = Firsts()
+    step.run(lines, out)
+    assert step.asked == []
+
+
+def test_a_row_that_cannot_be_remembered_is_done_again(tmp_path: Path) -> None:
+    class Reading(Firsts):
+        def remember(self, row: Row, outcome: Outcome) -> None:
+            raise DataError("its image is gone")
+
+        async def decide(self, row: Row) -> Outcome:
+            raise DataError("its image is gone")
+
+    lines, out = write(tmp_path / "in.jsonl", [{"id": "a", "colour": "r"}]), tmp_path / "o.jsonl"
+    assert Firsts().run(lines, out).kept == 1
+    assert Reading().run(lines, out).failed == {"cannot be read": 1}
+
+
+def test_the_input_is_not_written_over(tmp_path: Path) -> None:
+    lines = numbers(tmp_path / "in.jsonl", 3)
+    with pytest.raises(ConfigurationError, match="both the input and the output"):
+        Halves().run(lines, tmp_path / "." / "in.jsonl")
+    assert len(written(lines.path)) == 3
+
+
 def test_an_error_of_the_step_itself_reaches_the_caller(tmp_path: Path) -> None:
     class Broken(Step):
         name = "broken"
