@@ -38,7 +38,7 @@ SCALE = (1, 10)
 UNRATED = -1
 """The rating of a response whose judge gave none, below every other, as in the public code."""
 
-_RATING = re.compile(r"(?<!\w)(?:10|[1-9])(?!\w)")
+_WHOLE_NUMBER = re.compile(r"(?<!\w)(?:0|[1-9][0-9]{0,2})(?!\w)")
 _TIE = re.compile(r"(?:ref|tied):[0-9]{1,9}")
 _TAG = re.compile(r"<[^<>]{0,100}>")
 
@@ -106,10 +106,11 @@ class RewardBench2(HubSource):
         return {"Ties": score.total, **parts}
 
 
-def rating_of(answer: str | None) -> int:
-    """The last whole number from 1 to 10 in an answer, or `UNRATED`."""
-    found = _RATING.findall(_TAG.sub("", answer)) if answer else []
-    return int(found[-1]) if found else UNRATED
+def rating_of(answer: str | None, scale: Sequence[int] = SCALE) -> int:
+    """The last whole number on the scale, lowest to highest, in an answer, or `UNRATED`."""
+    low, high = scale
+    numbers = map(int, _WHOLE_NUMBER.findall(_TAG.sub("", answer or "")))
+    return next((each for each in reversed([*numbers]) if low <= each <= high), UNRATED)
 
 
 def place_of_chosen(identity: str) -> int:

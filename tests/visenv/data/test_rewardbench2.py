@@ -135,6 +135,14 @@ def test_the_last_number_is_the_rating(answer: str | None, rating: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "rating"),
+    [("0", 0), ("73", 73), ("100", 100), ("101", -1), ("1000", -1), ("of 100 I give 50", 50)],
+)
+def test_a_rating_lies_on_its_scale(answer: str, rating: int) -> None:
+    assert rating_of(answer, (0, 100)) == rating
+
+
+@pytest.mark.parametrize(
     ("bad", "problem"),
     [
         ("null", "expected an object"),
