@@ -45,9 +45,8 @@ ARM_MARKERS = (
 )
 """What the public reward takes as the sign of a successful tool call, wherever it stands."""
 
-_ARM_LAST_TURN = re.compile(
-    r"\s*<think>.*?</think>\s*<answer>.*?</answer>\s*", re.DOTALL | re.IGNORECASE
-)
+_ARM_THOUGHT_TO_ANSWER = re.compile(r"</think>\s*<answer>", re.IGNORECASE)
+_ARM_BANNED = re.compile(r"</?tool_call>", re.IGNORECASE)
 
 
 def terms(reward: str, compat: Compat = None) -> list[RewardTerm]:
@@ -76,7 +75,7 @@ def well_formed(log: Log, compat: Compat = None) -> bool:
     if log.answer is None:
         return False
     if compat == "arm":
-        return bool(_ARM_LAST_TURN.fullmatch(log.turns[-1].text))
+        return _published_form(log.turns[-1].text)
     malformed = any(type(event) is Malformed for event in log)
     return not malformed and all(_whole(turn.text) for turn in log.turns)
 
@@ -86,7 +85,8 @@ def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
     if log.answer is None:
         return False
     if "rating" in sample.meta:
-        verdict = verdict_of_rating(rating_of(log.answer), sample.meta["rating"])
+        scale = sample.meta["rating"]
+        verdict = verdict_of_rating(rating_of(log.answer, scale), scale)
     else:
         verdict = read_verdict(log.answer, len(sample.meta["candidates"]), compat)
     return verdict in sample.answers
@@ -114,6 +114,17 @@ def _whole(text: str) -> bool:
         and not blocks.unclosed
         and not blocks.outside.strip()
         and text.lstrip().startswith("<think>")
+    )
+
+
+def _published_form(text: str) -> bool:
+    """A thought, an answer, and no tag of a call, whatever else they hold; linear in the text."""
+    turn = text.strip()
+    opening, inside, closing = turn[:7].lower(), turn[7:-9], turn[-9:].lower()
+    return (
+        (opening, closing) == ("<think>", "</answer>")
+        and _ARM_THOUGHT_TO_ANSWER.search(inside) is not None
+        and _ARM_BANNED.search(turn) is None
     )
 
 

@@ -13,7 +13,7 @@ Compat = Literal["arm"] | None
 
 HEAD = "Overall Judgment:"
 
-_HEADED_TRUTH = re.compile(r"overall judge?ment\s*:\s*\**\s*(true|false)\b", re.IGNORECASE)
+_HEADED_TRUTH = re.compile(r"overall judge?ment\s*+:\s*+\**+\s*+(true|false)\b", re.IGNORECASE)
 _TRUTH = re.compile(r"\b(true|false)\b", re.IGNORECASE)
 _PREFERENCE = re.compile(
     r"\b(?:answer|response)\s+(\d{1,2})\s+is\s+(?:the\s+)?(?:slightly\s+|much\s+|clearly\s+)?"
@@ -24,7 +24,7 @@ _NUMBER = re.compile(
     r"(?:overall judge?ment\s*:\s*)?(?:(?:answer|response)\s+)?(\d{1,2})\.?", re.IGNORECASE
 )
 _ARM_PREFERENCE = re.compile(
-    r"answer\s+([12])\s+is\s+(?:the\s+)?(?:slightly\s+)?(?:better|preferred|correct)",
+    r"answer\s*([12])\s*is\s*(?:the\s*)?(?:slightly\s*)?(?:better|preferred|correct)",
     re.IGNORECASE,
 )
 
@@ -42,7 +42,7 @@ def write_rating(rating: int) -> str:
 
 
 def verdict_of_rating(rating: int, scale: Sequence[int]) -> str | None:
-    """What a rating says of a response: ``"True"`` in the upper half of the scale, or ``"False"``.
+    """What a rating says of a response: ``"True"`` from the middle of the scale, or ``"False"``.
 
     Args:
         rating: A number on the scale; another is no verdict.
@@ -51,7 +51,7 @@ def verdict_of_rating(rating: int, scale: Sequence[int]) -> str | None:
     low, high = scale
     if not low <= rating <= high:
         return None
-    return str(2 * rating > low + high)
+    return str(2 * rating >= low + high)
 
 
 def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | None:

@@ -118,6 +118,29 @@ def test_the_public_form_looks_at_the_last_turn_alone() -> None:
     assert pay("stage2", played(True, last="<answer>2</answer>"), compat="arm") == 0.0
 
 
+@pytest.mark.parametrize("thought", ["<tool_call>", "a </TOOL_CALL> b"])
+def test_the_public_form_bans_tags_of_calls(thought: str) -> None:
+    text = f"<think>{thought}</think><answer>Answer 2 is better</answer>"
+    assert pay("stage2", played(True, last=text), compat="arm") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "paid"),
+    [
+        (" <THINK>a</think>\n<Answer>2</answer> ", 0.3),
+        ("<think></think><answer></answer>", 0.3),
+        ("<think>a</think> so <answer>2</answer>", 0.0),
+        ("<think>a</think><answer>2", 0.0),
+        ("<think></answer>", 0.0),
+        ("", 0.0),
+        ("<think>" + "</think><answer>" * 60_000, 0.0),  # took minutes when it was one expression
+    ],
+)
+def test_the_public_form(text: str, paid: float) -> None:
+    log = Log([TurnTaken(0, text, ""), Answered(0, "2")])
+    assert pay("stage1", log, compat="arm") == pytest.approx(paid)
+
+
 @pytest.mark.parametrize(("verdict", "right"), [(True, 1.0), (False, 0.3)])
 def test_a_single_response_can_be_judged_right(verdict: bool, right: float) -> None:
     # The public reward of single responses can never pay: its extraction fails.
@@ -125,9 +148,21 @@ def test_a_single_response_can_be_judged_right(verdict: bool, right: float) -> N
     assert pay("stage2", played(verdict="True"), sample) == pytest.approx(right)
 
 
-@pytest.mark.parametrize(("rating", "paid"), [(9, 1.0), (2, 0.3), (12, 0.3)])
-def test_a_rating_is_judged_by_its_half_of_the_scale(rating: int, paid: float) -> None:
-    sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=True, rating=[1, 10])
+@pytest.mark.parametrize(
+    ("scale", "rating", "paid"),
+    [
+        ([1, 10], 9, 1.0),
+        ([1, 10], 2, 0.3),
+        ([1, 10], 12, 0.3),
+        ([0, 100], 100, 1.0),
+        ([0, 100], 50, 1.0),  # the middle: LLaVA-Critic's captions are right from there
+        ([0, 100], 9, 0.3),
+    ],
+)
+def test_a_rating_is_judged_by_its_half_of_the_scale(
+    scale: list[int], rating: int, paid: float
+) -> None:
+    sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=True, rating=scale)
     text = f"<think>so</think><answer>Overall Judgment: {rating}</answer>"
     log = Log([TurnTaken(0, text, "so"), Answered(0, f"Overall Judgment: {rating}")])
     assert pay("accuracy_format", log, sample) == pytest.approx(paid)

@@ -39,6 +39,7 @@ def test_any_text_is_read(text: str, count: int) -> None:
         ("", 1, None),
         ("1", 1, None),
         ("untrue", 1, None),
+        ("Overall Judgment:" + " " * 200_000 + "?", 1, None),  # read in linear time
         ("Overall Judgment: Answer 2 is better", 2, "2"),
         ("Answer 1 is slightly better than Answer 2.", 2, "1"),
         ("Response 3 is the best", 4, "3"),
@@ -65,6 +66,7 @@ def test_verdicts(answer: str, count: int, verdict: str | None) -> None:
         ("Answer 3 is better", "Answer 3 is better"),  # 3 and 4 are not known
         ("Answer 1 is the best", "Answer 1 is the best"),
         ("2", "2"),
+        ("answer2isbetter", "2"),
         ("Overall Judgment: true", "True"),
         ("FALSE", "False"),
     ],
