@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import gymnasium as gym
 
@@ -16,6 +16,7 @@ from visenv.rewards import RewardWrapper
 from visenv.tools import Tool
 
 from .judge import Judge
+from .prompts import PromptStyle
 from .rewards import REWARDS, TOP, terms
 from .stages import STAGES, Stage
 from .verdicts import Compat
@@ -53,7 +54,7 @@ class Settings(TypedDict, total=False):
     pages_found: int
     turns: int
     tool_characters: int
-    prompt: Literal["full", "brief"]
+    prompt: PromptStyle
     world: str
 
 
@@ -86,6 +87,7 @@ def choose(env_id: str, settings: Settings) -> Chosen:
         "reward": (reward, (*REWARDS, "outcome")),
         "mode": (mode, MODES),
         "compat mode": (compat, (None, "arm")),
+        "prompt": (given.get("prompt", "full"), get_args(PromptStyle)),
     }
     for what, (value, values) in known.items():
         if value not in values:

@@ -41,8 +41,8 @@ def opening(
     """The first messages of an episode.
 
     ``"full"`` explains tools and form in a system message, and the task in a user message.
-    ``"brief"`` is the images, the instruction and the responses alone, for a model so small that it
-    learns the form from examples.
+    ``"brief"`` is the images, the instruction, the responses and the constraint alone, for a model
+    so small that it learns the form from examples.
 
     Args:
         style: One of the two.
@@ -140,4 +140,6 @@ def _brief(sample: Sample, document: str) -> str:
     if document:
         lines.insert(0, document)
     lines += [f"{name}: {text}" for name, text in zip(names, candidates, strict=True)]
+    if constraint := sample.meta.get("constraint"):
+        lines.append(f"constraint: {constraint}")
     return "\n".join(lines)

@@ -57,6 +57,8 @@ class ArmZoom(Judge):
         zoom = self.tools["image_zoom_in_tool"]
         assert isinstance(zoom, CropZoom)
         which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL}
+        if not boxes:  # and perhaps no image either
+            return []
         size = self.sample.images[0].size
         return [Call(zoom.name, {"bbox_2d": box_of(box, size), **which}) for box in boxes]
 

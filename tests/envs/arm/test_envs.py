@@ -206,6 +206,22 @@ def test_an_opening_fits_the_budgets_of_its_stage() -> None:
         assert overview.shape[0] * overview.shape[1] <= preset.overview_pixels
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_constraint_is_shown(stage: str) -> None:
+    env, judge = made("ArmIF", stage=stage)
+    for seed in range(3):
+        observation, _ = env.reset(seed=seed)
+        assert judge.sample.meta["constraint"] in observation["text"]
+
+
+@pytest.mark.parametrize("name", ["ArmZoom", "ArmPreference"])
+def test_the_oracle_answers_where_there_is_no_image(name: str) -> None:
+    sample = judging_sample(id="1", instruction="?", candidates=["a", "b"], verdict=2)
+    env, judge = made(name, data=Given(sample))
+    env.reset(seed=0)
+    assert judge.oracle_turn().answer == "Overall Judgment: Answer 2 is better"
+
+
 @pytest.mark.parametrize(
     ("options", "near"),
     [
@@ -214,6 +230,7 @@ def test_an_opening_fits_the_budgets_of_its_stage() -> None:
         ({"mode": "agents"}, "agent"),
         ({"compat": "arms"}, "arm"),
         ({"turn": 3}, "turns"),
+        ({"prompt": "breif"}, "brief"),
     ],
 )
 def test_a_wrong_option_names_the_nearest(options: dict[str, Any], near: str) -> None:
