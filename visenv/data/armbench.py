@@ -1,7 +1,7 @@
 """ARMBench-VL (ARM-Thinker, arXiv 2512.05111, §4): is this response right, and which is the best.
 
-One JSON Lines file for each track, as on the hub (``ChrisDing1105/ARMBench-VL``), in the folder or
-in a subfolder of it::
+One JSON Lines file for each track, as on the hub (``ChrisDing1105/ARMBench-VL``), in the folder or,
+where it has none, in a subfolder of it::
 
     fine_grained_perception.jsonl             550 rows
     multimodal_long_document.jsonl            460 rows
@@ -79,7 +79,8 @@ class ARMBench(RowSource):
         patterns = [f"{where}{name}.jsonl" for name in wanted for where in ("", "**/")]
         first_files(self.folder, patterns)  # raises where there is none
         for name in wanted:
-            for file in sorted(self.folder.glob(f"**/{name}.jsonl"))[:1]:
+            found = self.folder.glob(f"**/{name}.jsonl")
+            for file in sorted(found, key=lambda path: (len(path.parts), path))[:1]:
                 self._load(file, name)
         self._require_rows(self.folder)
 

@@ -114,6 +114,13 @@ def test_the_first_constraint_is_the_one_that_is_judged(folder: Path) -> None:
     assert "check" not in metas[2]  # the verdict is known without it
 
 
+def test_a_copy_further_down_is_not_read(folder: Path) -> None:
+    write(folder / "archive", PERCEPTION, row(1), row(2))
+    assert len(ARMBench(folder)) == 2
+    write(folder, PERCEPTION, row(3))
+    assert len(ARMBench(folder)) == 1
+
+
 def test_all_tracks_or_one(folder: Path) -> None:
     write(folder, PERCEPTION, row(1), row(2, "4-way-pair_rm", gt=3))
     write(folder / "jsonl", DOCUMENT, row(1, "single_rm", doc_id="2023.report.pdf"))
