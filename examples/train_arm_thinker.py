@@ -261,7 +261,7 @@ def draw(folder: Path, settings: ArmThinker, picture: Path) -> None:
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     charts = figure.subplots(1, 2)
     for arm in settings.arms:
-        phases = ("stage1", arm) if arm == "two_stages" else (arm,)
+        phases = ("stage1", arm) if arm == "two_stages" and settings.stage1 else (arm,)
         rows = [row for phase in phases for row in _rows(folder / phase)]
         for chart, name in zip(charts, ("metrics/accuracy", "tools/tool_calls"), strict=True):
             values = np.array([row[name] for row in rows])
