@@ -11,16 +11,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from visenv.cli import _command, main
 from visenv.cli.data import Data
+from visenv.cli.data.samples import Difficulty
 from visenv.data.armbench import ARMBench
 from visenv.data.lines import JsonLines
 from visenv.episodes import read_episodes
+from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import CURATION, load
-from visenv.types import Log
+from visenv.types import Log, Sample
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -142,6 +145,33 @@ def test_killed_in_the_middle_a_step_goes_on(tmp_path: Path) -> None:
     ids = [json.loads(line)["line"] for line in journal.read_bytes().splitlines()[1:]]
     assert len(ids) == len(set(ids)) == 16  # none was played twice
     assert len(list(read_episodes(tmp_path / "killed" / "e.jsonl"))) == 16
+
+
+def difficulty(data: str, *options: str) -> Difficulty:
+    return Difficulty(
+        env="ZoomVQA-v0",
+        data=data,
+        by="asking",
+        policy_option=list(options),
+        out=Path("hard.jsonl"),
+    )
+
+
+def test_the_journal_knows_data_and_policy_but_not_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Scored(list[Sample]):
+        score = None
+
+    monkeypatch.setattr(Difficulty, "_source", lambda _: Scored())
+
+    def settings(data: str, *options: str) -> Any:
+        return difficulty(data, *options)._asking(ScriptedPolicy([])).settings()
+
+    begun = settings("vstar:a", "model=m", "care=0.5", "base_url=http://here/v1")
+    assert begun == settings("vstar:a", "care=0.5", "model=m", "base_url=http://there/v1")
+    assert begun != settings("vstar:b", "model=m", "care=0.5")
+    assert begun != settings("vstar:a", "model=m", "care=0.9")
 
 
 MISTAKES = {

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from visenv.data.step import Account, Step
     from visenv.policy import Policy
 
+_SERVER = ("base_url", "key_variable", "timeout", "retries", "concurrency")
+"""Options of a policy that say where its server is, and how patiently it is asked."""
+
 Rows = Annotated[Path, Positional, arg(metavar="ROWS")]
 Pairs = Annotated[Path, Positional, arg(metavar="PAIRS")]
 Episodes = Annotated[Path, Positional, arg(metavar="EPISODES")]
@@ -102,9 +105,9 @@ class Asking:
         return closing(make_policy(self.policy, self.policy_option))
 
     def _policy_label(self) -> str:
-        """The policy as the journal knows it: replies depend on the model, not on its server."""
-        models = [each for each in self.policy_option if each.startswith("model=")]
-        return " ".join([self.policy, *models])
+        """The policy as the journal knows it: how its server is reached changes no reply."""
+        own = [each for each in self.policy_option if each.partition("=")[0] not in _SERVER]
+        return " ".join([self.policy, *sorted(own)])
 
     def _sampling(self, max_tokens: int) -> Sampling:
         check_at_least(1, max_tokens=max_tokens)

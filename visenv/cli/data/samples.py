@@ -54,9 +54,8 @@ class Difficulty(Asking, Playing):
     def _playing(self, policy: Policy[Any]) -> Step:
         from visenv.data.difficulty import ARM_THINKER, PlayDifficulty
 
-        label = f"{self._policy_label()} on {self._env_label()}"
         measure = replace(ARM_THINKER, **self._measure())
-        return PlayDifficulty(self._make_env(), policy, measure, self.metric, label)
+        return PlayDifficulty(self._make_env(), policy, measure, self.metric, self._label())
 
     def _asking(self, policy: Policy[Any]) -> Step:
         from visenv.data.difficulty import GROUNDLIGHT, AskDifficulty
@@ -65,7 +64,10 @@ class Difficulty(Asking, Playing):
         if not hasattr(source, "score"):
             raise ConfigurationError("--by asking needs a data set, as --data NAME:FOLDER.")
         measure = replace(GROUNDLIGHT, **self._measure())
-        return AskDifficulty(source, policy, measure, label=self._policy_label())
+        return AskDifficulty(source, policy, measure, label=self._label())
+
+    def _label(self) -> str:
+        return f"{self._policy_label()} on {self._env_label()}"
 
     def _measure(self) -> dict[str, Any]:
         """What differs from the paper's way."""
