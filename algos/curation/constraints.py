@@ -22,7 +22,7 @@ from visenv.episodes import save_images
 from visenv.errors import ConfigurationError, DataError
 from visenv.images import fit
 from visenv.policy import Policy
-from visenv.types import Ask, Message, Sample, Sampling
+from visenv.types import Ask, Message, Reply, Sample, Sampling
 
 from .judging import judging_row
 from .writer import is_refusal
@@ -89,7 +89,10 @@ class Constraints(Step):
         checked = [each for each in sample.meta.get("constraints", ()) if each["checks"]]
         if not checked:
             return dropped("no constraint that a check decides")
-        response = await self._answer(sample, row["id"])
+        reply = await self._answer(sample, row["id"])
+        if reply.finish_reason == "length":
+            return failed("reply cut off", "The reply was too long.")
+        response = reply.text.rpartition("</think>")[2].strip()
         if not response:
             return failed("empty reply", "The reply was empty.")
         if is_refusal(response):
@@ -120,12 +123,11 @@ class Constraints(Step):
         item = {**row, "constraints": [entry]}
         return judging_row(item, "single_rm", [response], str(keeps), self._folder)
 
-    async def _answer(self, sample: Sample, name: str) -> str:
+    async def _answer(self, sample: Sample, name: str) -> Reply:
         seed = seed_of("constraints", self._seed, name)
         session = self._policy.open(self._env, seed)
         session.observe([_instruction(sample, self._image_pixels)])
-        reply = await self._policy.respond(session, Ask(), self._sampling._replace(seed=seed))
-        return reply.text.rpartition("</think>")[2].strip()
+        return await self._policy.respond(session, Ask(), self._sampling._replace(seed=seed))
 
 
 def _instruction(sample: Sample, image_pixels: int) -> Message:

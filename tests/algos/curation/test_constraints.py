@@ -13,8 +13,8 @@ from visenv.algos.curation import Constraints
 from visenv.data.armbench import ARMBench
 from visenv.data.mm_ifeval import MMIFEval
 from visenv.data.places import row_lines, seed_lines
-from visenv.policies.scripted import ScriptedPolicy
-from visenv.types import Ask, Message, Sample
+from visenv.policies.scripted import ScriptedPolicy, ScriptedSession
+from visenv.types import Ask, Message, Reply, Sample, Sampling
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -120,6 +120,19 @@ def test_what_is_asked(kit: Any) -> None:
 def test_no_response_to_judge_fails_the_row(kit: Any, text: str, reason: str) -> None:
     account, _ = run(kit, instructions(kit, [SHORT]), text)
     assert account.failed == {reason: 1}
+
+
+def test_a_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
+    """Cut among its thoughts it would be taken whole: nothing tells that they are none."""
+
+    class Cut(Answers):
+        async def respond(self, session: ScriptedSession, ask: Ask, sampling: Sampling) -> Reply:
+            reply = await super().respond(session, ask, sampling)
+            return reply._replace(finish_reason="length")
+
+    source, out = instructions(kit, [SHORT]), kit.folder / "o.jsonl"
+    step = Constraints(source, Cut("<think>First, the wall"), kit.folder)
+    assert step.run(row_lines(source), out).failed == {"reply cut off": 1}
 
 
 def test_rows_without_such_a_constraint_are_dropped_unasked(kit: Any) -> None:
