@@ -8,6 +8,7 @@ that the environments play it: ``data="armbench:<folder>"``.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -116,7 +117,7 @@ def _adopted(path: Path, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder / f"{hashlib.sha256(content).hexdigest()}{path.suffix.lower()}"
     if not copy.exists():
-        partial = copy.with_name(f".{copy.name}")
+        partial = copy.with_name(f".{copy.name}.{os.getpid()}")
         partial.write_bytes(content)
         partial.replace(copy)
     return copy
