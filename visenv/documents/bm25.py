@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections import Counter
@@ -11,6 +12,9 @@ from typing import NamedTuple
 
 from visenv.documents.cache import LruCache
 from visenv.documents.document import Document
+from visenv.errors import DataError
+
+_logger = logging.getLogger(__name__)
 
 _WORD = re.compile(r"\w+")
 
@@ -58,8 +62,10 @@ class Bm25Ranker:
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
         """The best `count` pages that have a word of the query, best first.
 
+        A page whose text cannot be read counts as one without text, and is logged.
+
         Raises:
-            DataError: If the text of a page cannot be read.
+            DataError: If the document cannot be opened.
         """
         _, kept = self._kept.get(id(document), partial(_read, document))
         scores = self.scores(kept, words(query))
@@ -94,8 +100,17 @@ def words(text: str) -> list[str]:
 
 
 def _read(document: Document) -> tuple[Document, PageWords]:
-    texts = [document.page_text(page) for page in range(1, len(document) + 1)]
+    texts = [_text(document, page) for page in range(1, len(document) + 1)]
     return document, page_words(texts)
+
+
+def _text(document: Document, page: int) -> str:
+    """The page's text; a page that cannot be read must not keep the others from being found."""
+    try:
+        return document.page_text(page)
+    except DataError as error:
+        _logger.warning("Page %d of %r is not searched: %s", page, document.name, error)
+        return ""
 
 
 def _entries(kept: tuple[Document, PageWords]) -> int:

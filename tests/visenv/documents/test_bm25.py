@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.documents.bm25 import Bm25Ranker, page_words, words
-from visenv.errors import DataError
 from visenv.testing.documents import TextDocument
 
 
@@ -89,9 +88,12 @@ def test_what_is_kept_is_bounded() -> None:
         assert ranker._kept.spent <= 1000
 
 
-def test_an_unreadable_page_is_told() -> None:
-    with pytest.raises(DataError, match="Page 2 of 'd' is broken"):
-        Bm25Ranker().rank(TextDocument("d", ["a", "b"], broken=[2]), "a", 1)
+def test_an_unreadable_page_is_logged_and_the_others_are_found(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    document = TextDocument("d", ["a", "b", "a"], broken=[2])
+    assert Bm25Ranker().rank(document, "a b", 3) == [1, 3]
+    assert "Page 2 of 'd' is broken" in caplog.text
 
 
 def test_it_pickles() -> None:
