@@ -42,8 +42,10 @@ def judging_sample(
         **truth: Further entries of ``meta``, JSON-like, where they are known:
             ``document`` (name in the source's ``library``), ``evidence_pages`` (numbers from 1),
             ``gold_query`` (finds them), ``target_box`` ``[left, top, right, bottom]`` in native
-            pixels, ``constraint`` (what a response has to fulfil, as text) and ``check``
-            (``[name, arguments]`` of the `Check` that decides it).
+            pixels, or ``target_boxes``, ``constraint`` (what a response has to fulfil, as text) and
+            ``check`` (``[name, arguments]`` of the `Check` that decides it), ``rating`` (the scale,
+            ``[lowest, highest]``, to rate one response on), ``answer`` (the fact that decides),
+            and ``labels`` (grouping -> group, to report by in place of `kind`).
 
     Returns:
         The sample; ``answers`` is ``("True",)``, ``("False",)`` or the number as text, and
