@@ -163,13 +163,13 @@ def read_reply(text: str, cut: bool = False) -> Row:
         UnusableReplyError: If there is none: ``"empty reply"``, ``"reply cut off"``, ``"refusal"``
             or ``"no JSON"``.
     """
+    if cut:  # what it holds may be a draft among thoughts that never ended
+        raise UnusableReplyError("reply cut off", "The reply was too long.")
     said = text.rpartition("</think>")[2].strip()
     start, end = said.find("{"), said.rfind("}")
     try:
         return read_object(said[start : end + 1])
     except DataError as error:
-        if cut:
-            raise UnusableReplyError("reply cut off", "The reply was too long.") from error
         if not said:
             raise UnusableReplyError("empty reply", "The reply was empty.") from error
         if is_refusal(said):

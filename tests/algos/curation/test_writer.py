@@ -88,6 +88,8 @@ def test_a_reply_that_was_cut_off_is_called_so(kit: Any) -> None:
     with pytest.raises(UnusableReplyError) as error:
         write(Writer(kit.Replies("CUT"), attempts=1))
     assert error.value.code == "reply cut off"
+    with pytest.raises(UnusableReplyError, match="too long"):
+        read_reply('<think>Perhaps {"responses": ["a", "b"]}? No,', cut=True)
 
 
 def test_it_asks_again_and_says_why(kit: Any) -> None:
