@@ -108,7 +108,8 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
             tokens.append(draw(st.integers(1, 2**31 - 1)))
         logprobs += [0.0] * (len(tokens) - len(logprobs))
         sampled = draw(st.lists(st.floats(max_value=0, width=32) | st.just(math.nan), max_size=4))
-        turn_spans.append(TurnSpan(turn, len(tokens), len(tokens) + len(sampled), "stop"))
+        regex = draw(st.none() | texts)
+        turn_spans.append(TurnSpan(turn, len(tokens), len(tokens) + len(sampled), "stop", regex))
         tokens += [draw(st.integers(1, 2**31 - 1)) for _ in sampled]
         logprobs += sampled
     mask = np.zeros(len(tokens), np.bool_)
@@ -186,6 +187,22 @@ def test_every_bit_of_every_array_comes_back(tmp_path: Path) -> None:
         assert (before.dtype, before.tobytes()) == (after.dtype, after.tobytes())
     assert read.reward == 0.30000000000000004
     assert read.seed == 2**63 - 1
+
+
+def test_turns_saved_without_a_constraint_have_none(tmp_path: Path) -> None:
+    """As before constraints were saved, when tokens were recorded among all tokens."""
+    empty = np.zeros(0, np.int32)
+    arrays = (empty, np.zeros(0, np.bool_), np.zeros(0, np.float32), empty)
+    segment = Segment(*arrays, (TurnSpan(0, 0, 0, "stop", "a+"),), (), 9, 2, 1.0, "p")
+    turn = Turn((), "red", 0.0, (), "stop")
+    episode = Episode("e-v0", "s", "", 0, 0, 0, (turn,), "terminated", segments=(segment,))
+    path = tmp_path / "e.jsonl"
+    write_episodes(path, [episode])
+    assert next(read_episodes(path)).segments[0].turns[0].regex == "a+"
+    record = json.loads(path.read_text())
+    record["segments"][0]["turns"] = [[0, 0, 0, "stop"]]
+    path.write_text(json.dumps(record) + "\n")
+    assert next(read_episodes(path)).segments[0].turns == (TurnSpan(0, 0, 0, "stop", None),)
 
 
 def test_real_episodes_come_back(tmp_path: Path) -> None:
