@@ -148,7 +148,7 @@ class _Work:
 
     async def through(self, lines: Lines, concurrency: int) -> None:
         try:
-            for line in lines:
+            for line in _chained(lines) if self._step.in_order else lines:
                 while len(self._tasks) >= concurrency:
                     await self._collect()
                 if self._recalls(line):
@@ -196,6 +196,14 @@ class _Work:
         if self._step.in_order:
             self._reached = max(self._reached, self._journal.place(line))
         self._on_line()
+
+
+def _chained(lines: Lines) -> Iterator[Line]:
+    """The lines, each digest of all lines so far: one that is gone changes those after it."""
+    digest = ""
+    for line in lines:
+        digest = hashlib.sha256(f"{digest} {line.digest}".encode()).hexdigest()[:16]
+        yield line._replace(digest=digest)
 
 
 # ---------------------------------------------------------------------------- the end

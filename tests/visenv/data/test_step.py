@@ -245,6 +245,18 @@ def test_where_the_order_counts_a_change_reaches_all_that_follow(tmp_path: Path)
     assert [row["id"] for row in written(out)] == ["0", "2", "3", "4"]
 
 
+def test_where_the_order_counts_a_row_that_is_gone_makes_room(tmp_path: Path) -> None:
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows: list[Row] = [{"id": f"{n}", "colour": colour} for n, colour in enumerate("grgb")]
+    Firsts().run(write(path, rows), out)
+    assert [row["id"] for row in written(out)] == ["0", "1", "3"]
+    Firsts().run(write(path, rows[1:]), out)
+    assert [row["id"] for row in written(out)] == ["1", "2", "3"]
+    step = Firsts()
+    step.run(JsonLines(path), out)
+    assert step.asked == []
+
+
 def test_a_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path) -> None:
     class Killed(Firsts):
         async def decide(self, row: Row) -> Outcome:
