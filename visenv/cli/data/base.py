@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import DataName, EnvName, PolicyName, Settings, check_at_least
+from visenv.errors import ConfigurationError
 from visenv.makers import env_maker, make_policy
 from visenv.registration import load
 from visenv.types import Sampling
@@ -72,6 +73,8 @@ class Playing(StepCommand):
         from visenv.data.places import place_lines
 
         if self.places is not None:
+            if self.samples is not None or self.first:
+                raise ConfigurationError("--places names samples; leave out --samples and --first.")
             return read(self.places)
         check_at_least(0, first=self.first)
         check_at_least(1, samples=self.samples)
