@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from visenv.data.journal import Outcome, kept
-from visenv.data.lines import Lines, Row
+from visenv.data.lines import Lines, Row, read_object
 from visenv.data.step import Account, Step
 from visenv.episodes import episode_from_json, save_images
 from visenv.errors import DataError, UnknownNameError
@@ -125,7 +125,10 @@ def _parts(message: Message) -> list[dict[str, str]]:
 def _describe(out: Path) -> None:
     """Add the file to the folder's ``dataset_info.json``, under its stem."""
     path = out.with_name("dataset_info.json")
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        known = read_object(path.read_bytes()) if path.exists() else {}
+    except DataError as error:
+        raise DataError(f"{out} is written, but not added to {path}: {error}") from error
     known[out.stem] = {
         "file_name": out.name,
         "formatting": "sharegpt",

@@ -271,6 +271,9 @@ def test_a_second_export_into_the_folder_keeps_the_first_in_its_list(tmp_path: P
     for name in ("a", "b", "a"):
         Export(tmp_path / "images", tmp_path).run(JsonLines(path), tmp_path / f"{name}.jsonl")
     assert list(json.loads((tmp_path / "dataset_info.json").read_text())) == ["a", "b"]
+    (tmp_path / "dataset_info.json").write_text("{not JSON")
+    with pytest.raises(DataError, match=r"is written, but not added to .*dataset_info\.json"):
+        Export(tmp_path / "images", tmp_path).run(JsonLines(path), tmp_path / "c.jsonl")
 
 
 def test_a_replaced_context_begins_a_conversation(tmp_path: Path) -> None:
