@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
 
 from visenv.cli.arguments import EnvName
 from visenv.makers import env_id
@@ -31,8 +33,16 @@ class Card:
         card = inspect.getdoc(type(env.unwrapped)) or ""
         env.close()
         card = re.sub(r"### Arguments\n.*?(?=\n###|\Z)", "", card, flags=re.DOTALL)
-        arguments = arguments_list(inspect.getdoc(load("environment", full)) or "")
+        arguments = arguments_of(load("environment", full))
         Console().print(Markdown(f"# {full}\n\n{card}\n\n### Arguments of gym.make\n{arguments}"))
+
+
+def arguments_of(maker: Callable[..., Any]) -> str:
+    """The arguments of a maker as a list, those of a ``**settings: Unpack[...]`` class included."""
+    documented = [maker]
+    if shared := get_type_hints(maker).get("settings"):
+        documented += get_args(shared)
+    return "\n".join(arguments_list(inspect.getdoc(each) or "") for each in documented)
 
 
 def arguments_list(docstring: str) -> str:

@@ -146,6 +146,14 @@ def test_ctrl_c_ends_without_a_traceback(
     assert capsys.readouterr().err == "visenv: interrupted\n"
 
 
+def test_the_card_shows_settings_that_several_makers_share(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["card", "ArmDoc-v0"]) == 0
+    card = capsys.readouterr().out
+    assert all(name in card for name in ("ranker:", "stage:", "mode:", "compat:"))
+
+
 def test_the_card_shows_the_spaces_the_reward_and_the_arguments(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
