@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -194,7 +194,7 @@ def write_seal(folder: Path, seal: Seal, rows: Iterable[tuple[int, Vectors]]) ->
         written += len(vectors)
     if written != total:
         raise DataError(f"{folder} was to have {total} vectors, and gave {written}.")
-    del array  # flushes
+    array.flush()  # safe before the manifest names it: a power cut would leave zeros to search
     partial.rename(folder / name)
     manifest = {
         "format": _FORMAT,
@@ -209,10 +209,10 @@ def write_seal(folder: Path, seal: Seal, rows: Iterable[tuple[int, Vectors]]) ->
             old.unlink()
 
 
-def _new_array(path: Path, rows: int, dimension: int) -> Vectors:
+def _new_array(path: Path, rows: int, dimension: int) -> np.memmap[Any, np.dtype[np.float32]]:
     from numpy.lib import format as npy
 
-    opened: Vectors = npy.open_memmap(  # type: ignore[no-untyped-call]
+    opened: np.memmap[Any, np.dtype[np.float32]] = npy.open_memmap(  # type: ignore[no-untyped-call]
         path, "w+", np.float32, (rows, dimension)
     )
     return opened
