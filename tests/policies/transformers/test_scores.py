@@ -106,11 +106,18 @@ def test_each_distinct_image_goes_through_the_vision_tower_once(
     assert looked == [2]
 
 
+@pytest.mark.component("outlines-core")
 def test_chunks_of_the_vocabulary_change_nothing(
     fresh: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    segments = [segment_of(fresh, talk, f"<think>{said}") for said in ("some words", "others")]
+    said = ("some words", "bound", "others")
+    segments = [segment_of(fresh, talk, f"<think>{each}") for each in said]
+    (span,) = segments[1].turns
+    bound = (span._replace(regex="(<think>)?[a-z]{5}"),)
+    segments[1] = replace(segments[1], turns=bound)
     whole = fresh.score(segments, {})
+    (end,) = whole.logprobs[1][span.end - 1 : span.end].tolist()
+    assert end == 0  # five letters have been said: only the end is allowed
     gradient = gradients(fresh, [segments], {})
     monkeypatch.setattr(scores_module, "_CHUNK", 3 * fresh.network.vocabulary_size)
     cut = fresh.score(segments, {})
