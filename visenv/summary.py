@@ -181,15 +181,16 @@ def _row(grouping: str, label: str, episodes: Sequence[Episode], binary: frozens
 
 
 def _mean_of_groups(rows: Sequence[Row]) -> Row:
-    """A row in which every group counts the same."""
-    shared = [name for name in rows[0].means if all(name in row.means for row in rows)]
+    """A row in which every group with an episode that counts counts the same."""
+    counted = [row for row in rows if row.episodes] or rows
+    shared = [name for name in counted[0].means if all(name in row.means for row in counted)]
     return Row(
         rows[0].grouping,
         "mean of groups",
         sum(row.episodes for row in rows),
         sum(row.aborted for row in rows),
         sum(row.unanswered for row in rows),
-        {name: mean_of([row.means[name] for row in rows]) for name in shared},
+        {name: mean_of([row.means[name] for row in counted]) for name in shared},
     )
 
 

@@ -11,7 +11,7 @@ from visenv.documents import PageRanker
 from visenv.env import Observation
 from visenv.tools.crop import CropZoom, Dialect
 
-from .making import Settings, choose, finish, opened
+from .making import Settings, choose, finish, opened, seen_small
 
 __all__ = ["Settings", "make_doc", "make_if", "make_preference", "make_zoom"]
 
@@ -42,6 +42,7 @@ def make_zoom(
 
     chosen = choose("visenv/ArmZoom-v0", settings)
     procedural = data == "procedural"
+    chosen = seen_small(chosen) if procedural else chosen
     source = (
         JudgedScenes(candidates, chosen.stage.world)
         if procedural
@@ -149,6 +150,7 @@ def make_preference(
 
     chosen = choose("visenv/ArmPreference-v0", {"reward": "accuracy_format", **settings})
     procedural = data == "procedural"
+    chosen = seen_small(chosen) if procedural else chosen
     source = GradedPairs(candidates, preset=chosen.stage.world) if procedural else opened(data)
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.stage.image_pixels, compat=chosen.compat)
     return finish(ArmPreference, source, [zoom], chosen)

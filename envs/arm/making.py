@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import gymnasium as gym
 
 from visenv.data.open import open_data
+from visenv.data.scenes import PRESETS as SCENES
 from visenv.data.source import Source
 from visenv.env import Observation
-from visenv.errors import UnknownNameError
+from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.rewards import RewardWrapper
 from visenv.tools import Tool
 
@@ -96,7 +97,32 @@ def choose(env_id: str, settings: Settings) -> Chosen:
         if option not in Stage.__slots__:
             names = [*Settings.__annotations__]
             raise UnknownNameError(f"option of {env_id}", option, names)
-    return Chosen(replace(STAGES[stage], **given), reward, mode == "agent", compat, env)
+    _check_counts(given)
+    chosen = Chosen(replace(STAGES[stage], **given), reward, mode == "agent", compat, env)
+    if chosen.agent and chosen.stage.turns < 2:
+        raise ConfigurationError(
+            "An agent needs at least 2 turns, one with tools and one to answer; without tools: "
+            'mode="no_tool".'
+        )
+    return chosen
+
+
+def _check_counts(given: Mapping[str, Any]) -> None:
+    for option, value in given.items():
+        counts = option not in ("prompt", "world") and not (option == "view_side" and value is None)
+        if counts and (type(value) is not int or value < 1):
+            raise ConfigurationError(f"{option} must be a whole number from 1 up, got {value!r}.")
+
+
+def seen_small(chosen: Chosen) -> Chosen:
+    """For procedural scenes: shown at the size at which their details cannot be read.
+
+    Not with ``compat="arm"``, which cuts from the picture as shown: nothing could be found there.
+    """
+    stage = chosen.stage
+    if stage.view_side is not None or chosen.compat == "arm":
+        return chosen
+    return chosen._replace(stage=replace(stage, view_side=SCENES[stage.world].view_side))
 
 
 def opened(data: str | Source, track: str = "all") -> Source:

@@ -238,6 +238,25 @@ def test_a_wrong_option_names_the_nearest(options: dict[str, Any], near: str) ->
         made("ArmDoc", **options)
 
 
+@pytest.mark.parametrize("name", ["ArmZoom", "ArmPreference"])
+def test_procedural_scenes_are_shown_too_small_to_read(name: str) -> None:
+    for stage, side in (("train", 1024), ("eval", 1024), ("tiny", 96)):
+        env, judge = made(name, stage=stage)
+        observation, _ = env.reset(seed=0)
+        if judge.sample.images:
+            assert max(observation["images"][0].shape) == side
+            assert max(judge.sample.images[0].size) > side
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"turns": "3"}, {"turns": 0}, {"turns": 1}, {"view_side": 0}, {"tool_characters": -1}],
+)
+def test_a_count_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        made("ArmDoc", **options)
+
+
 def test_a_source_without_documents_is_refused() -> None:
     sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=True)
     with pytest.raises(ConfigurationError, match="library"):
