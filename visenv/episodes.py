@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visenv.errors import DataError, EpisodeError, ImageError, VisenvError
+from visenv.files import replacing
 from visenv.types import (
     Ask,
     Episode,
@@ -71,16 +71,14 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     path = Path(path)
     images = path.parent / "images"
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with (
+        replacing(path) as partial,
         # Python writes each code point by itself: half a surrogate pair comes back as it was.
-        with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-            for episode in episodes:
-                file.write(_line(episode) + "\n")
-                save_images(images, episode.images)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file,
+    ):
+        for episode in episodes:
+            file.write(_line(episode) + "\n")
+            save_images(images, episode.images)
 
 
 def read_episodes(path: str | Path) -> Iterator[Episode]:
@@ -188,9 +186,8 @@ def _encode(array: NDArray[Any], dtype: str) -> str:
 def _write_image(path: Path, image: Image) -> None:
     if path.exists():
         return
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(image.png())
-    partial.replace(path)
+    with replacing(path) as partial:
+        partial.write_bytes(image.png())
 
 
 # ------------------------------------------------------------------------------------- reading

@@ -8,7 +8,6 @@ that the environments play it: ``data="armbench:<folder>"``.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ from visenv.data.journal import Outcome, kept
 from visenv.data.lines import Row
 from visenv.data.step import Step, seed_of
 from visenv.errors import DataError, UnknownNameError
+from visenv.files import replacing
 from visenv.types import Image
 
 from .rows import images_of, short_text, without
@@ -117,7 +117,6 @@ def _adopted(path: Path, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder / f"{hashlib.sha256(content).hexdigest()}{path.suffix.lower()}"
     if not copy.exists():
-        partial = copy.with_name(f".{copy.name}.{os.getpid()}")
-        partial.write_bytes(content)
-        partial.replace(copy)
+        with replacing(copy) as partial:
+            partial.write_bytes(content)
     return copy

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from visenv.episodes import write_episodes
 from visenv.evaluation import evaluate
+from visenv.files import replacing
 from visenv.policy import Policy
 from visenv.rollout import Collector, Env
 from visenv.summary import Row, summarise
@@ -135,9 +136,8 @@ class Results:
             "steps": self.steps,
             "seconds": self.seconds,
         }
-        partial = self._path.with_name(f".{self._path.name}")
-        partial.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-        partial.replace(self._path)
+        with replacing(self._path) as partial:
+            partial.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
 
 
 def _play(

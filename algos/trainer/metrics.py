@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
+from visenv.files import replacing
 from visenv.summary import tool_metrics
 from visenv.types import Episode, Group
 
@@ -62,9 +63,8 @@ class MetricsLog:
     def __init__(self, folder: Path, step: int) -> None:
         path = folder / "metrics.jsonl"
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
-        partial = path.with_name(f".{path.name}")
-        partial.write_text("".join(kept), encoding="utf-8")
-        partial.replace(path)
+        with replacing(path) as partial:
+            partial.write_text("".join(kept), encoding="utf-8")
         self._file = path.open("a", encoding="utf-8")
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from visenv.data.json_rows import json_value
 from visenv.errors import DataError
+from visenv.files import replacing
 
 Row = dict[str, Any]
 """One row: a JSON object with an ``"id"``."""
@@ -108,10 +110,7 @@ def read_object(content: bytes | str) -> Row:
     Raises:
         DataError: If it is none.
     """
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON: {error}") from error
+    value = json_value(content)
     if not isinstance(value, dict):
         raise DataError(f"a row must be an object, got {type(value).__name__}")
     return value
@@ -140,18 +139,13 @@ def write_lines(path: Path, rows: Iterable[Row]) -> int:
         path: The file; its folder is there.
         rows: What to write, images as absolute paths.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     count = 0
-    try:
-        with partial.open("wb") as file:
-            for row in rows:
-                file.write(json.dumps(relative(row, path.parent)).encode() + b"\n")
-                count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, partial.open("wb") as file:
+        for row in rows:
+            file.write(json.dumps(relative(row, path.parent)).encode() + b"\n")
+            count += 1
+        file.flush()
+        os.fsync(file.fileno())
     return count
 
 

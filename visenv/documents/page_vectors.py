@@ -23,6 +23,7 @@ import numpy as np
 from visenv.documents.embedder import Vectors, max_sim
 from visenv.documents.names import unknown_document
 from visenv.errors import DataError
+from visenv.files import replacing
 
 MANIFEST = "sealed.json"
 _FORMAT = 1
@@ -226,12 +227,10 @@ def _next_number(folder: Path) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    beside = path.with_name(f"{path.name}.partial")
-    with beside.open("w", encoding="utf-8") as file:
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def _stamp(folder: Path) -> tuple[int, int]:

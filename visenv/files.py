@@ -1,0 +1,23 @@
+"""Writing files so that nobody ever finds half of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to, which takes its place when the block ends well.
+
+    Where it does not, `path` stays as it was and nothing is left behind. Each process has a path of
+    its own, so that two may write the same file.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
