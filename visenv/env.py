@@ -16,7 +16,7 @@ import numpy as np
 from visenv.data.source import Source, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Call, Grammar, ParsedTurn
-from visenv.images import fit
+from visenv.images import QWEN_PIXELS, fit
 from visenv.spaces import Unicode, observation_space
 from visenv.tools.base import Store, Tool, ToolResult, shown
 from visenv.types import (
@@ -60,7 +60,7 @@ class Limits(NamedTuple):
     turns: int
     invalid_actions: int | None = None
     tool_characters: int = 4096
-    image_pixels: int = 12_845_056
+    image_pixels: int = QWEN_PIXELS
 
 
 class VisEnv(gym.Env[Observation, str]):

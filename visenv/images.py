@@ -12,6 +12,12 @@ from visenv.types import Image, Pixels
 if TYPE_CHECKING:
     import PIL.Image
 
+QWEN_PIXELS = 12_845_056
+"""16,384 visual tokens of 28x28 pixels: the most a Qwen2.5-VL processor takes by default."""
+
+ARM_PIXELS = 4096 * 28 * 28
+"""3,211,264: ``image_max_pixels`` of ARM-Thinker's public SFT recipe."""
+
 
 class Window(NamedTuple):
     """A box in whole pixels; right and bottom are exclusive."""

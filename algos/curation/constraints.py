@@ -15,12 +15,12 @@ import gymnasium as gym
 from visenv.checks import Dialect, check
 from visenv.data.journal import Outcome, dropped, failed, kept
 from visenv.data.lines import Row
-from visenv.data.places import place_of
+from visenv.data.places import sample_at
 from visenv.data.source import IndexedSource
 from visenv.data.step import Step, seed_of
 from visenv.episodes import save_images
 from visenv.errors import ConfigurationError, DataError
-from visenv.images import fit
+from visenv.images import ARM_PIXELS, fit
 from visenv.policy import Policy
 from visenv.types import Ask, Message, Reply, Sample, Sampling
 
@@ -55,7 +55,7 @@ class Constraints(Step):
         folder: Path,
         sampling: Sampling | None = None,
         dialect: Dialect = "strict",
-        image_pixels: int = 4096 * 28 * 28,
+        image_pixels: int = ARM_PIXELS,
         label: str = "",
         seed: int = 0,
     ) -> None:
@@ -82,10 +82,7 @@ class Constraints(Step):
 
     async def decide(self, row: Row) -> Outcome:
         """The items of one instruction."""
-        place = place_of(row)
-        if place.index is None or place.index >= len(self._source):
-            raise DataError(f"there is no such row among {len(self._source)}")
-        sample = self._source[place.index]
+        sample = sample_at(self._source, row)
         checked = [each for each in sample.meta.get("constraints", ()) if each["checks"]]
         if not checked:
             return dropped("no constraint that a check decides")

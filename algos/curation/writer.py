@@ -18,7 +18,7 @@ from visenv.data.journal import Outcome, failed
 from visenv.data.lines import Row, read_object
 from visenv.data.step import Step
 from visenv.errors import ConfigurationError, DataError
-from visenv.images import fit
+from visenv.images import ARM_PIXELS, fit
 from visenv.policy import Policy
 from visenv.types import Ask, Image, Message, Sampling
 
@@ -69,7 +69,7 @@ class Writer:
         policy: Policy[Any],
         sampling: Sampling | None = None,
         attempts: int = 3,
-        image_pixels: int = 4096 * 28 * 28,
+        image_pixels: int = ARM_PIXELS,
         label: str = "",
     ) -> None:
         if attempts < 1:

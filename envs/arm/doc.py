@@ -9,10 +9,11 @@ from visenv.documents.overview import overview
 from visenv.errors import ConfigurationError, DataError
 from visenv.grammar import Call
 from visenv.tools import Tool
+from visenv.tools.crop import ORIGINAL_IMAGE
 from visenv.tools.pages import PageByIndex, PageByQuery
 from visenv.types import Image
 
-from .judge import ORIGINAL, Judge
+from .judge import Judge
 from .stages import Stage
 
 
@@ -57,7 +58,7 @@ class ArmDoc(Judge):
     def pictures(self) -> dict[str, Image]:
         """The overview of the sample's document."""
         pixels, tile = self.stage.overview_pixels, self.stage.thumbnail
-        return {ORIGINAL: overview(self._opened(), max_pixels=pixels, largest_tile=tile)}
+        return {ORIGINAL_IMAGE: overview(self._opened(), max_pixels=pixels, largest_tile=tile)}
 
     def document(self) -> str:
         """The name of the sample's document."""
@@ -78,10 +79,11 @@ class ArmDoc(Judge):
         metrics = super().metrics()
         evidence = self.sample.meta.get("evidence_pages")
         if evidence:
+            name = self._opened().name
             shown = {
                 page
                 for call in self.log.tool_calls
-                if call.ok and call.detail["document"] == self._opened().name
+                if call.ok and call.detail["document"] == name
                 for page in call.detail["pages"]
             }
             metrics["found"] = float(set(evidence) <= shown)

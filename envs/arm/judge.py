@@ -12,16 +12,16 @@ from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
+from visenv.grammar.tool_call import Compat
 from visenv.images import fit
 from visenv.tools import Tool
+from visenv.tools.crop import original_name
 from visenv.types import Ask, Image, Message, Part, Sample
 
 from . import prompts
 from .rewards import right
 from .stages import Stage
-from .verdicts import Compat, write_rating, write_verdict
-
-ORIGINAL = "original_image"
+from .verdicts import verdicts, write_rating, write_verdict
 
 
 class Judge(VisEnv):
@@ -67,9 +67,8 @@ class Judge(VisEnv):
 
     def pictures(self) -> dict[str, Image]:
         """The images shown at first, by logical name; the sample's own by default."""
-        names = [ORIGINAL, *(f"{ORIGINAL}_{k}" for k in range(1, len(self.sample.images)))]
         return {
-            name: self.view(image) for name, image in zip(names, self.sample.images, strict=False)
+            original_name(place): self.view(image) for place, image in enumerate(self.sample.images)
         }
 
     def document(self) -> str:
@@ -149,7 +148,7 @@ class Judge(VisEnv):
         if "rating" in self.sample.meta:
             low, high = self.sample.meta["rating"]
             return write_rating(int(rng.integers(low, high + 1)))
-        return write_verdict(str(rng.choice(verdicts(self.sample))))
+        return write_verdict(str(rng.choice(verdicts(len(self.sample.meta["candidates"])))))
 
     def view(self, image: Image) -> Image:
         """An image as it is shown."""
@@ -163,9 +162,3 @@ def answer_of(sample: Sample) -> str:
         low, high = sample.meta["rating"]
         return write_rating(high if verdict == "True" else low)
     return write_verdict(verdict)
-
-
-def verdicts(sample: Sample) -> list[str]:
-    """Every verdict that can be given of the sample."""
-    count = len(sample.meta["candidates"])
-    return ["True", "False"] if count == 1 else [str(n) for n in range(1, count + 1)]

@@ -13,6 +13,7 @@ from visenv.data.scenes import PRESETS as SCENES
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.grammar.tool_call import Compat
 from visenv.rewards import RewardWrapper
 from visenv.tools import Tool
 
@@ -20,7 +21,6 @@ from .judge import Judge
 from .prompts import PromptStyle
 from .rewards import REWARDS, TOP, terms
 from .stages import STAGES, Stage
-from .verdicts import Compat
 
 MODES = ("agent", "no_tool")
 

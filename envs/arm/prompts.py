@@ -10,7 +10,7 @@ from visenv.grammar import ToolCallGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message, Part, Sample
 
-from .verdicts import write_rating, write_verdict
+from .verdicts import verdicts, write_rating, write_verdict
 
 PromptStyle = Literal["full", "brief"]
 
@@ -128,9 +128,8 @@ def _form(sample: Sample) -> str:
             f"End with a whole number from {low} (worst) to {high} (best), in exactly this form: "
             f"<answer>{write_rating(high)}</answer>"
         )
-    candidates = len(sample.meta["candidates"])
-    verdicts = ["True", "False"] if candidates == 1 else [str(n + 1) for n in range(candidates)]
-    forms = " or ".join(f"<answer>{write_verdict(verdict)}</answer>" for verdict in verdicts)
+    answers = map(write_verdict, verdicts(len(sample.meta["candidates"])))
+    forms = " or ".join(f"<answer>{answer}</answer>" for answer in answers)
     return f"End with your judgment in exactly this form: {forms}"
 
 

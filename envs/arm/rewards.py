@@ -30,11 +30,11 @@ from functools import partial
 
 from visenv.data.rewardbench2 import rating_of
 from visenv.errors import UnknownNameError
-from visenv.grammar.tool_call import scan
+from visenv.grammar.tool_call import Compat, scan
 from visenv.rewards import RewardTerm
 from visenv.types import Log, Malformed, Sample
 
-from .verdicts import Compat, read_verdict, verdict_of_rating
+from .verdicts import read_verdict, verdict_of_rating
 
 R_FORMAT, R_TRY, R_ACCURACY, R_SUCCESS = 0.3, 0.1, 0.7, 0.5
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
-Compat = Literal["arm"] | None
+from visenv.grammar.tool_call import Compat
 
 HEAD = "Overall Judgment:"
 
@@ -27,6 +26,11 @@ _ARM_PREFERENCE = re.compile(
     r"answer\s*([12])\s*is\s*(?:the\s*)?(?:slightly\s*)?(?:better|preferred|correct)",
     re.IGNORECASE,
 )
+
+
+def verdicts(candidates: int) -> list[str]:
+    """Every verdict that can be given of so many responses."""
+    return ["True", "False"] if candidates == 1 else [str(n + 1) for n in range(candidates)]
 
 
 def write_verdict(verdict: str) -> str:

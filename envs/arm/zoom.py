@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from visenv.grammar import Call
-from visenv.tools.crop import CropZoom
+from visenv.tools.crop import ORIGINAL_IMAGE, CropZoom
 
-from .judge import ORIGINAL, Judge
+from .judge import Judge
 
 _MARGIN = 0.25
 """What the oracle leaves around the target, of its sides: context helps to recognise it."""
@@ -56,7 +56,7 @@ class ArmZoom(Judge):
         boxes = meta.get("target_boxes") or ([meta["target_box"]] if "target_box" in meta else [])
         zoom = self.tools["image_zoom_in_tool"]
         assert isinstance(zoom, CropZoom)
-        which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL}
+        which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL_IMAGE}
         if not boxes:  # and perhaps no image either
             return []
         size = self.sample.images[0].size

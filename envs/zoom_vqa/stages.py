@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from visenv.images import QWEN_PIXELS
 from visenv.tools.zoom import CropSource
 
 from .prompts import PromptStyle
-
-QWEN_PIXELS = 12_845_056
-"""16,384 visual tokens of 28x28 pixels: the most a Qwen2.5-VL processor takes by default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,14 @@ import gymnasium as gym
 
 from visenv.data.journal import Outcome, dropped, failed, kept
 from visenv.data.lines import Row
-from visenv.data.places import place_of
+from visenv.data.places import place_of, sample_at
 from visenv.data.source import IndexedSource
 from visenv.data.step import Step, seed_of
 from visenv.errors import ConfigurationError, DataError
-from visenv.images import shrink, size_with_long_side
+from visenv.images import fit
 from visenv.policy import Policy
 from visenv.rollout import Collector
-from visenv.types import Ask, Episode, Image, Message, Sample, Sampling
+from visenv.types import Ask, Episode, Message, Sample, Sampling
 
 AnswerScore = Callable[[str, Sample], float]
 
@@ -210,10 +210,7 @@ class AskDifficulty(Step):
 
     async def decide(self, row: Row) -> Outcome:
         """Ask, and keep it if it is difficult."""
-        place = place_of(row)
-        if place.index is None or place.index >= len(self._source):
-            raise DataError(f"there is no such row among {len(self._source)}")
-        sample = self._source[place.index]
+        sample = sample_at(self._source, row)
         message = _question(sample, self._view_side)
         seeds = [seed_of(row["id"], draw) for draw in range(self._difficulty.samples)]
         answers = await asyncio.gather(*(self._answer(message, seed) for seed in seeds))
@@ -231,10 +228,5 @@ class AskDifficulty(Step):
 
 def _question(sample: Sample, view_side: int) -> Message:
     text = f"{sample.question}\nGive only the answer, in one word or a short phrase."
-    return Message("user", (*(_view(image, view_side) for image in sample.images), text))
-
-
-def _view(image: Image, side: int) -> Image:
-    if max(image.size) <= side:
-        return image
-    return Image.from_pixels(shrink(image.pixels, size_with_long_side(image.size, side)))
+    images = [fit(image, view_side * view_side, view_side) for image in sample.images]
+    return Message("user", (*images, text))

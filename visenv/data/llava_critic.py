@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from visenv.data.hub import HubSource
 from visenv.data.judging import judging_sample
-from visenv.data.rows import Place, text_of
+from visenv.data.rows import Place, id_of, text_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
@@ -76,7 +76,7 @@ class LLaVACritic(HubSource):
         form, texts = _read(human)
         candidates = [texts[key] for key in ("first", "second") if key in texts]
         return judging_sample(
-            id=f"llava_critic-{self.kind}-{_identity(row)}",
+            id=f"llava_critic-{self.kind}-{id_of(row)}",
             instruction=texts["question"],
             candidates=candidates,
             kind=form.name,
@@ -210,10 +210,3 @@ def _turns(row: Mapping[str, Any]) -> tuple[str, str]:
         raise DataError(f"conversations must be two turns, got {turns!r:.200}")
     human, gpt = (text_of(turn, "value") for turn in turns)
     return human.replace("<image>", ""), gpt
-
-
-def _identity(row: Mapping[str, Any]) -> str:
-    given = row.get("id")
-    if isinstance(given, bool) or not isinstance(given, int | str) or given == "":
-        raise DataError(f"no id: {given!r:.80}")
-    return str(given)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 
 from visenv.documents import Document
+from visenv.documents.names import unknown_document
 from visenv.documents.rendered import RenderedDocument, RenderedPages
 from visenv.documents.stitch import shrink_page
 from visenv.errors import DataError
@@ -78,7 +78,5 @@ class PageHandlesLibrary:
             DataError: If there is none; names the nearest.
         """
         if name not in self._documents:
-            near = get_close_matches(name[:80], self._documents, n=1, cutoff=0.6)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise DataError(f"There is no document called {name[:80]!a}.{hint}")
+            raise DataError(unknown_document(name, self._documents))
         return self._documents[name]

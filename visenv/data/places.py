@@ -12,6 +12,7 @@ from visenv.data.lines import Line, Row, row_line
 from visenv.data.source import IndexedSource, Source, is_indexed
 from visenv.errors import ConfigurationError, DataError
 from visenv.rollout import Place
+from visenv.types import Sample
 
 
 def row_lines(source: IndexedSource) -> list[Line]:
@@ -81,6 +82,18 @@ def place_of(row: Row, member: int | None = None) -> Place:
     if "seed" in row:
         return Place(_count(row["seed"], "seed"), member=member)
     raise DataError("a place has an 'index' or a 'seed'")
+
+
+def sample_at(source: IndexedSource, row: Row) -> Sample:
+    """The sample of a finite source that a row names.
+
+    Raises:
+        DataError: If it names none, or the sample cannot be read.
+    """
+    index = place_of(row).index
+    if index is None or index >= len(source):
+        raise DataError(f"there is no such row among {len(source)}")
+    return source[index]
 
 
 def _count(value: object, name: str) -> int:

@@ -28,7 +28,7 @@ import numpy as np
 
 from visenv.data.hub import HubSource
 from visenv.data.judging import judging_sample
-from visenv.data.rows import Place, text_of
+from visenv.data.rows import Place, id_of, text_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.ties import RatedPrompt, ties_score
 from visenv.types import Episode, Log, Sample
@@ -121,7 +121,7 @@ def place_of_chosen(identity: str) -> int:
 
 
 def _best_of_4(row: Mapping[str, Any], subset: str) -> Sample:
-    identity = _identity(row)
+    identity = id_of(row)
     chosen, rejected = _texts(row, "chosen"), _texts(row, "rejected")
     if (len(chosen), len(rejected)) != (1, 3):
         raise DataError(f"{len(chosen)} chosen and {len(rejected)} rejected, not 1 and 3")
@@ -138,7 +138,7 @@ def _best_of_4(row: Mapping[str, Any], subset: str) -> Sample:
 
 
 def _ties(row: Mapping[str, Any]) -> list[Sample]:
-    identity = _identity(row)
+    identity = id_of(row)
     if not _TIE.fullmatch(identity):
         raise DataError(f"the id of a tie must be ref:<n> or tied:<n>, got {identity!r:.80}")
     chosen, rejected = _texts(row, "chosen"), _texts(row, "rejected")
@@ -160,13 +160,6 @@ def _ties(row: Mapping[str, Any]) -> list[Sample]:
         )
         for place, response in enumerate(responses)
     ]
-
-
-def _identity(row: Mapping[str, Any]) -> str:
-    given = row.get("id")
-    if isinstance(given, bool) or not isinstance(given, int | str) or given == "":
-        raise DataError(f"no id: {given!r:.80}")
-    return str(given)
 
 
 def _texts(row: Mapping[str, Any], key: str) -> list[str]:

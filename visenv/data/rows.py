@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -175,6 +175,18 @@ def first_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
         if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
             return found
     raise DataError(f"Expected {' or '.join(patterns)} in {folder}; it holds {contents(folder)}.")
+
+
+def id_of(row: Mapping[str, Any]) -> str:
+    """The row's ``"id"``, a non-empty text or an integer, as text.
+
+    Raises:
+        DataError: If it has none.
+    """
+    given = row.get("id")
+    if isinstance(given, bool) or not isinstance(given, int | str) or given == "":
+        raise DataError(f"no id: {given!r:.80}")
+    return str(given)
 
 
 def text_of(row: Any, key: str) -> str:

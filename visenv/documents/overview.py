@@ -17,11 +17,8 @@ import numpy as np
 
 from visenv.documents.document import Document
 from visenv.errors import DataError
-from visenv.images import fit
+from visenv.images import ARM_PIXELS, fit
 from visenv.types import Image, Pixels
-
-MAX_PIXELS = 4096 * 28 * 28
-"""3,211,264: ``image_max_pixels`` of the public SFT recipe."""
 
 LARGEST_TILE = 448
 GAP = 6
@@ -32,7 +29,7 @@ _DIGIT_WIDTH = 19
 
 
 def overview(
-    document: Document, *, max_pixels: int = MAX_PIXELS, largest_tile: int = LARGEST_TILE
+    document: Document, *, max_pixels: int = ARM_PIXELS, largest_tile: int = LARGEST_TILE
 ) -> Image:
     """The thumbnails of all pages; one that cannot be rendered is a crossed out tile.
 

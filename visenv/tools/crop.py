@@ -9,15 +9,12 @@ import numpy as np
 from pydantic import Field
 
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
-from visenv.images import Window, cut, scale_window, shrink, size_within
+from visenv.images import QWEN_PIXELS, Window, cut, scale_window, shrink, size_within
 from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
 from visenv.tools.crop_box import MOST_ASPECT, ThinBoxes, enlarged, fit_box, smart_size
 from visenv.types import Image, Sample
 
 Dialect = Literal["qwen2.5", "qwen3"]
-
-QWEN_PIXELS = 12_845_056
-"""16,384 visual tokens of 28x28 pixels: the most a Qwen2.5-VL processor takes by default."""
 
 ORIGINAL_IMAGE = "original_image"
 """Name of the sample's first image; the others are ``original_image_1``, ``original_image_2``, …"""
@@ -142,7 +139,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
 
     def open(self, sample: Sample, store: Store) -> None:
         """Take the handles of the sample's images, without decoding them."""
-        self._natives = {_original_name(k): image for k, image in enumerate(sample.images)}
+        self._natives = {original_name(k): image for k, image in enumerate(sample.images)}
         self._shown = []
 
     def call(self, arguments: CropArguments | IndexedCropArguments, store: Store) -> ToolResult:
@@ -246,7 +243,8 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         return Image.from_pixels(np.array(pixels) if size == window.size else shrink(pixels, size))
 
 
-def _original_name(place: int) -> str:
+def original_name(place: int) -> str:
+    """What the sample's image at that place, from 0, is called."""
     return f"{ORIGINAL_IMAGE}_{place}" if place else ORIGINAL_IMAGE
 
 

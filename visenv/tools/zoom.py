@@ -10,7 +10,14 @@ import numpy as np
 from pydantic import Field
 
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
-from visenv.images import Window, cut, scale_window, size_with_long_side, size_within
+from visenv.images import (
+    QWEN_PIXELS,
+    Window,
+    cut,
+    scale_window,
+    size_with_long_side,
+    size_within,
+)
 from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
 from visenv.types import Image, Sample
 
@@ -70,7 +77,7 @@ class KeypointZoom(Tool[ZoomArguments]):
         crop_side: int = 400,
         shape: CropShape = "square",
         source: CropSource = "view",
-        max_pixels: int = 12_845_056,
+        max_pixels: int = QWEN_PIXELS,
         keypoint_source: KeypointSource = "policy",
     ) -> None:
         _check_choice("crop shape", shape, get_args(CropShape))

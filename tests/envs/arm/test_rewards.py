@@ -8,9 +8,10 @@ import pytest
 
 from visenv.data.judging import judging_sample
 from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, terms
-from visenv.envs.arm.verdicts import Compat, write_verdict
+from visenv.envs.arm.verdicts import write_verdict
 from visenv.errors import UnknownNameError
 from visenv.grammar import Call, ToolCallGrammar
+from visenv.grammar.tool_call import Compat
 from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
 
 SAMPLE = judging_sample(id="1", instruction="?", candidates=["a", "b"], verdict=2)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from visenv.documents.overview import (
     GAP,
     LARGEST_TILE,
-    MAX_PIXELS,
     columns_of,
     label_height,
     overview,
     tile_side,
 )
+from visenv.images import ARM_PIXELS
 from visenv.testing.documents import TextDocument, page_colour
 from visenv.types import Image, Pixels
 
@@ -62,7 +62,7 @@ def test_pages_go_left_to_right_then_down() -> None:
 def test_every_page_is_shown_in_order_within_the_budget(pages: int) -> None:
     image = overview(document(pages))
     width, height = image.size
-    assert width * height <= MAX_PIXELS
+    assert width * height <= ARM_PIXELS
     places = {page: (top, left) for page, (left, top, _, _) in boxes(image.pixels, pages).items()}
     assert list(places) == list(range(1, pages + 1))
     assert list(places.values()) == sorted(places.values())
@@ -71,18 +71,18 @@ def test_every_page_is_shown_in_order_within_the_budget(pages: int) -> None:
 
 @pytest.mark.parametrize(("pages", "least"), [(6, 448), (20, 350), (100, 150), (1000, 36)])
 def test_thumbnails_are_as_large_as_the_budget_lets_them(pages: int, least: int) -> None:
-    side = tile_side(pages, MAX_PIXELS)
+    side = tile_side(pages, ARM_PIXELS)
     assert side >= least
     taken = pages * (side + GAP) * (side + GAP + label_height(side))
-    assert taken <= MAX_PIXELS
+    assert taken <= ARM_PIXELS
     if side < LARGEST_TILE:
         larger = side + 1
-        assert pages * (larger + GAP) * (larger + GAP + label_height(larger)) > MAX_PIXELS
+        assert pages * (larger + GAP) * (larger + GAP + label_height(larger)) > ARM_PIXELS
 
 
 def test_each_thumbnail_has_its_number_above() -> None:
     pixels = overview(document(12)).pixels
-    label = label_height(tile_side(12, MAX_PIXELS))
+    label = label_height(tile_side(12, ARM_PIXELS))
     strips = []
     for page, (left, top, right, _) in boxes(pixels, 12).items():
         strip = pixels[top - label : top, left:right]
@@ -98,7 +98,7 @@ def test_a_page_that_cannot_be_rendered_is_crossed_out_and_the_rest_is_there() -
 
 
 @settings(max_examples=30)
-@given(st.integers(1, 60), st.integers(10, 900), st.integers(10, 900), st.integers(100, MAX_PIXELS))
+@given(st.integers(1, 60), st.integers(10, 900), st.integers(10, 900), st.integers(100, ARM_PIXELS))
 def test_the_budget_holds_for_any_document(
     pages: int, width: int, height: int, max_pixels: int
 ) -> None:
