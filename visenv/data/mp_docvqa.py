@@ -30,6 +30,7 @@ from visenv.data.rows import (
     RowSource,
     existing_folder,
     first_files,
+    id_of,
     image_file,
     image_from_cell,
     text_of,
@@ -150,16 +151,14 @@ def _page_cell(shards: ParquetShards, row: int, column: str) -> Image:
 
 
 def _question(row: Mapping[str, Any]) -> _Question:
-    identity = row.get("question_id", row.get("questionId"))
-    if isinstance(identity, bool) or not isinstance(identity, int | str) or identity == "":
-        raise DataError(f"no question_id: {identity!r:.80}")
+    identity = id_of(row, "question_id", "questionId")
     pages = tuple(_texts(row, "image_name", "page_ids"))
     if not 1 <= len(pages) <= MOST_PAGES:
         raise DataError(f"{len(pages)} pages; a document has 1 to {MOST_PAGES}")
     document = row.get("doc_id") or _PAGE_OF.sub("", Path(pages[0]).stem)
     text = text_of(row, "question")
     answers = tuple(_texts(row, "answers")) if row.get("answers") is not None else ()
-    return _Question(str(identity), text, answers, str(document), pages, _evidence(row, len(pages)))
+    return _Question(identity, text, answers, str(document), pages, _evidence(row, len(pages)))
 
 
 def _texts(row: Mapping[str, Any], *keys: str) -> list[str]:

@@ -177,15 +177,20 @@ def first_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
     raise DataError(f"Expected {' or '.join(patterns)} in {folder}; it holds {contents(folder)}.")
 
 
-def id_of(row: Mapping[str, Any]) -> str:
-    """The row's ``"id"``, a non-empty text or an integer, as text.
+def id_of(row: Mapping[str, Any], *keys: str) -> str:
+    """A row's id, a non-empty text or an integer, as text.
+
+    Args:
+        row: The row.
+        keys: What it stands under, the first that is there; ``"id"`` by default.
 
     Raises:
         DataError: If it has none.
     """
-    given = row.get("id")
+    keys = keys or ("id",)
+    given = next((row[key] for key in keys if key in row), None)
     if isinstance(given, bool) or not isinstance(given, int | str) or given == "":
-        raise DataError(f"no id: {given!r:.80}")
+        raise DataError(f"no {keys[0]}: {given!r:.80}")
     return str(given)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +26,6 @@ from visenv.files import replacing
 
 MANIFEST = "sealed.json"
 _FORMAT = 1
-_NUMBER = re.compile(r"vectors-(\d+)\.npy")
 
 
 class Seal(NamedTuple):
