@@ -1,0 +1,66 @@
+"""`visenv doctor`: what it says where all is well, and where it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from visenv.cli import main
+from visenv.sandbox import Execution, LocalBackend, Program
+from visenv.sandbox.examination import CHECKS, examine
+from visenv.sandbox.fork_server import ForkServer, Hello
+
+
+def test_it_tells_every_layer_and_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    layers = (
+        "user mount pid network ipc uts cgroup".replace(" ", " namespace,") + " namespace"
+    ).split(",")
+    for layer in (*layers, "private root", "landlock", "seccomp filter", "no new privileges"):
+        assert layer in said
+    for check in CHECKS:
+        (line,) = (line for line in said.splitlines() if f"check: {check.name} " in line)
+        assert line.strip().endswith("as it must be")
+        assert "NOT" not in line
+    assert "programs run in isolation by: " in said
+
+
+def test_a_program_that_could_do_what_it_must_not_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = LocalBackend.run
+
+    def leaking(self: LocalBackend, program: Program) -> Execution:
+        if "socket" in program.code:
+            return Execution("ok")
+        return real(self, program)
+
+    monkeypatch.setattr(LocalBackend, "run", leaking)
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr()
+    assert said.err == "visenv: The sandbox does not hold: network.\n"
+    assert said.out.count("NOT as it must be") == 1
+
+
+def test_a_machine_that_grants_too_little_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = (("landlock", False, "not there"), ("seccomp filter", True, ""))
+    start = ForkServer.__init__
+
+    def refused(self: ForkServer, configuration: dict[str, object], ahead: int) -> None:
+        start(self, configuration, ahead)
+        self.hello = Hello(None, layers)
+
+    monkeypatch.setattr(ForkServer, "__init__", refused)
+    assert examine().checks == ()
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr()
+    assert "landlock        refused  not there" in said.out
+    assert said.err.startswith("visenv: This machine does not grant what it takes")
+    assert "Missing: landlock (not there)." in said.err
+
+
+def test_one_way_of_isolation_can_be_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--isolation", "landlock"]) == 0
+    assert "programs run in isolation by: landlock" in capsys.readouterr().out

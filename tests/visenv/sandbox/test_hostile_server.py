@@ -1,0 +1,310 @@
+"""Attacks on the fork server and on other programs: nothing survives, and nothing passes over."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from visenv.sandbox import Execution, Limits, LocalBackend, Sandbox
+from visenv.types import Image
+
+Attack = Callable[..., Execution]
+
+STATE = """
+import random, builtins, json
+(sorted(os.environ), os.listdir("."), len(sys.modules), sys.path, random.random(),
+ float(np.random.rand()), json.dumps({"a": 1}), len(vars(builtins)), cv2.getNumThreads(),
+ sys.getrecursionlimit(), Image.MAX_IMAGE_PIXELS, sys.stdout.encoding, hash("a"),
+ int(np.zeros(3).sum()), cv2.imencode(".png", np.zeros((2, 2, 3), np.uint8))[0],
+ np.geterr(), np.get_printoptions(), cv2.useOptimized(), float(cv2.randu(np.zeros(1), 0, 1)[0]),
+ sorted(Image.OPEN), len(sys.meta_path), len(sys.path_hooks), sys.gettrace(), sys.getprofile(),
+ sys.getswitchinterval(), sys.stdin.closed, __import__("signal").getitimer(0), os.umask(0o77),
+ __import__("gc").isenabled(), __import__("locale").setlocale(0), __import__("warnings").filters,
+ [__import__("signal").getsignal(n) for n in (2, 10, 14, 17)], __import__("resource").getrlimit(0))
+"""
+"""All that a program before could have changed."""
+
+TAMPERING = {
+    "environment and directory": """
+os.environ['LEFT'] = '1'; os.mkdir('left') if os.access('.', 2) else 0
+""",
+    "modules": "sys.modules['json'] = None; del sys.modules['random']; sys.path.clear()",
+    "builtins": "import builtins; builtins.left = 1; builtins.len = lambda each: 7",
+    "libraries": "np.zeros = None; cv2.imencode = None; Image.open = None; cv2.setNumThreads(9)",
+    "random states": "import random; random.seed(5); np.random.seed(5); np.random.rand(100)",
+    "the interpreter": "sys.setrecursionlimit(50_000); sys.stdout = None; sys.exit = None",
+    "a file": "open('path_to_output_image.jpg', 'w').write('left')",
+    "a thread that stays": """
+try:
+    import threading, time
+    threading.Thread(target=time.sleep, args=(1e6,)).start()
+except RuntimeError:
+    pass
+""",
+    "every object there is": """
+import gc
+for each in gc.get_objects():
+    if isinstance(each, dict) and each is not globals() and "__builtins__" not in each:
+        try:
+            each.pop("left", None)
+            each["left"] = 1
+        except Exception:
+            pass
+""",
+    "the server's code": """
+import gc
+for each in list(sys.modules.values()):
+    if getattr(each, "__name__", "").startswith("guest"):
+        for name in list(vars(each)):
+            if not name.startswith("__"):
+                setattr(each, name, None)
+import os as system
+system._exit(0)
+""",
+    "the server's objects": """
+import gc, socket
+for each in gc.get_objects():
+    if isinstance(each, socket.socket):
+        try:
+            each.send(b"spawn")
+        except OSError:
+            pass
+    elif type(each).__name__ in ("Server", "Setting"):
+        try:
+            vars(each).clear()
+        except TypeError:
+            pass
+""",
+    "memory of small integers": "ctypes.memset(id(7) + 24, 9, 1)\nos._exit(0)",
+    "memory of the interpreter": "ctypes.memset(id(None), 0, 16)\nos._exit(0)",
+    "memory of the libraries": "ctypes.memset(id(np.ndarray), 0, 64)\nos._exit(0)",
+    "signals": "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+    "settings of the libraries": """
+np.seterr(all="raise"); np.set_printoptions(precision=1); cv2.setUseOptimized(False)
+cv2.setRNGSeed(99); Image.OPEN.clear(); Image.MAX_IMAGE_PIXELS = 1
+""",
+    "how modules are found": "sys.meta_path.clear(); sys.path_hooks.clear(); sys.modules.clear()",
+    "what is called at every step": """
+import threading
+for place in (sys, threading):
+    place.settrace(lambda *a: None); place.setprofile(lambda *a: None)
+sys.addaudithook(lambda *a: None); sys.setswitchinterval(9)
+""",
+    "what is called at the end": """
+import atexit, gc, weakref
+atexit.register(os.write, 1, b"left"); gc.callbacks.append(lambda *a: None); gc.disable()
+weakref.finalize(os, os.write, 1, b"left")
+""",
+    "what is called by the clock": """
+import signal
+signal.signal(signal.SIGALRM, lambda *_: None); signal.setitimer(signal.ITIMER_REAL, 1, 1)
+os.umask(0o777)
+""",
+    "how text is read and written": """
+import codecs, copyreg, locale, warnings
+codecs.register(lambda name: None); copyreg.dispatch_table.clear(); warnings.filters.clear()
+sys.stdin.close(); sys.stdout.close()
+""",
+    "the server's loop, begun again": """
+import gc
+for each in gc.get_objects():
+    if type(each).__name__ == "Server":
+        for act in (each._spawn, each._reap, each.run):
+            try:
+                act()
+            except OSError:
+                pass
+""",
+    "the way out of the fork": """
+os._exit = lambda *code: None
+sys.modules["guest.cell"]._give_up = None
+raise BaseException("out of the fork")
+""",
+    "its output": "os.set_blocking(1, False); os.dup2(0, 1); os.dup2(0, 2)",
+}
+
+
+@pytest.fixture(scope="module")
+def pristine(attack: Attack) -> str:
+    """The state of a program that has nothing before it but others that change nothing."""
+    return attack(STATE, result=None).result
+
+
+@pytest.mark.parametrize("name", TAMPERING)
+def test_what_a_program_changes_ends_with_it(
+    name: str, attack: Attack, sandbox: Sandbox, pristine: str
+) -> None:
+    from_before = sandbox.backend
+    assert isinstance(from_before, LocalBackend)
+    server = _server(sandbox)
+    sandbox.run(f"import ctypes, os, sys\n{TAMPERING[name]}", limits=Limits(wall_seconds=5.0))
+    for _ in range(3):  # more than are kept ready: some were forked after it
+        assert attack(STATE, result=None).result == pristine
+    assert _server(sandbox) == server  # and it is the same server that made them
+
+
+def _server(sandbox: Sandbox) -> int:
+    """The process."""
+    assert isinstance(sandbox.backend, LocalBackend)
+    server = sandbox.backend._server
+    assert server is not None
+    return server.pid
+
+
+def test_a_program_has_no_way_to_the_server(attack: Attack) -> None:
+    attack(
+        """
+import gc, socket
+found = [each for each in gc.get_objects() if isinstance(each, socket.socket)]
+def use(each):
+    try:
+        each.send(b"spawn")
+    except OSError:
+        return True
+    return "sent"
+len(found) > 0 and every(use(each) for each in found)
+"""
+    )
+
+
+def test_the_server_shares_no_memory_with_programs(sandbox: Sandbox) -> None:
+    maps = Path(f"/proc/{_server(sandbox)}/maps").read_text()
+    shared = [line for line in maps.splitlines() if re.search(" .w.s ", line)]
+    assert len(maps) > 1000
+    assert shared == []
+
+
+def _memory(pid: int) -> bytes:
+    """All that a process has written to or could write to."""
+    parts = []
+    with Path(f"/proc/{pid}/mem").open("rb") as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            place = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw", line)
+            if place:
+                start, end = (int(each, 16) for each in place.groups())
+                memory.seek(start)
+                parts.append(memory.read(end - start))
+    return b"".join(parts)
+
+
+def _children(pid: int) -> list[int]:
+    def parent(each: Path) -> int:
+        return int(each.read_text().rpartition(")")[2].split()[1])
+
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if parent(stat) == pid:
+                found.append(int(stat.parent.name))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def test_no_trace_of_a_program_is_in_the_memory_later_ones_are_copied_from(
+    sandbox: Sandbox,
+) -> None:
+    marker = secrets.token_hex(16)
+    pixels = np.frombuffer(bytes.fromhex(marker) * 3, np.uint8).reshape(4, 4, 3)
+    code = f"secret = '{marker}'\nprint(secret)\nsecret"
+    execution = sandbox.run(code, {"image": Image.from_pixels(pixels.copy())})
+    assert execution.result == repr(marker)
+    server = _server(sandbox)
+    memory = _memory(server)
+    assert b"guest" in memory  # it is the server that is looked at
+    for process in (server, *_children(server)):
+        held = memory if process == server else _memory(process)
+        for trace in (marker.encode(), bytes.fromhex(marker)):
+            assert trace not in held
+
+
+def test_two_programs_at_once_do_not_see_each_other(sandbox: Sandbox, attack: Attack) -> None:
+    hidden = """
+import os, time
+open("path_to_output_image.jpg", "w").write("ground truth")
+os.environ["ANSWER"] = "42"
+time.sleep(1)
+"""
+    looking = """
+found = []
+for top in ("/", "/sandbox", "/sandbox/work", "/dev/shm", "/tmp", "..", "../.."):
+    for place, _, names in os.walk(top):
+        for name in names:
+            if name.endswith(".jpg") and os.path.realpath(place) != os.path.realpath("."):
+                found.append(place)
+(found, os.environ.get("ANSWER"), os.path.exists("path_to_input_image.jpg"))
+"""
+    first = threading.Thread(target=sandbox.run, args=(hidden,))
+    first.start()
+    try:
+        for _ in range(3):
+            attack(looking, "([], None, False)")
+    finally:
+        first.join()
+
+
+def test_directories_of_others_cannot_be_guessed(sandbox: Sandbox, attack: Attack) -> None:
+    """Where they are directories of the host, their names are but numbers."""
+    hello = sandbox.backend.hello()  # type: ignore[attr-defined]
+    if not hello.scratch:
+        attack("os.listdir('/sandbox')", "['work']")
+        return
+    waiting = threading.Thread(target=sandbox.run, args=("import time\ntime.sleep(1)",))
+    waiting.start()
+    attack(
+        f"""
+scratch = {hello.scratch!r}
+own = os.path.realpath(".")
+others = [f"{{scratch}}/{{n}}" for n in range(3000) if os.path.isdir(f"{{scratch}}/{{n}}")]
+others.remove(own)
+name = "path_to_output_image.jpg"
+outcomes = [denied(os.listdir, scratch)]
+for other in others:
+    outcomes += [denied(os.listdir, other), denied(open, f"{{other}}/{{name}}"),
+                 denied(open, f"{{other}}/{{name}}", "w"), denied(os.mkdir, f"{{other}}/d")]
+len(others) > 0 and every(outcomes)
+"""
+    )
+    waiting.join()
+
+
+def test_nothing_is_left_on_the_host(sandbox: Sandbox) -> None:
+    assert isinstance(sandbox.backend, LocalBackend)
+    scratch, server = sandbox.backend.hello().scratch, _server(sandbox)
+
+    def state() -> tuple[int, ...]:
+        """Processes, descriptors here and there, directories: those of the cells kept ready."""
+        counted = ["/proc/self/fd", f"/proc/{server}/fd", *([scratch] if scratch else [])]
+        return (len(_children(server)), *(len(list(Path(each).iterdir())) for each in counted))
+
+    def settled() -> tuple[int, ...]:
+        """The state when what has ended is cleared away, which nobody waits for."""
+        for _ in range(400):
+            if len(_children(server)) == ready:
+                break
+            time.sleep(0.05)
+        return state()
+
+    ready = 2
+    before = settled()
+    for _ in range(20):
+        sandbox.run("open('path_to_output_image.jpg', 'w').write('x' * 1000)")
+    for _ in range(400):
+        if state() == before:
+            break
+        time.sleep(0.05)
+    assert state() == before
+
+
+def test_limits_of_one_program_are_not_those_of_the_next(sandbox: Sandbox) -> None:
+    tight = replace(Limits(), memory_bytes=8 << 20, threads=1, descriptors=16, disk_bytes=4096)
+    assert sandbox.run("bytearray(64 << 20)", limits=tight).status == "memory"
+    assert sandbox.run("len(bytearray(64 << 20))").result == str(64 << 20)

@@ -1,0 +1,112 @@
+"""Root and ordinary users, containers that refuse this or that: what then keeps programs in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+REFUSED = {
+    "user": (65534, 65534),
+    "password file": "refused",
+    "environment": "refused",
+    "library": "refused",
+    "socket": "refused",
+    "fork": "refused",
+    "signal": "refused",
+    "namespace": "refused",
+}
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+x86_64 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are of x86-64")
+
+
+def report(*isolations: str, by: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """What sandboxes do in a process started by these commands."""
+    done = subprocess.run(
+        [sys.executable, *by, str(HERE / "report.py"), *isolations],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said: list[dict[str, Any]] = json.loads(done.stdout)
+    return said
+
+
+def container(*refused: str) -> tuple[str, str]:
+    return str(HERE / "in_container.py"), ",".join(refused)
+
+
+USER = (str(HERE / "as_user.py"),)
+
+
+def check(said: dict[str, Any], mode: str) -> None:
+    """A program did its work, and nothing else."""
+    assert said.get("mode") == mode, said
+    assert said["error"] == ""
+    assert said["size"] == [3, 2]
+    # With Landlock alone an ordinary user stays who he is.
+    assert said["result"].replace("(61234, 61234)", "(65534, 65534)") == repr(REFUSED)
+
+
+@as_root
+def test_as_an_ordinary_user() -> None:
+    by_default, named = report("auto", "landlock", by=USER)
+    check(by_default, "namespaces")
+    check(named, "landlock")
+
+
+@x86_64
+@pytest.mark.parametrize(
+    ("refused", "before"),
+    [
+        ("namespaces", ()),
+        pytest.param("namespaces", USER, marks=as_root),
+        pytest.param("mounts", USER, marks=as_root),
+    ],
+    ids=["Docker", "Docker, an ordinary user", "Ubuntu, an ordinary user"],
+)
+def test_where_namespaces_are_refused_landlock_keeps_programs_in(
+    refused: str, before: tuple[str, ...]
+) -> None:
+    by_default, named = report("auto", "namespaces", by=(*before, *container(refused)))
+    check(by_default, "landlock")
+    assert "isolation='namespaces'" in named["refused"]
+
+
+@x86_64
+def test_where_there_is_no_landlock_namespaces_keep_programs_in() -> None:
+    by_default, named = report("auto", "landlock", by=container("landlock"))
+    check(by_default, "namespaces")
+    assert "isolation='landlock'" in named["refused"]
+
+
+@x86_64
+def test_where_too_little_is_left_programs_are_refused_unless_a_person_insists() -> None:
+    refused, unsafe = report("auto", "unsafe", by=container("namespaces", "landlock"))
+    assert refused["kind"] == "ConfigurationError"
+    assert refused["refused"] == (
+        "This machine does not grant what it takes to run code that nobody trusts: a seccomp "
+        "filter, no new privileges, and either a private root in namespaces or Landlock. Missing: "
+        "private root in namespaces (unshare: Operation not permitted), landlock "
+        "(landlock_create_ruleset: Operation not permitted). `visenv doctor` says more; "
+        "LocalBackend(unsafe=True) runs programs all the same."
+    )
+    assert unsafe["mode"] == "none"
+    assert unsafe["size"] == [3, 2]
+    assert "'password file': 'done'" in unsafe["result"]
+    assert "'socket': 'refused'" in unsafe["result"]  # what is granted is there all the same
+
+
+@x86_64
+def test_without_a_filter_of_calls_programs_are_refused() -> None:
+    (refused,) = report("auto", by=container("seccomp"))
+    assert "seccomp filter (" in refused["refused"]

@@ -1,0 +1,269 @@
+"""When the server, a process it made or the client ends before its time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from visenv.errors import ServiceError
+from visenv.sandbox import Execution, Limits, LocalBackend, Sandbox
+from visenv.sandbox.fork_server import ForkServer
+from visenv.sandbox.local import Isolation
+
+LIMITS = Limits(wall_seconds=60.0)
+
+
+@pytest.fixture(scope="module", params=["namespaces", "landlock"])
+def mended(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """What a test breaks, the next finds whole."""
+    isolation: Isolation = request.param
+    with Sandbox(LocalBackend(isolation=isolation, ahead=1), limits=LIMITS) as made:
+        yield made
+
+
+@pytest.fixture
+def own(mended: Sandbox) -> Sandbox:
+    """A sandbox that a test may break, with a process that waits for a program."""
+    assert mended.run("1").status == "ok"
+    return mended
+
+
+def server_of(sandbox: Sandbox) -> ForkServer:
+    assert isinstance(sandbox.backend, LocalBackend)
+    assert sandbox.backend._server is not None
+    return sandbox.backend._server
+
+
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Wait for what must happen soon."""
+    for _ in range(600):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within half a minute")
+
+
+def lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def in_background(sandbox: Sandbox, code: str) -> tuple[threading.Thread, list[Execution]]:
+    found: list[Execution] = []
+    thread = threading.Thread(target=lambda: found.append(sandbox.run(code)))
+    thread.start()
+    return thread, found
+
+
+def running(server: ForkServer) -> int:
+    """The process of the one program that runs: it has used the most CPU."""
+
+    def ticks(pid: int) -> int:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11])
+
+    until(lambda: max((ticks(pid) for pid in children(server.pid)), default=0) > 10)
+    return max(children(server.pid), key=ticks)
+
+
+def test_a_server_that_died_is_replaced(own: Sandbox) -> None:
+    first = server_of(own).pid
+    os.kill(first, signal.SIGKILL)
+    # The first may run in the process that waited, if that is faster than its end.
+    assert [own.run("1 + 1").result for _ in range(2)] == ["2", "2"]
+    assert server_of(own).pid != first
+
+
+def test_a_server_that_dies_takes_everything_along_and_programs_run_again(own: Sandbox) -> None:
+    server = server_of(own)
+    began = "import time\nfor _ in range(15_000_000): pass\n'done'"
+    thread, found = in_background(own, began)
+    program = running(server)
+    os.kill(server.pid, signal.SIGKILL)
+    until(lambda: not lives(program))
+    thread.join()
+    assert [each.result for each in found] == ["'done'"]
+
+
+def test_a_process_that_waits_and_dies_is_replaced(own: Sandbox) -> None:
+    server = server_of(own)
+    until(lambda: len(children(server.pid)) == 1)
+    os.kill(children(server.pid)[0], signal.SIGKILL)
+    assert own.run("1 + 1").result == "2"
+
+
+def test_a_program_killed_from_outside_is_told(own: Sandbox) -> None:
+    server = server_of(own)
+    thread, found = in_background(own, "while True: pass")
+    os.kill(running(server), signal.SIGKILL)
+    thread.join()
+    assert found[0].status == "memory"
+    assert found[0].error == "The program was killed, most likely because memory ran out."
+    assert own.run("1").status == "ok"
+    assert server_of(own) is server
+
+
+STARVING = """
+import os, resource, sys, time
+from visenv.sandbox import LocalBackend, Sandbox
+lacking = {"namespaces": (resource.RLIMIT_AS, 1 << 20), "landlock": (resource.RLIMIT_NOFILE, 12)}
+for isolation, (which, most) in lacking.items():
+    with Sandbox(LocalBackend(isolation=isolation, ahead=1)) as sandbox:
+        sandbox.start()
+        starved = sandbox.backend._server
+        resource.prlimit(starved.pid, which, (most, most))
+        assert [sandbox.run("1 + 1").result for _ in range(4)] == ["2"] * 4
+        assert sandbox.backend._server is not starved
+        while not starved.ended:
+            time.sleep(0.05)
+print("done")
+"""
+
+
+def test_a_server_that_cannot_make_processes_any_more_is_replaced() -> None:
+    """By an ordinary user, who may lower the limits of what he started; root in a container not."""
+    user = [] if os.geteuid() else [str(Path(__file__).with_name("as_user.py"))]
+    done = subprocess.run(
+        [sys.executable, *user, "-c", STARVING],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_a_server_that_cannot_be_had_is_an_error_that_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Sandbox() as sandbox:
+        monkeypatch.setattr(sys, "executable", "/bin/false")
+        with pytest.raises(ServiceError, match="the server ended at its start"):
+            sandbox.run("1")
+        monkeypatch.setattr(sys, "executable", "/nowhere/python")
+        with pytest.raises(ServiceError, match="cannot be started"):
+            sandbox.run("1")
+        monkeypatch.undo()
+        assert sandbox.run("1").result == "1"
+
+
+def test_closing_kills_what_runs(own: Sandbox) -> None:
+    server = server_of(own)
+    failed: list[str] = []
+
+    def run() -> None:
+        try:
+            own.run("while True: pass")
+        except ServiceError as error:
+            failed.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    program = running(server)
+    own.close()
+    thread.join()
+    assert failed == ["sandbox: it was closed while the program ran"]
+    until(lambda: not lives(program))
+    assert not lives(server.pid)
+
+
+CLIENT = """
+import sys, threading, time
+from visenv.sandbox import Limits, LocalBackend, Sandbox
+sandbox = Sandbox(LocalBackend(isolation=sys.argv[1]), limits=Limits(wall_seconds=600.0))
+sandbox.start()
+threading.Thread(target=sandbox.run, args=("import time\\ntime.sleep(600)",), daemon=True).start()
+time.sleep(0.5)
+print(sandbox.backend._server.pid, sandbox.backend.hello().scratch, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("isolation", ["namespaces", "landlock"])
+def test_a_client_that_is_killed_takes_everything_along(isolation: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CLIENT, isolation], stdout=subprocess.PIPE, text=True
+    ) as client:
+        assert client.stdout is not None
+        words = client.stdout.readline().split()
+        server = int(words[0])
+        everything = [server, *children(server)]
+        assert len(everything) >= 2
+        client.kill()
+        client.wait()
+    until(lambda: not any(lives(pid) for pid in everything))
+
+
+FORKING = """
+import os, sys, warnings
+warnings.simplefilter("ignore")  # that a process with threads is forked is what is tried
+from visenv.sandbox import Sandbox
+sandbox = Sandbox()
+assert sandbox.run("1").result == "1"
+server = sandbox.backend._server.pid
+pid = os.fork()
+if pid == 0:
+    assert sandbox.run("2").result == "2"
+    assert sandbox.backend._server.pid != server
+    sys.exit(7)  # with all that is done at exit
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+assert sandbox.run("3").result == "3"
+assert sandbox.backend._server.pid == server
+print("done")
+"""
+
+
+def test_a_forked_client_has_a_server_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORKING],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+def test_a_forgotten_sandbox_leaves_nothing_behind() -> None:
+    sandbox = Sandbox()
+    sandbox.start()
+    pid = server_of(sandbox).pid
+    assert lives(pid)
+    del sandbox
+    until(lambda: not lives(pid))
+    assert not Path(f"/proc/{pid}").exists()  # and it was waited for
+
+
+def test_what_killed_clients_left_of_directories_is_removed() -> None:
+    from visenv.sandbox.guest import scratch
+
+    made = Path(scratch.make())
+    left = made.with_name("visenv-sandbox-left-by-a-test")
+    left.mkdir()
+    (left / "1").mkdir()
+    fresh = made.with_name("visenv-sandbox-fresh")
+    fresh.mkdir()
+    os.utime(left, (0, 0))
+    again = Path(scratch.make())
+    try:
+        assert not left.exists()
+        assert fresh.exists()  # it may be about to be locked
+        assert made.exists()  # it is locked
+    finally:
+        for each in (fresh, made, again):
+            each.rmdir()

@@ -1,0 +1,204 @@
+"""The client's side of the fork server: starting it, asking it for cells, ending it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from visenv.errors import ConfigurationError, ServiceError
+from visenv.sandbox.guest import wire
+
+_SECONDS_TO_ANSWER = 120.0
+_GUEST = Path(__file__).parent
+_PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from guest.main import main
+main(int(sys.argv[2]))
+"""
+# -P: no directory of ours on its path; -s, -S: nothing that installed packages would start.
+_FLAGS = ("-P", "-s", "-S")
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",  # the order of sets is part of what a program prints
+    "OMP_NUM_THREADS": "1",  # a process with more than one thread cannot be forked safely
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Images in pages of 2 MB where the kernel has them: a new process faults each page in anew.
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
+
+
+class CellLostError(Exception):
+    """Raised when a cell is gone through no fault of a program: it can be run in another."""
+
+
+class Hello(NamedTuple):
+    """What a server says first.
+
+    Attributes:
+        mode: ``"namespaces"``, ``"landlock"`` or ``"none"``; None when it refuses.
+        layers: Of each layer its name, whether it is there, and its version or why not.
+        paths: Of the host, that must not be shown.
+        scratch: The directory of the programs' files, empty when they have file systems of their
+            own.
+    """
+
+    mode: str | None
+    layers: tuple[tuple[str, bool, str], ...]
+    paths: tuple[str, ...] = ()
+    scratch: str = ""
+
+
+class ForkServer:
+    """A running server process. Use it from any thread.
+
+    Args:
+        configuration: ``isolation``, ``unsafe``, ``packages``, ``only_probe``; see `guest.main`.
+        ahead: Cells kept ready.
+
+    Raises:
+        ConfigurationError: If a package cannot be loaded.
+        ServiceError: If the process cannot be started.
+    """
+
+    def __init__(self, configuration: dict[str, Any], ahead: int) -> None:
+        self._lock = threading.Lock()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(_SECONDS_TO_ANSWER)
+        errors = os.memfd_create("visenv-sandbox-errors", os.MFD_CLOEXEC)
+        message = wire.encode({**configuration, "installed": _installed()})
+        with contextlib.ExitStack() as failing:
+            failing.callback(self._control.close)
+            with theirs, os.fdopen(errors):
+                self._process = _started(theirs.fileno(), errors)
+                failing.callback(_end, os.getpid(), self._control, self._process, "")
+                theirs.close()  # so that the server's end is the only one
+                self.hello = _greeted(self._control, message, errors)
+            failing.pop_all()
+        self._finalizer = weakref.finalize(
+            self, _end, os.getpid(), self._control, self._process, self.hello.scratch
+        )
+        self._ahead, self._coming = ahead, 0
+        if self.hello.mode is not None and not configuration["only_probe"]:
+            self.refill()
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def take(self) -> list[int]:
+        """A cell that waits for a program: the descriptors of its request, life and output.
+
+        Raises:
+            CellLostError: If the server is gone or could not make one.
+        """
+        with self._lock:
+            try:
+                if not self._coming:
+                    self._ask()
+                message, descriptors = wire.receive(self._control)
+            except OSError as error:
+                raise CellLostError(f"the server cannot be reached: {error}") from error
+            self._coming -= 1
+        if message == wire.CELL and len(descriptors) == 3:
+            return descriptors
+        for descriptor in descriptors:
+            os.close(descriptor)
+        why = message.removeprefix(wire.FAILED).decode("utf-8", "replace")
+        raise CellLostError(f"no process could be made: {why}" if why else "the server has ended")
+
+    def refill(self) -> None:
+        """Have as many cells made as are to be kept ready; when a program has ended, is best."""
+        with self._lock, contextlib.suppress(OSError):  # `take` will tell
+            while self._coming < self._ahead:
+                self._ask()
+
+    def retire(self) -> None:
+        """Take no more cells from it; it ends after the last of those that run."""
+        with self._lock:
+            self._control.close()  # and with it the cells that wait in it
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended, which also removes what the system keeps of it."""
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        """End it, and kill all that runs."""
+        self._finalizer()
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the parent's server."""
+        self._finalizer.detach()
+        self._control.close()
+        self._process.returncode = 0  # it is not our child: nothing to wait for
+
+    def _ask(self) -> None:
+        wire.send(self._control, wire.SPAWN)
+        self._coming += 1
+
+
+def _installed() -> list[str]:
+    """Where the packages of this interpreter are."""
+    return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+
+
+def _started(control: int, errors: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, *_FLAGS, "-c", _PROGRAM, str(_GUEST), str(control)]
+    try:
+        return subprocess.Popen(
+            command,
+            pass_fds=[control],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=_ENVIRONMENT,
+            cwd="/",
+            start_new_session=True,  # Ctrl-C is for the client
+        )
+    except OSError as error:
+        raise ServiceError("sandbox", f"the server cannot be started: {error}") from error
+
+
+def _greeted(control: socket.socket, configuration: bytes, errors: int) -> Hello:
+    try:
+        wire.send(control, configuration)
+        message, _ = wire.receive(control)
+    except ConnectionError:
+        message = b""
+    except OSError as error:
+        raise ServiceError("sandbox", f"the server did not answer: {error}") from error
+    if not message:
+        said = os.pread(errors, 4000, 0).decode("utf-8", "replace").strip()
+        raise ServiceError("sandbox", f"the server ended at its start. {said}")
+    values = wire.decode(message)
+    if "error" in values:
+        raise ConfigurationError(f"The sandbox cannot start:\n{values['error']}")
+    layers = tuple((name, there, detail) for name, there, detail in values["layers"])
+    return Hello(values["mode"], layers, tuple(values.get("paths", ())), values.get("scratch", ""))
+
+
+def _end(
+    owner: int, control: socket.socket, process: subprocess.Popen[bytes], scratch: str
+) -> None:
+    """Close, kill and wait; in a forked child of the owner, nothing."""
+    if os.getpid() != owner:
+        return
+    control.close()
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+    if scratch:
+        shutil.rmtree(scratch, ignore_errors=True)

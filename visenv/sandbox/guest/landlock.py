@@ -1,0 +1,92 @@
+"""Landlock: which files a process may touch, decided by the kernel (5.13 on) without privileges.
+
+Rights are those of ``linux/landlock.h``. A ruleset names the rights it handles; each that no rule
+grants is then refused. It sees the opening and the making of files. It does not see stat, readlink,
+chdir, chmod or utime: seccomp has those that change anything.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from collections.abc import Iterable
+
+from . import kernel
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+REMOVE_DIR, REMOVE_FILE = 1 << 4, 1 << 5
+MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK = 1 << 6, 1 << 7, 1 << 8, 1 << 9
+MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = 1 << 10, 1 << 11, 1 << 12
+REFER = 1 << 13  # ABI 2: link or rename between directories
+TRUNCATE = 1 << 14  # ABI 3
+IOCTL_DEV = 1 << 15  # ABI 5
+_OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+
+READ = READ_FILE | READ_DIR
+CHANGE = READ | WRITE_FILE | TRUNCATE
+"""Read and write what is there, and make nothing."""
+OWN = CHANGE | MAKE_DIR | MAKE_REG | REMOVE_DIR | REMOVE_FILE | REFER
+"""Everything with files and directories; no links, devices, sockets or pipes."""
+
+_NET = 0b11  # ABI 4: bind and connect of TCP
+_SCOPE = 0b11  # ABI 6: abstract sockets and signals, to processes outside
+_CREATE_RULESET_VERSION = 1
+_RULE_PATH_BENEATH = 1
+
+
+def abi() -> int:
+    """The version the kernel has; 0 when it has none or none is allowed."""
+    try:
+        return kernel.syscall("landlock_create_ruleset", None, 0, _CREATE_RULESET_VERSION)
+    except OSError:
+        return 0
+
+
+def described(version: int) -> str:
+    """What a version guards, for a person."""
+    since = {1: "files", 3: "truncation", 4: "TCP", 5: "devices", 6: "signals"}
+    return f"ABI {version}: {', '.join(word for first, word in since.items() if version >= first)}"
+
+
+def ruleset(grants: Iterable[tuple[str, int]]) -> int:
+    """A descriptor of a ruleset that grants these rights at and below these paths.
+
+    Args:
+        grants: Paths and rights; a path that is not there is left out.
+
+    Raises:
+        OSError: If there is no Landlock.
+    """
+    version = abi()
+    handled = _handled(version)
+    attributes = struct.pack("=3Q", handled, _NET * (version >= 4), _SCOPE * (version >= 6))
+    size = 24 if version >= 6 else 16 if version >= 4 else 8  # older kernels know fewer fields
+    descriptor = kernel.syscall("landlock_create_ruleset", attributes, size, 0)
+    for path, rights in grants:
+        _grant(descriptor, path, rights & handled)
+    return descriptor
+
+
+def enforce(descriptor: int) -> None:
+    """Put a ruleset on this thread and all it will start; needs ``no_new_privs``."""
+    kernel.syscall("landlock_restrict_self", descriptor, 0)
+
+
+def _handled(version: int) -> int:
+    newest = 16 if version >= 5 else 15 if version >= 3 else 14 if version == 2 else 13
+    return (1 << newest) - 1
+
+
+def _grant(descriptor: int, path: str, rights: int) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            rights &= _OF_FILES
+        rule = struct.pack("=Qi", rights, place)
+        kernel.syscall("landlock_add_rule", descriptor, _RULE_PATH_BENEATH, rule, 0)
+    finally:
+        os.close(place)

@@ -1,0 +1,96 @@
+"""Namespaces: the host's processes, mounts, networks and names are not refused but not there.
+
+The server leaves the host's once, and gives up every privilege; each cell is then born into
+namespaces of its own. Both work for root and for an ordinary user. Root first builds the private
+root with its own rights, then becomes `NOBODY`; an ordinary user gets the rights it takes from a
+user namespace, over nothing but that namespace.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+
+from . import kernel
+
+NOBODY = 65534
+"""The user and group a program runs as: as the kernel sees it where root starts the server, and
+as it sees itself everywhere."""
+
+_SERVER = (
+    kernel.CLONE_NEWNS
+    | kernel.CLONE_NEWNET
+    | kernel.CLONE_NEWIPC
+    | kernel.CLONE_NEWUTS
+    | kernel.CLONE_NEWCGROUP
+)
+CELL = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC
+"""A user namespace for each cell: limits on the number of its threads count in there."""
+
+
+def open_proc() -> int:
+    """A descriptor of /proc, for a process that will lose sight of it."""
+    return os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def privileged(proc: int) -> bool:
+    """Whether this process is root with the rights that go with it, in a container perhaps not."""
+    needed = 1 << kernel.CAP_SYS_ADMIN | 1 << kernel.CAP_SETUID
+    return os.geteuid() == 0 and kernel.effective_capabilities(proc) & needed == needed
+
+
+def leave_host(proc: int, build_root: Callable[[], None]) -> None:
+    """Leave the host's namespaces, build the private root, and give up all privileges.
+
+    Raises:
+        OSError: If the kernel refuses a step.
+    """
+    as_root = privileged(proc)
+    if as_root:
+        kernel.unshare(_SERVER)
+    else:
+        user, group = os.geteuid(), os.getegid()
+        kernel.unshare(_SERVER | kernel.CLONE_NEWUSER)
+        map_nobody(proc, user, group)
+    socket.sethostname("sandbox")
+    build_root()
+    if as_root:
+        become_nobody()
+    kernel.keep_capabilities()
+
+
+def become_nobody(*, kept_capabilities: int = 0) -> None:
+    """Go from root to an ordinary user; there is no way back."""
+    if kept_capabilities:
+        kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    # A process that changed its user may not write its own /proc/self/uid_map unless it says so.
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+
+
+def map_nobody(proc: int, user: int, group: int) -> None:
+    """In a new user namespace: let the one user and group that are in it be `NOBODY`.
+
+    Args:
+        proc: A descriptor of /proc.
+        user: Its number outside.
+        group: Its number outside.
+    """
+    _write(proc, "setgroups", "deny")  # or the kernel refuses the group map to an ordinary user
+    _write(proc, "uid_map", f"{NOBODY} {user} 1")
+    _write(proc, "gid_map", f"{NOBODY} {group} 1")
+
+
+def _write(proc: int, name: str, text: str) -> None:
+    try:
+        file = os.open(f"self/{name}", os.O_WRONLY | os.O_CLOEXEC, dir_fd=proc)
+    except FileNotFoundError as error:
+        raise OSError(errno.ENOSYS, "/proc is not mounted") from error
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)

@@ -1,0 +1,45 @@
+"""What is imported once, in the server, so that no program waits for it."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+from collections.abc import Sequence
+
+from .syscalls import names
+
+# What programs that treat images import without its being one of the packages to load.
+_STANDARD = names("""
+    base64 collections copy csv datetime fractions functools glob hashlib io itertools json math
+    operator os pathlib random re shutil statistics string struct sys tempfile textwrap time
+    traceback typing warnings zlib
+""")
+_PARTS = {
+    "numpy": names("numpy.fft numpy.linalg numpy.ma numpy.polynomial numpy.random"),
+    "PIL": names("""
+        PIL.Image PIL.ImageChops PIL.ImageColor PIL.ImageDraw PIL.ImageEnhance PIL.ImageFilter
+        PIL.ImageFont PIL.ImageOps PIL.ImageStat
+    """),
+}
+
+
+def load(packages: Sequence[str]) -> None:
+    """Import packages and the standard library, and let them do once what they do at first use.
+
+    Raises:
+        ImportError: If there is no such package.
+    """
+    parts = (part for package in packages for part in _PARTS.get(package, ()))
+    for name in (*packages, *parts, *_STANDARD):
+        importlib.import_module(name)
+    modules = sys.modules
+    if "cv2" in modules:
+        modules["cv2"].setNumThreads(1)
+    if "PIL.Image" in modules:
+        modules["PIL.Image"].init()
+    if "numpy.random" in modules:
+        modules["numpy.random"].seed(0)  # the same for every program
+    gc.collect()
+    gc.freeze()  # a collection in a cell would write to, and so copy, all these pages
+    gc.disable()

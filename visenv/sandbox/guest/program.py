@@ -1,0 +1,188 @@
+"""Run a program and report: its last value, its traceback, the image it wrote.
+
+All of this runs behind the lock, in the same process as the program, which can therefore make it
+say anything. It is believed in nothing: the client checks every number and copies bounded bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import linecache
+import mmap
+import os
+import resource
+import sys
+import traceback
+import types
+import warnings
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, NoReturn
+
+from . import wire
+
+SOURCE = "<code>"
+"""The file name of the program in its traceback."""
+
+PREDEFINED = {"cv2": "cv2", "np": "numpy", "Image": "PIL.Image"}
+"""Names a program has without importing them, if the server has loaded the module."""
+
+_FRAMES = 8
+
+_ROOM = 12 << 20  # bytes: a few images of 1280x960
+
+_REHEARSAL = """
+import io
+content = cv2.imencode(".jpg", np.zeros((64, 64, 3), np.uint8))[1]
+cv2.cvtColor(cv2.imdecode(content, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+Image.open(io.BytesIO(content)).load()
+"""
+
+
+def rehearse() -> None:
+    """Do what programs do, while there is none: a new process pays for every page at first use."""
+    _outcome(_REHEARSAL, {})
+    bytearray(_ROOM)  # now that it is let go of, the C library maps nothing of that size any more,
+    b"".ljust(_ROOM, b"\1")  # but takes it from memory that it keeps: with its pages, after this
+
+
+def run(code: str, names: Mapping[str, Any], output: str, limits: Mapping[str, int]) -> NoReturn:
+    """Run the program, report, end the process.
+
+    Args:
+        code: Its text.
+        names: Values it has by name.
+        output: Where it writes its image.
+        limits: ``image_pixels``, ``file_bytes``.
+    """
+    try:
+        result, error = _outcome(code, names)
+        _flush()
+        report = _collected(output, limits)._replace(result=result, error=error)
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        cpu = int(1e6 * (usage.ru_utime + usage.ru_stime))
+        os.pwrite(wire.REPORT, report._replace(cpu=cpu, memory=usage.ru_maxrss).pack(), 0)
+        os.closerange(1, 3)  # the end of the output is what the client waits for
+    finally:
+        os._exit(0)
+
+
+def _outcome(code: str, names: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """The result of the last expression and the traceback; one of them is empty."""
+    try:
+        value = _execute(code, names)
+        return b"" if value is None else _encoded(repr(value)), b""
+    except BaseException as error:  # noqa: BLE001  whatever a program raises is what it came to
+        return b"", _encoded(_told(error))
+
+
+def _told(error: BaseException) -> str:
+    """What an exception says; it may be of a class that says it badly."""
+    try:
+        if isinstance(error, SystemExit):
+            return "" if error.code in (None, 0) else f"SystemExit: {error.code}"
+        return _traceback(error)
+    except MemoryError:
+        return "MemoryError"
+    except BaseException:  # noqa: BLE001  the program's own code, again
+        return "The program raised an exception that cannot be shown."
+
+
+def _flush() -> None:
+    """Write what is still in the streams, if the program left any."""
+    for name in ("__stdout__", "stdout"):
+        with contextlib.suppress(BaseException):
+            vars(sys)[name].flush()
+
+
+def _execute(code: str, names: Mapping[str, Any]) -> Any:
+    linecache.cache[SOURCE] = (len(code), None, code.splitlines(keepends=True), SOURCE)
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    scope = vars(module)
+    scope.update({name: sys.modules[to] for name, to in PREDEFINED.items() if to in sys.modules})
+    scope.update(names)
+    tree = ast.parse(code, SOURCE)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, SOURCE, "exec"), scope)  # noqa: S102  this is what the sandbox is for
+    if not isinstance(last, ast.Expr):
+        return None
+    return eval(compile(ast.Expression(last.value), SOURCE, "eval"), scope)  # noqa: S307
+
+
+def _traceback(error: BaseException) -> str:
+    """The traceback as the interpreter would print it, from the program's own first frame on."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != SOURCE:
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    return "".join(traceback.format_exception(type(error), error, trace, limit=-_FRAMES)).rstrip()
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _collected(output: str, limits: Mapping[str, int]) -> wire.Report:
+    """The image file the program wrote, with its pixels, put into the memory files."""
+    try:
+        file = os.open(output, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return wire.Report()
+    except OSError as error:
+        return wire.Report(problem=_encoded(f"it cannot be opened: {error.strerror}"))
+    try:
+        size = os.fstat(file).st_size
+        if size > limits["file_bytes"]:
+            at_most = f"at most {limits['file_bytes']:,} are taken"
+            return wire.Report(problem=_encoded(f"it has {size:,} bytes; {at_most}"))
+        content = os.read(file, size)
+        return _decoded(content, limits) if content else wire.Report()
+    except BaseException as error:  # noqa: BLE001  a decoder's, or what the program made of it
+        return wire.Report(problem=_encoded(f"it cannot be decoded: {type(error).__name__}"))
+    finally:
+        os.close(file)
+
+
+def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.Report:
+    import numpy as np
+    import PIL.Image
+
+    warnings.simplefilter("ignore")
+    PIL.Image.MAX_IMAGE_PIXELS = None  # our own limit is told better
+    with PIL.Image.open(io.BytesIO(content)) as opened:
+        width, height = opened.size
+        if width * height > limits["image_pixels"]:
+            at_most = f"at most {limits['image_pixels']:,} are taken"
+            text = f"it is {width}x{height} = {width * height:,} pixels; {at_most}"
+            return wire.Report(problem=_encoded(text))
+        memory = _mapped(wire.PIXELS, 3 * width * height)
+        target = np.frombuffer(memory, np.uint8).reshape(height, width, 3)
+        _decode(opened, content, target)
+        del target
+        memory.close()  # what is still mapped cannot be sealed
+    with _mapped(wire.FILE, len(content)) as memory:
+        memory[:] = content
+    return wire.Report(height=height, width=width, file=len(content))
+
+
+def _decode(opened: Any, content: bytes, target: Any) -> None:
+    """Decode into `target`: OpenCV needs half the time of Pillow for a JPEG, and one copy less."""
+    import numpy as np
+
+    cv2 = sys.modules.get("cv2")
+    if cv2 is None or opened.format != "JPEG" or opened.mode != "RGB":
+        target[:] = np.asarray(opened if opened.mode == "RGB" else opened.convert("RGB"))
+        return
+    flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION  # as Pillow, and all of visenv
+    bgr = cv2.imdecode(np.frombuffer(content, np.uint8), flags)
+    if bgr is None or bgr.shape != target.shape:
+        raise OSError("not a JPEG that can be decoded")
+    cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB, target)
+
+
+def _mapped(memory: int, size: int) -> mmap.mmap:
+    """Not written by `os.write`: the limit on the size of files is for the program's own."""
+    return mmap.mmap(memory, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)

@@ -1,0 +1,102 @@
+"""A private root: an empty file system in memory with the libraries in it, all of it read-only.
+
+No /proc, /sys, /etc, /home, /root or /tmp: a program that looks for the host finds nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from . import kernel
+from .libraries import DEVICES, Libraries
+
+WORKSPACE = "/sandbox/work"
+"""Where each program gets a file system of its own."""
+
+_OLD = "/old"
+_FLAGS = {
+    "ro": kernel.MS_RDONLY,
+    "nosuid": kernel.MS_NOSUID,
+    "nodev": kernel.MS_NODEV,
+    "noexec": kernel.MS_NOEXEC,
+}
+
+
+def build(libraries: Libraries, proc: int) -> None:
+    """Make the root and move into it. Needs a mount namespace of our own, with rights in it.
+
+    Args:
+        libraries: What is shown of the host.
+        proc: A descriptor of /proc, which has no name afterwards.
+
+    Raises:
+        OSError: If the kernel refuses a step.
+    """
+    # What happens to our mounts must not spread to the host's namespace.
+    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    _become_root(next(path for path in ("/tmp", "/run", "/mnt", "/var") if Path(path).is_dir()))
+    for path in libraries.paths:
+        _show(path)
+    for path in libraries.hidden:
+        _empty(path)
+    for path in libraries.packages:
+        _show(path)
+    for path in DEVICES:
+        if Path(_OLD + path).exists():
+            _show(path)
+    for path, target in libraries.aliases:
+        _link(Path(path), target)
+    Path(WORKSPACE).mkdir(parents=True)
+    kernel.unmount(_OLD)
+    Path(_OLD).rmdir()
+    _make_read_only(proc)
+
+
+def _empty(path: str) -> None:
+    options = "size=1m,nr_inodes=4k,mode=755"
+    kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+
+
+def _become_root(place: str) -> None:
+    _empty(place)
+    os.chdir(place)
+    old = _OLD.lstrip("/")
+    Path(old).mkdir()
+    kernel.pivot_root(".", old)
+    os.chdir("/")
+
+
+def _show(path: str) -> None:
+    """Bind a file or directory of the host to its own path."""
+    source, here = Path(_OLD + path), Path(path)
+    if source.is_dir():
+        here.mkdir(parents=True, exist_ok=True)
+    else:
+        here.parent.mkdir(parents=True, exist_ok=True)
+        here.touch()
+    kernel.mount(str(source), path, None, kernel.MS_BIND | kernel.MS_REC)
+
+
+def _link(path: Path, target: str) -> None:
+    if not os.path.lexists(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)
+
+
+def _make_read_only(proc: int) -> None:
+    """Remount everything, with what came along inside the bound directories.
+
+    Flags a mount has already are named again: a user namespace may not take them away.
+    """
+    table = os.open("self/mountinfo", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+    with os.fdopen(table, encoding="utf-8", errors="surrogateescape") as lines:
+        mounts = [line.split()[4:6] for line in lines]
+    for point, options in mounts:
+        path = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), point)  # \040: a blank
+        flags = sum(_FLAGS.get(option, 0) for option in options.split(","))
+        flags |= kernel.MS_RDONLY | kernel.MS_NOSUID
+        if path not in DEVICES:
+            flags |= kernel.MS_NODEV
+        kernel.mount("none", path, None, kernel.MS_REMOUNT | kernel.MS_BIND | flags)

@@ -1,0 +1,44 @@
+"""Where programs have their files when the machine grants them no file system of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+_PREFIX = "visenv-sandbox-"
+_IN_MEMORY = Path("/dev/shm")
+_SECONDS_TO_LOCK = 60.0
+
+
+def make() -> str:
+    """A directory, in memory if it can be, which the client removes.
+
+    Those left by clients and servers that were killed are removed here: nobody holds their lock.
+    """
+    parent = _IN_MEMORY if _is_roomy(_IN_MEMORY) else None
+    made = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+    fcntl.flock(os.open(made, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)  # while we live
+    for old in Path(made).parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            _remove_if_left(old)
+    return made
+
+
+def _is_roomy(directory: Path) -> bool:
+    """Whether it can be written to and has room; in a container it may have 64 MB."""
+    return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 1 << 30
+
+
+def _remove_if_left(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if time.time() - os.fstat(directory).st_mtime > _SECONDS_TO_LOCK:
+            shutil.rmtree(path)
+    finally:
+        os.close(directory)

@@ -1,0 +1,215 @@
+"""The system calls a program may make. What is not named here is refused.
+
+The filter is classic BPF (``linux/filter.h``), put together here: no compiler and no library.
+Most calls are allowed by their number. A few are allowed for some arguments only, by their lower 32
+bits, which is what the kernel reads of them. Refusals are of four kinds:
+
+- pretended: 0, and nothing is done. Modes and times of files: `shutil.copy` sets them and would
+  fail otherwise, and Landlock does not guard them.
+- not supported: extended attributes, which copying tries and does without.
+- unknown: ``clone3`` (glibc then uses ``clone``, whose flags are in a register, to be seen) and
+  everything newer than this list, so that libraries fall back.
+- forbidden: all else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterable
+from functools import lru_cache
+
+from . import kernel, syscalls
+
+Instruction = tuple[int, int, int, int]
+"""Code, jump if true, jump if false, operand: a ``struct sock_filter``."""
+
+# Codes: a class, a size or operation, and where the operand comes from, added up.
+_LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS: a word of struct seccomp_data
+_EQUAL, _AT_LEAST, _ANY_BIT = 0x15, 0x35, 0x45  # BPF_JMP | BPF_JEQ, BPF_JGE, BPF_JSET | BPF_K
+_AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
+_RETURN = 0x06  # BPF_RET | BPF_K
+
+# struct seccomp_data: int nr; __u32 arch; __u64 instruction_pointer; __u64 args[6].
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
+
+# SECCOMP_RET_* of linux/seccomp.h; an errno is in the lower 16 bits.
+_ALLOW: Instruction = (_RETURN, 0, 0, 0x7FFF_0000)
+_KILL: Instruction = (_RETURN, 0, 0, 0x8000_0000)
+_ERRNO = 0x0005_0000
+_FORBIDDEN: Instruction = (_RETURN, 0, 0, _ERRNO | errno.EPERM)
+_UNKNOWN: Instruction = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+_UNSUPPORTED: Instruction = (_RETURN, 0, 0, _ERRNO | errno.EOPNOTSUPP)
+_PRETENDED: Instruction = (_RETURN, 0, 0, _ERRNO)
+
+ALLOWED = syscalls.names("""
+    read write readv writev pread64 pwrite64 preadv pwritev lseek close close_range dup dup2 dup3
+    pipe poll ppoll select pselect6 ftruncate fsync fdatasync
+    stat fstat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd chdir
+    fchdir getdents getdents64 mkdir mkdirat rmdir unlink unlinkat rename renameat umask
+    munmap mprotect mremap msync brk
+    set_robust_list rseq sched_yield sched_getaffinity rt_sigaction rt_sigprocmask
+    rt_sigreturn sigaltstack alarm setitimer getitimer restart_syscall exit exit_group
+    getpid gettid getppid getuid geteuid getgid getegid getresuid getresgid getgroups
+    getrlimit getrusage times time gettimeofday nanosleep getrandom getcpu
+""")
+
+PRETENDED = syscalls.names("chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat")
+
+UNSUPPORTED = syscalls.names("""
+    setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr
+""")
+
+# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. No locks: a lock on a library file
+# would be seen by other programs and by the host. No leases, owners, seals or pipe sizes.
+_FCNTL = (0, 1, 2, 3, 4, 1030)
+# TCGETS (isatty), TIOCGWINSZ (terminal size), FIONBIO (os.set_blocking), FIONCLEX and FIOCLEX
+# (inheritable descriptors).
+_IOCTL = (0x5401, 0x5413, 0x5421, 0x5450, 0x5451)
+# PR_SET_NAME and PR_GET_NAME: names of threads.
+_PRCTL = (15, 16)
+# MADV_NORMAL to MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE. Not MADV_MERGEABLE, which
+# would let a program find out what pages others have.
+_MADVISE = (0, 1, 2, 3, 4, 8, 14, 15)
+# The clocks everybody has. Others are of processes and of devices.
+_CLOCKS = range(12)
+# No flag, O_NONBLOCK, O_CLOEXEC, both. O_EXCL would make a pipe for the kernel's notifications.
+_PIPES = (0, 0o4000, 0o2000000, 0o2004000)
+# What pthread_create of glibc passes to clone: CLONE_VM | FS | FILES | SIGHAND | THREAD | SYSVSEM |
+# SETTLS | PARENT_SETTID | CHILD_CLEARTID; musl adds CLONE_DETACHED.
+_THREAD = (0x003D_0F00, 0x007D_0F00)
+# FUTEX_WAIT, FUTEX_WAIT_BITSET and that with FUTEX_CLOCK_REALTIME: how the C library waits for the
+# end of a thread. To wake somebody takes FUTEX_PRIVATE_FLAG: a word on a page of a library is the
+# same for all programs, and they would ring each other up by it.
+_WAITS, _FUTEX_PRIVATE = (0, 9, 9 | 256), 128
+# MAP_SHARED; MAP_ANONYMOUS; MAP_HUGETLB, pages that somebody has set aside for himself.
+_MAP_SHARED, _MAP_ANONYMOUS, _MAP_HUGETLB = 0x01, 0x20, 0x4_0000
+_TMPFILE = 0o20000000  # __O_TMPFILE; O_TMPFILE has O_DIRECTORY too
+
+_X32 = 0x4000_0000  # __X32_SYSCALL_BIT
+_ACCESS_MODE = 3  # O_ACCMODE
+
+
+def program(own_pid: int, *, private: bool) -> bytes:
+    """The filter as the kernel takes it, 8 bytes an instruction.
+
+    Args:
+        own_pid: The only process that signals can be sent to; `abort` sends one.
+        private: Whether the process is in namespaces of its own: only there are threads counted,
+            and the name of the host is not the host's.
+
+    Raises:
+        OSError: If the architecture has no table of calls.
+    """
+    machine = syscalls.machine()
+    code: list[Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUAL, 1, 0, machine.audit)]
+    code += [_KILL, (_LOAD, 0, 0, _NUMBER_AT)]
+    if machine.x32:
+        code += [(_AT_LEAST, 0, 1, _X32), _KILL]
+    code += _each(ALLOWED, [_ALLOW])
+    code += _each(PRETENDED, [_PRETENDED])
+    code += _each(UNSUPPORTED, [_UNSUPPORTED])
+    code += _each(["clone3"], [_UNKNOWN])
+    code += _each(["uname"], [_ALLOW if private else _FORBIDDEN])
+    code += _each(["futex"], _waking())
+    code += _each(["mmap"], _mapping())
+    code += _each(["open"], _opening(1))
+    code += _each(["openat"], _opening(2))
+    # With a mode it would set room aside that no limit on the size of files counts.
+    code += _each(["fallocate"], _one_of(1, (0,)))
+    code += _each(["fcntl"], _one_of(1, _FCNTL))
+    code += _each(["ioctl"], _one_of(1, _IOCTL))
+    code += _each(["prctl"], _one_of(0, _PRCTL))
+    code += _each(["madvise"], _one_of(2, _MADVISE))
+    code += _each(["clock_gettime", "clock_getres", "clock_nanosleep"], _one_of(0, _CLOCKS))
+    code += _each(["pipe2"], _one_of(1, _PIPES))
+    code += _each(["renameat2"], _one_of(4, (0,)))
+    code += _each(["tgkill"], _one_of(0, (own_pid,)))
+    code += _each(["clone"], _one_of(0, _THREAD if private else ()))
+    code += _each(["prlimit64"], _reading_own_limits())
+    code += [(_AT_LEAST, 0, 1, syscalls.NEWEST + 1), _UNKNOWN, _FORBIDDEN]
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+class _Program(ctypes.Structure):
+    """``struct sock_fprog``: how many instructions, and where."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
+def install(code: bytes) -> None:
+    """Put a filter on this thread, for good; it needs ``no_new_privs`` or a capability.
+
+    Raises:
+        OSError: If the kernel has no seccomp filters or refuses this one.
+    """
+    buffer = ctypes.create_string_buffer(code, len(code))
+    described = _Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    kernel.prctl(kernel.PR_SET_SECCOMP, kernel.SECCOMP_MODE_FILTER, ctypes.byref(described))
+
+
+def _each(names: Iterable[str], body: list[Instruction]) -> list[Instruction]:
+    """`body`, which returns on every path, for each of these calls the architecture has."""
+    numbers = [number for name in names if (number := syscalls.number(name)) is not None]
+    return [step for number in numbers for step in ((_EQUAL, 0, len(body), number), *body)]
+
+
+def _argument(index: int, *, upper: bool = False) -> Instruction:
+    """Load half of an argument; both architectures keep the lower half first."""
+    return (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index + 4 * upper)
+
+
+def _one_of(index: int, values: Iterable[int]) -> list[Instruction]:
+    """Allow the call when the argument is one of these."""
+    tests = [step for value in values for step in ((_EQUAL, 0, 1, value), _ALLOW)]
+    return [_argument(index), *tests, _FORBIDDEN]
+
+
+def _waking() -> list[Instruction]:
+    """Allow every futex of this process, and to wait for others."""
+    return [_argument(1), (_ANY_BIT, 0, 1, _FUTEX_PRIVATE), _ALLOW, *_one_of(1, _WAITS)]
+
+
+def _mapping() -> list[Instruction]:
+    """Refuse memory that stays, and is in nobody's address space, when most of it is unmapped."""
+    return [
+        _argument(3),
+        (_ANY_BIT, 0, 1, _MAP_HUGETLB),
+        _FORBIDDEN,
+        (_ANY_BIT, 0, 2, _MAP_ANONYMOUS),
+        (_ANY_BIT, 0, 1, _MAP_SHARED),
+        _FORBIDDEN,
+        _ALLOW,
+    ]
+
+
+def _opening(flags: int) -> list[Instruction]:
+    """Refuse files without a name, and to open for reading and empty the file all the same.
+
+    Landlock counts the first as writing to what is there, and nothing counts them. Before its
+    ABI 3 it lets O_RDONLY | O_TRUNC through, as reading.
+    """
+    return [
+        _argument(flags),
+        (_ANY_BIT, 0, 1, _TMPFILE),
+        _UNSUPPORTED,
+        (_ANY_BIT, 1, 0, os.O_TRUNC),
+        _ALLOW,
+        (_AND, 0, 0, _ACCESS_MODE),
+        (_EQUAL, 0, 1, os.O_RDONLY),
+        _FORBIDDEN,
+        _ALLOW,
+    ]
+
+
+def _reading_own_limits() -> list[Instruction]:
+    """``prlimit64(0, which, NULL, &old)``: the C library's getrlimit."""
+    must_be_zero = (_argument(0), _argument(2), _argument(2, upper=True))
+    tests = [step for load in must_be_zero for step in (load, (_EQUAL, 1, 0, 0), _FORBIDDEN)]
+    return [*tests, _ALLOW]
+
+
+cached_program = lru_cache(maxsize=8)(program)
+"""`program`, kept: it is the same for every process 1."""

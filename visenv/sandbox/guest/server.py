@@ -1,0 +1,112 @@
+"""The fork server's loop: one thread that makes cells, kills and reaps them.
+
+It never sees a program, an image or an output: those pass between client and cell. So the memory
+every cell is copied from holds nothing of those before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import socket
+from typing import NamedTuple
+
+from . import cell, kernel, namespaces, wire
+
+
+class _Running(NamedTuple):
+    """A cell that has not been reaped: its life socket and its number."""
+
+    life: socket.socket
+    number: int
+
+
+class Server:
+    """Serves one client until it goes, then the cells that are left.
+
+    Args:
+        control: The socket to the client.
+        setting: What cells have in common.
+    """
+
+    def __init__(self, control: socket.socket, setting: cell.Setting) -> None:
+        self._control = control
+        self._setting = setting
+        self._cells: dict[int, _Running] = {}  # by process
+        self._killed: set[int] = set()
+        self._count = 0
+        self._woken, waker = socket.socketpair()  # written to when a child ends
+        waker.setblocking(False)
+        self._waker = waker
+        self._open = True
+
+    def run(self) -> None:
+        """Serve."""
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        while self._open or self._cells:
+            ready = self._wait()
+            if self._woken.fileno() in ready:
+                self._reap()
+            for pid, running in self._cells.items():
+                if running.life.fileno() in ready:  # the client has let go of it
+                    os.kill(pid, signal.SIGKILL)
+                    self._killed.add(pid)
+            if self._open and self._control.fileno() in ready:
+                self._listen()
+
+    def _wait(self) -> set[int]:
+        poll = select.poll()
+        poll.register(self._woken, select.POLLIN)
+        if self._open:
+            poll.register(self._control, select.POLLIN)
+        for pid, running in self._cells.items():
+            if pid not in self._killed:
+                poll.register(running.life, select.POLLIN)
+        return {descriptor for descriptor, _ in poll.poll()}
+
+    def _listen(self) -> None:
+        message, _ = wire.receive(self._control)
+        if not message:
+            self._open = False
+            return
+        try:
+            self._spawn()
+        except OSError as error:
+            wire.send(self._control, wire.FAILED + str(error).encode())
+
+    def _spawn(self) -> None:
+        """Fork a cell and give the client the other ends of what it is connected to."""
+        self._count += 1
+        theirs, life = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        asks, request = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        printed, output = os.pipe2(os.O_CLOEXEC)
+        try:
+            pid = kernel.fork_into(namespaces.CELL) if self._setting.namespaces else os.fork()
+            if pid == 0:
+                cell.live(self._setting, request, output, self._count)
+            self._cells[pid] = _Running(life, self._count)
+            wire.send(self._control, wire.CELL, (asks.fileno(), theirs.fileno(), printed))
+        finally:
+            for end in (theirs, asks, request):
+                end.close()
+            os.close(printed)
+            os.close(output)
+
+    def _reap(self) -> None:
+        self._woken.recv(4096)  # a byte for each signal
+        while self._cells:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            running = self._cells.pop(pid)
+            self._killed.discard(pid)
+            end = wire.End(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+            with contextlib.suppress(OSError):  # unless the client is not waiting for it
+                wire.send(running.life, end.pack())
+            running.life.close()
+            if not self._setting.namespaces:
+                shutil.rmtree(f"{self._setting.scratch}/{running.number}", ignore_errors=True)

@@ -1,0 +1,140 @@
+"""Images and results that cross to a sandbox as memory both sides have, not as copies.
+
+A memory file (memfd) has no name in any file system and is passed as a descriptor. Its seals are
+kept by the kernel: what is handed in cannot be changed by anybody, what comes back cannot grow.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from visenv.errors import ImageError
+from visenv.types import Image, Pixels
+
+_JPEG_QUALITY = 95
+
+
+def sealed(content: bytes | memoryview) -> int:
+    """A descriptor of a memory file with this content, which nobody can change any more."""
+    view = memoryview(content).cast("B")
+    memory = empty(len(view))
+    try:
+        written = 0
+        while written < len(view):
+            written += os.pwrite(memory, view[written:], written)
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL)
+    except BaseException:
+        os.close(memory)
+        raise
+    return memory
+
+
+def empty(size: int) -> int:
+    """A descriptor of a memory file for a program to write to, of `size` bytes for good.
+
+    It takes no memory before it is written to.
+    """
+    memory = os.memfd_create("visenv", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(memory, size)
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    except BaseException:
+        os.close(memory)
+        raise
+    return memory
+
+
+def seal_writing(memories: Iterable[int]) -> bool:
+    """Let nobody write to these any more; False if somebody has one mapped for writing."""
+    try:
+        for memory in memories:
+            fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    except OSError:
+        return False
+    return True
+
+
+def taken(memory: int, size: int) -> bytes:
+    """The first `size` bytes."""
+    return os.pread(memory, size, 0)
+
+
+def taken_pixels(memory: int, height: int, width: int) -> Pixels:
+    """The pixels a program left, uint8 ``[height, width, 3]``, as an array of our own."""
+    pixels = np.empty((height, width, 3), np.uint8)
+    view = pixels.data.cast("B")
+    done = 0
+    while done < len(view):
+        done += os.preadv(memory, [view[done:]], done)
+    return pixels
+
+
+def encoded(image: Image, name: str) -> bytes:
+    """The image as the file its name says: PNG without loss, or JPEG (4:4:4)."""
+    import PIL.Image
+
+    buffer = io.BytesIO()
+    picture = PIL.Image.fromarray(image.pixels)
+    if name.lower().endswith(".png"):
+        picture.save(buffer, "PNG", compress_level=1)
+    else:
+        picture.save(buffer, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
+    return buffer.getvalue()
+
+
+class SharedImage:
+    """An image whose pixels any number of programs map, without a copy for each.
+
+    Making it copies the pixels once (an 8K image has 100 MB); passing it to a program takes the
+    same time at any size. Close it, or use it as a context manager.
+
+    Args:
+        image: The image.
+
+    Raises:
+        ImageError: If it cannot be decoded.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.size = image.size
+        self._lock = threading.Lock()
+        self._memory: int | None = sealed(np.ascontiguousarray(image.pixels).data)
+
+    def descriptor(self) -> int:
+        """A new descriptor of the pixels, which the caller closes.
+
+        Raises:
+            ImageError: If it was closed.
+        """
+        with self._lock:
+            if self._memory is None:
+                raise ImageError(f"The shared image {self.image.name} was closed.")
+            return os.dup(self._memory)
+
+    def close(self) -> None:
+        """Let go of the memory; programs that run keep theirs."""
+        with self._lock:
+            if self._memory is not None:
+                os.close(self._memory)
+            self._memory = None
+
+    def __enter__(self) -> SharedImage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_lock"):
+            self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (SharedImage, (self.image,))

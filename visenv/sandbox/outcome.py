@@ -1,0 +1,123 @@
+"""From how a process ended and what it left behind to an `Execution`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterable
+
+from visenv.sandbox.cell import Ending
+from visenv.sandbox.execution import Execution, Status
+from visenv.sandbox.guest import root, wire
+from visenv.sandbox.handoff import taken, taken_pixels
+from visenv.sandbox.limits import Limits
+from visenv.types import Image
+
+_MEMORY = re.compile(r"^(?:[\w.]+\.)?_?\w*MemoryError\b|Insufficient memory", re.MULTILINE)
+
+
+class Cleaner:
+    """Takes what tells about the host out of text.
+
+    Args:
+        paths: Directories, of which only the last name is left.
+        scratch: Directory of the programs' directories, which all look the same afterwards.
+    """
+
+    def __init__(self, paths: Iterable[str], scratch: str) -> None:
+        longest_first = sorted(paths, key=len, reverse=True)
+        names = "|".join(map(re.escape, longest_first)) or "(?!)"
+        self._paths = re.compile(rf"(?:{names})(?![\w.-])")
+        self._scratch = re.compile(rf"{re.escape(scratch)}/\d+") if scratch else None
+
+    def __call__(self, text: bytes) -> str:
+        """The text, with whatever is no UTF-8 replaced."""
+        clean = text.decode("utf-8", "replace")
+        if self._scratch is not None:
+            clean = self._scratch.sub(root.WORKSPACE, clean)
+        return self._paths.sub(lambda found: found[0].rpartition("/")[2], clean)
+
+
+def execution(
+    ending: Ending, memories: tuple[int, int, int], limits: Limits, clean: Cleaner
+) -> Execution:
+    """What came of a program.
+
+    Args:
+        ending: How its process ended.
+        memories: The memory files of its report, pixels and image file.
+        limits: It ran under.
+        clean: Applied to every text.
+    """
+    stopped = _stopped(ending, limits)
+    report = None if stopped else wire.Report.unpack(taken(memories[0], wire.REPORT_BYTES))
+    if report is not None:
+        return _of_report(report, ending, memories, limits, clean)
+    status, error = stopped or ("crashed", "The process ended before the program was finished.")
+    return Execution(
+        status,
+        stdout=clean(ending.output),
+        error=error,
+        seconds=ending.seconds,
+        cpu_seconds=ending.end.cpu if ending.end else 0.0,
+        memory_bytes=1024 * ending.end.memory if ending.end else 0,
+    )
+
+
+def _of_report(
+    report: wire.Report,
+    ending: Ending,
+    memories: tuple[int, int, int],
+    limits: Limits,
+    clean: Cleaner,
+) -> Execution:
+    error = clean(report.error)
+    image = _image(report, memories, limits)
+    return Execution(
+        status=_status(error),
+        stdout=clean(ending.output),
+        result=clean(report.result),
+        error=error,
+        image=image,
+        file=None if image is None else taken(memories[2], report.file),
+        image_problem=clean(report.problem),
+        seconds=ending.seconds,
+        cpu_seconds=report.cpu / 1e6,
+        memory_bytes=1024 * report.memory,
+    )
+
+
+def _status(error: str) -> Status:
+    if not error:
+        return "ok"
+    return "memory" if _MEMORY.search(error.rpartition("\n")[2]) else "error"
+
+
+def _stopped(ending: Ending, limits: Limits) -> tuple[Status, str] | None:
+    """Status and explanation of a process that did not end by itself."""
+    if ending.cause == "wall":
+        return "wall", f"The program was stopped: it ran for more than {limits.wall_seconds:g} s."
+    if ending.cause == "output":
+        return "output", f"The program was stopped: it wrote over {limits.stdout_bytes:,} bytes."
+    code = 0 if ending.end is None else os.waitstatus_to_exitcode(ending.end.status)
+    if ending.end is None or code == 0:
+        return None
+    if code > 0:
+        return (
+            "crashed",
+            f"The process ended with exit code {code} before the program was finished.",
+        )
+    if code != -signal.SIGKILL:
+        return "crashed", f"The program crashed: {signal.strsignal(-code)}."
+    if ending.end.cpu > limits.cpu_seconds - 0.5:
+        return "cpu", f"The program was stopped: it took more than {limits.cpu_seconds} s of CPU."
+    return "memory", "The program was killed, most likely because memory ran out."
+
+
+def _image(report: wire.Report, memories: tuple[int, int, int], limits: Limits) -> Image | None:
+    """The pixels, if the numbers a program may have written itself can be true."""
+    pixels = report.height * report.width
+    if not (0 < pixels <= limits.image_pixels and 0 < report.file <= limits.file_bytes):
+        return None
+    return Image.from_pixels(taken_pixels(memories[1], report.height, report.width))

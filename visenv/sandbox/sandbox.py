@@ -1,0 +1,151 @@
+"""Sandbox: run Python that a model wrote, from any thread or coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import Any
+
+from visenv.errors import ConfigurationError
+from visenv.sandbox import forks
+from visenv.sandbox.backend import SandboxBackend
+from visenv.sandbox.execution import Execution
+from visenv.sandbox.handoff import SharedImage
+from visenv.sandbox.limits import Limits
+from visenv.sandbox.local import LocalBackend
+from visenv.sandbox.program import OUTPUT_IMAGE, Program
+from visenv.types import Image
+
+
+class Sandbox:
+    r"""Runs untrusted Python with images in and out.
+
+    Any number of threads may call `run`; at most `workers` programs run at a time and the others
+    wait, so that a burst does not eat up anybody's time limit. Nothing of a program survives it,
+    and no two share anything. It pickles, and works in forked children: there it starts anew.
+
+        with Sandbox() as sandbox:
+            execution = sandbox.run(
+                "import cv2\nimage = cv2.imread('path_to_input_image.jpg')\n"
+                "cv2.imwrite('path_to_output_image.jpg', cv2.rotate(image, cv2.ROTATE_180))",
+                images={"path_to_input_image.jpg": Image.from_file("photo.jpg")},
+            )
+        execution.status, execution.text, execution.image
+
+    Args:
+        backend: Where programs run; processes of this machine by default.
+        limits: Of each program, unless `run` is given others.
+        workers: Programs at a time; the number of CPUs by default.
+
+    Raises:
+        ConfigurationError: If there would be no worker.
+    """
+
+    def __init__(
+        self,
+        backend: SandboxBackend | None = None,
+        *,
+        limits: Limits | None = None,
+        workers: int | None = None,
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise ConfigurationError(f"A sandbox needs at least 1 worker, got {workers}.")
+        self.backend = LocalBackend() if backend is None else backend
+        self.limits = Limits() if limits is None else limits
+        self.workers = len(os.sched_getaffinity(0)) if workers is None else workers
+        self.after_fork()
+        forks.watch(self)
+
+    def after_fork(self) -> None:
+        """Begin with every worker free; the backend looks after itself."""
+        self._free = threading.BoundedSemaphore(self.workers)
+        self._executor: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Get ready before the first program, and find out whether that is possible.
+
+        Raises:
+            ConfigurationError: If programs cannot be run safely here.
+            ServiceError: If what runs them cannot be reached.
+        """
+        self.backend.start()
+
+    def run(
+        self,
+        code: str,
+        images: Mapping[str, Image | SharedImage | bytes] | None = None,
+        *,
+        output: str = OUTPUT_IMAGE,
+        limits: Limits | None = None,
+    ) -> Execution:
+        """Run a program and wait for it. What it does, however bad, is in what is returned.
+
+        Args:
+            code: Python; ``cv2``, ``np`` and PIL's ``Image`` need not be imported.
+            images: By file name (``"path_to_input_image.jpg"``) or by variable name (``"image"``);
+                see `Program`.
+            output: File name under which it writes an image that is taken back.
+            limits: Instead of the sandbox's.
+
+        Raises:
+            ConfigurationError: If a name cannot be used, or programs cannot be run safely here.
+            ImageError: If a passed image cannot be decoded.
+            ServiceError: If what runs programs failed beyond retries.
+        """
+        program = Program(code, dict(images or {}), output, limits or self.limits)
+        with self._free:
+            return self.backend.run(program)
+
+    async def run_async(
+        self,
+        code: str,
+        images: Mapping[str, Image | SharedImage | bytes] | None = None,
+        *,
+        output: str = OUTPUT_IMAGE,
+        limits: Limits | None = None,
+    ) -> Execution:
+        """`run`, for coroutines. One that is cancelled leaves its program to end at its limit.
+
+        Raises:
+            ConfigurationError, ImageError, ServiceError: As `run`.
+        """
+        call = partial(self.run, code, images, output=output, limits=limits)
+        return await asyncio.get_running_loop().run_in_executor(self._threads(), call)
+
+    def close(self) -> None:
+        """Kill what runs and end what runs it; a later `run` starts anew."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        self.backend.close()
+        if executor is not None:
+            executor.shutdown(cancel_futures=True)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self.workers, "visenv-sandbox")
+            return self._executor
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuilt, (self.backend, self.limits, self.workers))
+
+
+@cache
+def shared_sandbox() -> Sandbox:
+    """The sandbox that all environments of this process share unless they are given one."""
+    return Sandbox()
+
+
+def _rebuilt(backend: SandboxBackend, limits: Limits, workers: int) -> Sandbox:
+    return Sandbox(backend, limits=limits, workers=workers)
