@@ -1,0 +1,76 @@
+"""Reading a corpus: every line is a passage or a problem that is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.errors import ConfigurationError, DataError
+from visenv.search.corpus import Corpus, cut
+from visenv.search.passage import LONGEST_QUERY, Passage, cleaned
+
+
+def test_texts_and_lines_become_passages(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "Lune.txt").write_text("a river in the north")
+    rows = [
+        {"title": "Kastor", "text": "a works", "url": "a://1"},
+        {"contents": '"Mira"\nan engineer'},  # FlashRAG
+        {"contents": "no title"},
+    ]
+    lines = "\n".join(map(json.dumps, rows)) + "\n\n"
+    (tmp_path / "a.jsonl").write_text(lines)
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    assert list(Corpus(tmp_path)) == [
+        Passage("Kastor", "a works", "a://1"),
+        Passage("Mira", "an engineer"),
+        Passage("", "no title"),
+        Passage("Lune", "a river in the north"),
+    ]
+
+
+def test_long_articles_are_cut(tmp_path: Path) -> None:
+    (tmp_path / "long.md").write_text("one two\nthree four five")
+    assert [each.text for each in Corpus(tmp_path / "long.md", words=2)] == [
+        "one two", "three four", "five",
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    lines = [b'{"text": "good"}', b"[1]", b'{"title": "x"}', b'{"text": 3}', b"\xff{", b"{" * 5000]
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    corpus = Corpus(tmp_path)
+    assert [each.text for each in corpus] == ["good"]
+    assert [problem.split(": ")[0].rpartition("/")[2] for problem in corpus.problems] == [
+        "a.jsonl:2", "a.jsonl:3", "a.jsonl:4", "a.jsonl:5", "a.jsonl:6", "latin.txt",
+    ]  # fmt: skip
+    assert list(corpus)  # a second reading tells the same
+    assert len(corpus.problems) == 6
+
+
+def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no \.txt, \.md, \.jsonl file"):
+        Corpus(tmp_path)
+    with pytest.raises(ConfigurationError, match="at least 1 word"):
+        Corpus(tmp_path, words=0)
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=3), max_size=30), st.integers(1, 7))
+def test_cutting_keeps_every_word_in_order(words: list[str], size: int) -> None:
+    parts = [each.text.split() for each in cut(Passage("t", " ".join(words)), size)]
+    assert [word for part in parts for word in part] == words
+    assert all(1 <= len(part) <= size for part in parts)
+
+
+@given(st.text())
+def test_cleaning_is_idempotent_and_short(query: str) -> None:
+    text = cleaned(query)
+    assert cleaned(text) == text
+    assert len(text) <= LONGEST_QUERY
+    assert text.isprintable()
+    text.encode()

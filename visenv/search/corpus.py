@@ -1,0 +1,105 @@
+"""A corpus: passages from a folder of texts or from JSONL files, read as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from visenv.data.json_rows import json_value
+from visenv.errors import ConfigurationError, DataError
+from visenv.search.passage import Passage
+
+PASSAGE_WORDS = 100
+"""Words of a passage, as in the passages of open-domain question answering (DPR, FlashRAG)."""
+
+_TEXT_SUFFIXES = (".txt", ".md")
+_TITLE_KEYS = ("title", "name")
+_TEXT_KEYS = ("text", "contents", "content", "body", "passage")
+_URL_KEYS = ("url", "link", "href")
+
+
+class Corpus:
+    """Passages of files, in the order of the files' names.
+
+    A ``.txt`` or ``.md`` file is one article, titled by its name. A line of a ``.jsonl`` file is an
+    object with ``text`` (or ``contents``, FlashRAG's name, whose first line is the title where
+    there is no ``title``), and perhaps ``title`` and ``url``. Long articles are cut into passages.
+
+    Args:
+        path: A file, or a folder that is gone through with all its folders.
+        words: Words of a passage.
+
+    Attributes:
+        problems: Lines and files that cannot be read, found so far: ``"file:line: problem"``.
+
+    Raises:
+        DataError: If there is nothing to read there.
+        ConfigurationError: If `words` is below 1.
+    """
+
+    def __init__(self, path: str | Path, words: int = PASSAGE_WORDS) -> None:
+        if words < 1:
+            raise ConfigurationError(f"A passage needs at least 1 word, got {words}.")
+        self.path = Path(path).expanduser()
+        self.words = words
+        self.problems: list[str] = []
+        self._files = _files(self.path)
+
+    def __iter__(self) -> Iterator[Passage]:
+        self.problems.clear()
+        for file in self._files:
+            articles = self._lines(file) if file.suffix == ".jsonl" else self._text(file)
+            for article in articles:
+                yield from cut(article, self.words)
+
+    def _text(self, file: Path) -> Iterator[Passage]:
+        try:
+            yield Passage(file.stem, file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            self.problems.append(f"{file}: {error}")
+
+    def _lines(self, file: Path) -> Iterator[Passage]:
+        with file.open("rb") as content:
+            for number, line in enumerate(content, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    yield _article(line)
+                except DataError as error:
+                    self.problems.append(f"{file}:{number}: {error}")
+
+
+def cut(article: Passage, words: int) -> Iterator[Passage]:
+    """The article in passages of at most `words` words; nothing for one without words."""
+    split = article.text.split()
+    for start in range(0, len(split), words):
+        yield article._replace(text=" ".join(split[start : start + words]))
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    suffixes = (*_TEXT_SUFFIXES, ".jsonl")
+    found = sorted(each for each in path.rglob("*") if each.suffix in suffixes and each.is_file())
+    if not found:
+        raise DataError(f"There is no {', '.join(suffixes)} file in {str(path)!r}.")
+    return found
+
+
+def _article(line: bytes) -> Passage:
+    row = json_value(line)
+    if not isinstance(row, dict):
+        raise DataError("a line must be a JSON object")
+    text = _first(row, _TEXT_KEYS)
+    if text is None:
+        raise DataError(f"there is no text; one of {', '.join(_TEXT_KEYS)} must hold it")
+    title = _first(row, _TITLE_KEYS)
+    if title is None:  # FlashRAG: the title is the first line, in quotes
+        first, _, rest = text.partition("\n")
+        title, text = (first.strip('" '), rest) if rest else ("", text)
+    return Passage(title, text, _first(row, _URL_KEYS) or "")
+
+
+def _first(row: dict[str, Any], keys: tuple[str, ...]) -> str | None:
+    return next((row[key] for key in keys if isinstance(row.get(key), str)), None)

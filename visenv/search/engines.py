@@ -1,0 +1,67 @@
+"""Engines by name, as `gym.make` and the command line are given them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.search.fused import FusedSearch
+from visenv.search.passage import Searcher
+from visenv.search.recorded import RecordedSearch
+from visenv.search.serper import SerperSearch
+from visenv.search.words import WordSearch
+
+
+def open_searcher(text: str) -> Searcher:
+    """An engine by name.
+
+    Args:
+        text: ``"words:<index>"``, ``"tantivy:<index>"``, ``"meaning:<index>"`` or
+            ``"fused:<index>"``, with the folder that ``visenv search build`` made; ``"serper"``
+            (the web), or ``"serper:<file>"``, which keeps every answer in the file and never asks
+            twice; ``"recorded:<file>"``, which answers from such a file alone.
+
+    Raises:
+        UnknownNameError: If there is no such engine; names the nearest.
+        ConfigurationError: If a folder or file must be named and is not, or a key is missing.
+        DataError: If the folder holds no whole index, or the file cannot be read.
+    """
+    kind, _, place = text.partition(":")
+    if kind == "serper":
+        web = SerperSearch()
+        return RecordedSearch(Path(place), web) if place else web
+    if kind not in _OPENERS:
+        raise UnknownNameError("search engine", kind, (*_OPENERS, "serper"))
+    if not place:
+        raise ConfigurationError(f"Name the place of the index, {kind}:<place>; got {text!r}.")
+    return _OPENERS[kind](place)
+
+
+def _tantivy(place: str) -> Searcher:
+    from visenv.search.tantivy_words import TantivySearch
+
+    return TantivySearch(place)
+
+
+def _meaning(place: str) -> Searcher:
+    from visenv.search.meaning import MeaningSearch  # loads numpy arrays and, later, PyTorch
+
+    return MeaningSearch(place)
+
+
+def _fused(place: str) -> Searcher:
+    return FusedSearch((WordSearch(place), _meaning(place)))
+
+
+def _recorded(place: str) -> Searcher:
+    return RecordedSearch(Path(place))
+
+
+_OPENERS: dict[str, Callable[[str], Searcher]] = {
+    "words": WordSearch,
+    "tantivy": _tantivy,
+    "meaning": _meaning,
+    "fused": _fused,
+    "recorded": _recorded,
+}

@@ -1,0 +1,104 @@
+"""Answers on disk: asked once, and the same for ever.
+
+A training run that asks the live web cannot be repeated, and pays for every epoch. With a record,
+the first run asks, and others replay.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+from visenv.errors import DataError, ServiceError
+from visenv.search.passage import Passage, Searcher, cleaned
+
+Key = tuple[str, int]
+
+
+class RecordedSearch:
+    """Answers from a JSONL file; what is not there is asked of an engine and written there.
+
+    A line is ``{"query", "count", "engine", "passages": [[title, text, url], …]}``. Several
+    processes may share a file: lines are added whole, under a lock.
+
+    Args:
+        file: The record; it is made when first written to.
+        searcher: What to ask; None replays alone.
+
+    Raises:
+        DataError: If the file holds a line that is no record, half a line at its end excepted.
+    """
+
+    def __init__(self, file: str | Path, searcher: Searcher | None = None) -> None:
+        self.file = Path(file).expanduser()
+        self.searcher = searcher
+        self.name = f"recorded:{searcher.name if searcher else self.file.name}"
+        self._lock = threading.Lock()
+        self._known = _read(self.file)
+        if searcher is None and not self._known:
+            raise DataError(f"There is no recorded search in {str(self.file)!r}.")
+
+    def search(self, query: str, count: int) -> list[Passage]:
+        """The answer of the record, or of the engine, which is then recorded.
+
+        Raises:
+            ServiceError: If there is none in the record and no engine to ask, or the engine failed.
+        """
+        key = (cleaned(query), count)
+        with self._lock:
+            found = self._known.get(key)
+        if found is not None:
+            return list(found)
+        if self.searcher is None:
+            raise ServiceError("search", f"{self.file} holds no answer to {key[0]!r} ({count}).")
+        passages = self.searcher.search(key[0], count)
+        with self._lock:
+            self._write(key, passages, self.searcher.name)
+            self._known[key] = tuple(passages)
+        return passages
+
+    def close(self) -> None:
+        """Close the engine."""
+        if self.searcher is not None:
+            self.searcher.close()
+
+    def _write(self, key: Key, passages: list[Passage], engine: str) -> None:
+        line = {"query": key[0], "count": key[1], "engine": engine, "passages": passages}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("ab+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if file.seek(0, 2):
+                file.seek(-1, 2)
+                if file.read(1) != b"\n":  # another was killed while it wrote
+                    file.write(b"\n")
+            file.write(json.dumps(line).encode() + b"\n")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"file": self.file, "searcher": self.searcher}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+def _read(file: Path) -> dict[Key, tuple[Passage, ...]]:
+    known: dict[Key, tuple[Passage, ...]] = {}
+    if not file.exists():
+        return known
+    for number, line in enumerate(file.read_bytes().splitlines(keepends=True), start=1):
+        try:
+            row = json.loads(line)
+            passages = tuple([Passage(*map(str, fields)) for fields in row["passages"]])
+            known[str(row["query"]), int(row["count"])] = passages
+        except (ValueError, TypeError, LookupError) as error:
+            if not line.endswith(b"\n") or _cut_off(line):
+                continue
+            raise DataError(f"{file}:{number} is no recorded search: {error}") from error
+    return known
+
+
+def _cut_off(line: bytes) -> bool:
+    """Whether the line is the beginning of a record whose writer was killed."""
+    return line.startswith(b'{"query"') and not line.rstrip().endswith(b"}")
