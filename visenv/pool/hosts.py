@@ -1,4 +1,4 @@
-"""Where an environment of the pool lives: beside its caller, or in a process of its own.
+"""Where an environment lives: beside its caller, or in a process of its own.
 
 A host is used by one thread. Only `kill` may come from another: it makes a call return that hangs,
 where that can be done at all.
@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector.utils import CloudpickleWrapper
 
 from visenv.errors import ConfigurationError
 from visenv.pool.failure import Failure
 
 _SECONDS_TO_CLOSE = 5.0
+
+Make = Callable[[], Any]
+"""Makes an environment, or whatever else has methods to be called and is closed in the end."""
 
 
 class Host(Protocol):
@@ -50,55 +52,61 @@ def guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class LocalHost:
-    """An environment in this process. A call that hangs cannot be ended, only left behind."""
+    """An environment in this process. A call that hangs cannot be ended, only left behind.
 
-    def __init__(self, spec: EnvSpec) -> None:
-        self._spec = spec
-        self._env: gym.Env[Any, Any] | None = None
+    Args:
+        make: Makes it.
+
+    Attributes:
+        env: What was made; None before that.
+    """
+
+    def __init__(self, make: Make) -> None:
+        self._make = make
+        self.env: Any = None
 
     def open(self) -> Failure | None:
         """Make the environment."""
-        made = guarded(gym.make, self._spec)
+        made = guarded(self._make)
         if isinstance(made, Failure):
             return made
-        self._env = made
+        self.env = made
         return None
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         """Call the environment here."""
-        return guarded(getattr(self._env, method), **arguments)
+        return guarded(getattr(self.env, method), **arguments)
 
     def close(self) -> None:
         """Close the environment."""
-        if self._env is not None:
-            guarded(self._env.close)
+        if self.env is not None:
+            guarded(self.env.close)
 
     def kill(self) -> None:
         """A thread cannot be ended from outside."""
 
 
 class ProcessHost:
-    """An environment in a spawned child, which rebuilds it from its spec's JSON.
+    """An environment in a spawned child.
 
     Args:
-        spec: What to make; every option must be JSON.
+        make: Makes it over there; handed over by cloudpickle, so that a lambda may be used.
 
     Raises:
-        ConfigurationError: If an option is not.
+        ConfigurationError: If it holds what cannot be pickled.
     """
 
-    def __init__(self, spec: EnvSpec) -> None:
-        try:
-            description = spec.to_json()
-        except (TypeError, ValueError) as error:
-            raise ConfigurationError(
-                f"A process rebuilds {spec.id} from JSON, and an option is not JSON: {error} "
-                "Use workers='thread'."
-            ) from error
+    def __init__(self, make: Make) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(description, theirs), daemon=True)
-        self._process.start()
+        handed = (CloudpickleWrapper(make), theirs)
+        self._process = context.Process(target=_serve, args=handed, daemon=True)
+        try:
+            self._process.start()
+        except Exception as error:  # pickling leads anywhere
+            raise ConfigurationError(
+                f"What makes the environment cannot be handed to a process: {error}"
+            ) from error
         theirs.close()  # so that the child's end closes with the child, which `_receive` notices
 
     def open(self) -> Failure | None:
@@ -141,10 +149,10 @@ class ProcessHost:
             return Failure.of(error)
 
 
-def _serve(description: str, pipe: Connection) -> None:
+def _serve(make: Make, pipe: Connection) -> None:
     """The child: make the environment, then answer calls until told to end or left alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches children too; the parent decides
-    host = LocalHost(EnvSpec.from_json(description))
+    host = LocalHost(make)
     try:
         pipe.send(host.open())
         while (request := pipe.recv()) is not None:

@@ -28,7 +28,28 @@ from visenv.pool.result import Reset, Result, aborted, nothing_new
 from visenv.seeding import seeds
 from visenv.spaces import Unicode, observation_space
 
-_HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": LocalHost, "process": ProcessHost}
+
+def _beside(spec: EnvSpec) -> Host:
+    return LocalHost(partial(gym.make, spec))
+
+
+def _apart(spec: EnvSpec) -> Host:
+    """A host in a process, which rebuilds the environment from its spec's JSON."""
+    try:
+        description = spec.to_json()
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"A process rebuilds {spec.id} from JSON, and an option is not JSON: {error} "
+            "Use workers='thread'."
+        ) from error
+    return ProcessHost(partial(_rebuild, description))
+
+
+def _rebuild(description: str) -> gym.Env[Any, Any]:
+    return gym.make(EnvSpec.from_json(description))
+
+
+_HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": _beside, "process": _apart}
 
 Batch = dict[str, tuple[Any, ...]]
 """``{"text": (str, …), "images": ((uint8 [H, W, 3], …), …)}``, one entry per environment."""

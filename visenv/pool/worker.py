@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from visenv.pool.hosts import Host
 
@@ -24,16 +24,23 @@ class Answer(NamedTuple):
     value: Any
 
 
+class Answers(Protocol):
+    """Where a worker puts its answers, from its own thread: a queue."""
+
+    def put(self, answer: Answer, /) -> None:
+        """Take one."""
+
+
 class Worker:
     """Makes its environment at once, then one call after another.
 
     Args:
         index: Its place in the pool.
         host: Where the environment lives.
-        answers: The queue common to all workers.
+        answers: The queue, which may be common to all workers.
     """
 
-    def __init__(self, index: int, host: Host, answers: SimpleQueue[Answer]) -> None:
+    def __init__(self, index: int, host: Host, answers: Answers) -> None:
         self.index = index
         self._host = host
         self._answers = answers
@@ -55,6 +62,11 @@ class Worker:
         """End as soon as may be, whatever the environment is doing."""
         self.stop()
         self._host.kill()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its thread has not ended."""
+        return self._thread.is_alive()
 
     def join(self, timeout: float) -> None:
         """Wait for the thread to end, at most so many seconds."""

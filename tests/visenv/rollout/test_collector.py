@@ -219,3 +219,21 @@ def test_one_bad_row_does_not_end_a_run() -> None:
     episodes = Collector(of_rows, Scripted(ANSWER)).episodes(places)
     assert [episode.status for episode in episodes] == ["terminated", "aborted", "terminated"]
     assert [episode.reward for episode in episodes] == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(("rows", "environments"), [((1, 0), 2), ((0, 1, 0), 1)])
+def test_an_environment_whose_first_reset_failed_is_not_kept(
+    rows: tuple[int, ...], environments: int
+) -> None:
+    """Gymnasium's checker has then seen no observation, and its first `step` is a TypeError."""
+    made: list[Any] = []
+
+    def make() -> Any:
+        made.append(gym.wrappers.PassiveEnvChecker(of_rows()))
+        return made[-1]
+
+    places = [Place(seed=0, group=place, index=row) for place, row in enumerate(rows)]
+    episodes = Collector(make, Scripted(ANSWER), concurrency=1).episodes(places)
+    expected = ["aborted" if row == 1 else "terminated" for row in rows]
+    assert [episode.status for episode in episodes] == expected
+    assert len(made) == environments

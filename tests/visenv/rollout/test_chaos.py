@@ -1,0 +1,382 @@
+"""Whatever goes wrong in one episode stays there: it is played again, its environment replaced.
+
+Nothing here is timed but a limit that a hanging call must reach.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import PIL.Image
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.env import Observation
+from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
+from visenv.policy import Policy, Session
+from visenv.rollout import (
+    Collector,
+    Executor,
+    InlineExecutor,
+    Place,
+    ProcessExecutor,
+    ThreadExecutor,
+    boundary,
+)
+from visenv.testing import toy
+from visenv.testing.trouble import OPENED
+from visenv.types import Ask, Episode, Image, Message, Reply, Sampling, StepRecord
+
+ADD = "<tool>\nname: add\namount: 3\n</tool>"
+ANSWER = "<answer>3</answer>"
+EXECUTORS: dict[str, Callable[[], Executor]] = {
+    "inline": InlineExecutor,
+    "threads": ThreadExecutor,
+}
+
+
+def trouble(kind: str, gate: str = "") -> str:
+    return f"<tool>\nname: trouble\nkind: {kind}\ngate: {gate!r}\n</tool>".replace("'", '"')
+
+
+class ByMember(Policy[Session]):
+    """Says, in the n-th session that is opened, the n-th script; the last in all that follow."""
+
+    def __init__(self, *scripts: Sequence[str | Exception]) -> None:
+        self.scripts = scripts
+        self.opened = itertools.count()
+        self.seeds: list[int] = []
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+        session: Any = Session()
+        session.script = iter(self.scripts[min(next(self.opened), len(self.scripts) - 1)])
+        self.seeds.append(seed)
+        return session  # type: ignore[no-any-return]
+
+    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        turn = next(session.script)  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+        if isinstance(turn, Exception):
+            raise turn
+        return Reply.of_text(turn)
+
+
+class Recorded(gym.Wrapper[Any, Any, Any, Any]):
+    """Notes its calls; a step that fails by the kind of trouble."""
+
+    def __init__(self, env: gym.Env[Observation, str]) -> None:
+        super().__init__(env)
+        self.calls: list[str] = []
+
+    def step(self, action: str) -> Any:
+        kinds = (kind for kind in ("error", "service") if f"kind: {kind}" in action)
+        self.calls.append(next(kinds, "step"))
+        return self.env.step(action)
+
+    def reset(self, **arguments: Any) -> Any:
+        self.calls.append("reset")
+        return self.env.reset(**arguments)
+
+    def close(self) -> None:
+        self.calls.append("close")
+        self.env.close()
+
+
+def played(collector: Collector, count: int = 3) -> list[Episode]:
+    episodes = collector.episodes([Place(7, 0, member) for member in range(count)])
+    collector.close()
+    return episodes
+
+
+def toy_sample() -> str:
+    """The sample of `played`."""
+    env = toy.make()
+    env.reset(seed=7)
+    return env.unwrapped.sample.id  # type: ignore[attr-defined, no-any-return]
+
+
+# ---------------------------------------------------------------------------- environments
+
+
+@pytest.fixture(params=EXECUTORS)
+def executor(request: pytest.FixtureRequest) -> Executor:
+    return EXECUTORS[request.param]()
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("error", "RuntimeError: a bug in a tool"), ("service", "search: the server is down")],
+)
+def test_a_failure_is_played_again_in_a_fresh_environment(
+    executor: Executor, kind: str, reason: str
+) -> None:
+    made: list[Recorded] = []
+
+    def make() -> gym.Env[Observation, str]:
+        made.append(Recorded(toy.make(trouble=True)))
+        return made[-1]
+
+    well = [ADD, ANSWER]
+    policy = ByMember(well, [ADD, trouble(kind)], well, well)
+    collector = Collector(make, policy, executor=executor, retries=1)
+    episodes = played(collector)
+    assert [episode.status for episode in episodes] == ["terminated"] * 3
+    assert [episode.member for episode in episodes] == [0, 1, 2]
+    (broken,) = (each for each in made if each.calls.count("step") and kind in each.calls)
+    assert broken.calls[broken.calls.index(kind) :] == [kind, "close"]  # it was not used again
+    # The same seeds again: the episode is the one that it would have been.
+    assert len(set(policy.seeds)) == 3
+    counts = collector.meter.take()
+    assert (counts["retries"], counts["episodes"]) == (1, 3)
+    assert counts["aborted/" + reason.partition(":")[0]] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("error", "RuntimeError: a bug in a tool"), ("service", "search: the server is down")],
+)
+def test_what_fails_for_good_is_kept_as_aborted(executor: Executor, kind: str, reason: str) -> None:
+    policy = ByMember([ADD, trouble(kind)])
+    collector = Collector(partial(toy.make, trouble=True), policy, executor=executor, retries=2)
+    (episode,) = played(collector, 1)
+    assert (episode.status, episode.reason, episode.reward) == ("aborted", reason, 0.0)
+    assert episode.segments == ()
+    assert (episode.sample_id, episode.env_id) == (toy_sample(), "Adder")
+    counts = collector.meter.take()
+    assert (counts["retries"], counts["aborted/" + boundary(episode)]) == (2, 3)
+
+
+def test_a_hang_is_left_behind_within_its_limit() -> None:
+    policy = ByMember([trouble("wait", "hang")], [ADD, ANSWER])
+    executor = ThreadExecutor(timeout=0.05)
+    collector = Collector(partial(toy.make, trouble=True), policy, executor=executor)
+    hung, well = collector.episodes([Place(7), Place(7, 0, 1)])
+    assert (hung.status, hung.reason) == ("aborted", "timeout: act took longer than 0.05 s.")
+    assert (hung.sample_id, well.status) == (toy_sample(), "terminated")
+    OPENED["hang"].set()
+    collector.close()
+    assert not any(worker.alive for worker in executor._workers)
+
+
+def test_an_environment_that_does_not_come_up_in_time_aborts() -> None:
+    opened = OPENED["birth"]
+
+    def make() -> gym.Env[Observation, str]:
+        opened.wait()
+        return toy.make()
+
+    collector = Collector(make, ByMember([ANSWER]), executor=ThreadExecutor(start_timeout=0.05))
+    (episode,) = collector.episodes([Place(0)])
+    opened.set()
+    assert episode.reason == "timeout: making the environment took longer than 0.05 s."
+    assert (episode.env_id, episode.sample_id) == ("", "")
+    collector.close()
+
+
+def test_a_process_that_dies_or_hangs_is_replaced() -> None:
+    policy = ByMember([ADD, trouble("exit")], [trouble("wait")], [ADD, ANSWER])
+    executor = ProcessExecutor(timeout=2.0)
+    collector = Collector(partial(toy.make, trouble=True), policy, executor=executor, retries=1)
+    died, hung, well = played(collector)
+    assert [each.status for each in (died, hung, well)] == ["terminated"] * 3
+    counts = collector.meter.take()
+    assert (counts["aborted/worker"], counts["aborted/timeout"], counts["retries"]) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("where", [InlineExecutor, ThreadExecutor])
+def test_options_that_cannot_be_are_told_at_once(where: type[Executor]) -> None:
+    collector = Collector(partial(toy.make, turns=0), ByMember([ANSWER]), executor=where())
+    with pytest.raises(ConfigurationError, match="at least 1 turn"):
+        played(collector)
+
+
+def test_a_limit_must_be_one() -> None:
+    with pytest.raises(ConfigurationError, match="above 0 seconds, got 0"):
+        ThreadExecutor(timeout=0)
+
+
+def test_what_makes_the_environment_must_reach_the_process() -> None:
+    lock = threading.Lock()
+
+    def make() -> gym.Env[Observation, str]:
+        with lock:
+            return toy.make()
+
+    collector = Collector(make, ByMember([ANSWER]), executor=ProcessExecutor())
+    with pytest.raises(ConfigurationError, match="cannot be handed to a process"):
+        played(collector)
+
+
+# ------------------------------------------------------------------------ images of any size
+
+
+class Showing(gym.Env[Any, str]):
+    """Shows an image, in each episode the next, and ends."""
+
+    def __init__(self, *images: Image) -> None:
+        self._images = iter(images)
+
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        message = Message("user", ("look", next(self._images)))
+        return None, {"step": StepRecord((message,), (), Ask()), "aborted": "", "truncated_by": ""}
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return None, 1.0, True, False, {"step": StepRecord(), "aborted": "", "truncated_by": ""}
+
+
+class Looking(ByMember):
+    """Looks at every pixel, as a model does."""
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+        return Session()
+
+    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        (image,) = (each for message in session.messages for each in message.images)
+        return Reply.of_text(image.sha256)
+
+
+def test_an_image_too_large_to_decode_aborts_and_is_not_tried_again(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.png"
+    PIL.Image.new("1", (10_000, 9_000)).save(bomb)  # 90 M pixels in a few kilobytes
+    images = (Image.from_file(bomb), Image.from_pixels(np.zeros((1, 1, 3), np.uint8)))
+    collector = Collector(partial(Showing, *images), Looking(), retries=3)
+    large, small = played(collector, 2)
+    assert boundary(large) == "ImageError"
+    assert "at most 89,478,485 are decoded" in large.reason or "decompression bomb" in large.reason
+    assert small.status == "terminated"
+    assert collector.meter.take()["retries"] == 0
+
+
+def test_a_large_image_comes_through_from_another_process() -> None:
+    pixels = np.arange(3000 * 2000 * 3, dtype=np.uint32).astype(np.uint8).reshape(3000, 2000, 3)
+    executor = ProcessExecutor()
+    make = partial(_sized, 3000, 2000)
+    (episode,) = played(Collector(make, Looking(), executor=executor), 1)
+    assert episode.turns[0].text == Image.from_pixels(pixels).sha256
+
+
+def _sized(height: int, width: int) -> gym.Env[Any, str]:
+    size = height * width * 3
+    pixels = np.arange(size, dtype=np.uint32).astype(np.uint8).reshape(height, width, 3)
+    return Showing(Image.from_pixels(pixels))
+
+
+# ---------------------------------------------------------------------------- policies
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [(PolicyError("no engine"), "PolicyError"), (ServiceError("engine", "away"), "engine")],
+)
+def test_an_engine_that_fails_is_asked_again(error: Exception, name: str) -> None:
+    policy = ByMember([ADD, error], [ADD, ANSWER])
+    collector = Collector(toy.make, policy, retries=1)
+    (episode,) = played(collector, 1)
+    assert episode.status == "terminated"
+    assert collector.meter.take()[f"aborted/{name}"] == 1
+
+
+def test_a_dead_engine_is_put_right_once_for_all_whom_it_failed() -> None:
+    revived: list[int] = []
+
+    async def revive() -> None:
+        await asyncio.sleep(0)
+        revived.append(1)
+
+    policy = ByMember(*[[PolicyError("dead")] for _ in range(6)], [ANSWER])
+    collector = Collector(toy.make, policy, retries=1, revive=revive)
+    episodes = played(collector, 6)
+    assert {episode.status for episode in episodes} == {"terminated"}
+    assert revived == [1]
+
+
+def test_an_engine_that_cannot_be_put_right_aborts() -> None:
+    async def revive() -> None:
+        raise PolicyError("no memory")
+
+    collector = Collector(toy.make, ByMember([PolicyError("dead")]), retries=1, revive=revive)
+    (episode,) = played(collector, 1)
+    assert (episode.status, episode.reason) == ("aborted", "PolicyError: dead")
+
+
+# ------------------------------------------------------------ every place is answered once
+
+
+class Stub(gym.Env[Any, str]):
+    """Fails in resets as its seed says, so many times for each of them."""
+
+    left: ClassVar[Counter[int]] = Counter()
+    errors: ClassVar[tuple[type[Exception] | None, ...]] = (None, RuntimeError, DataError, None)
+
+    def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
+        assert seed is not None
+        error = self.errors[seed % 4]
+        if error is not None and self.left[seed] > 0:
+            self.left[seed] -= 1
+            raise error("trouble")
+        ask = Ask() if seed % 2 == 0 else None
+        return None, {"step": StepRecord((), (), ask), "aborted": "", "truncated_by": "x"}
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return None, 1.0, True, False, {"step": StepRecord(), "aborted": "", "truncated_by": ""}
+
+
+class Shuffling(Policy[Session]):
+    """Takes a random number of turns of the loop for each reply; says nothing."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def open(self, env: gym.Env[Any, str], seed: int) -> Session:
+        return Session()
+
+    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        for _ in range(self.rng.integers(5)):
+            await asyncio.sleep(0)
+        return Reply.of_text("")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=12, unique=True),
+    st.integers(1, 4),
+    st.integers(0, 2),
+    st.integers(0, 100),
+)
+def test_every_place_is_answered_once_and_in_order(
+    given_places: list[tuple[int, int]], concurrency: int, retries: int, seed: int
+) -> None:
+    Stub.left = Counter(dict.fromkeys(range(8), 2))
+    places = [Place(number, group, index) for index, (number, group) in enumerate(given_places)]
+    ended: list[tuple[int, int, int]] = []
+    collector = Collector(
+        Stub, Shuffling(seed), concurrency=concurrency, executor=InlineExecutor(), retries=retries
+    )
+    episodes = collector.episodes(
+        places, lambda each: ended.append((each.seed, each.group, each.member))
+    )
+    collector.close()
+    told = [(place.seed, place.group, place.member) for place in places]
+    assert [(each.seed, each.group, each.member) for each in episodes] == told
+    assert sorted(ended) == sorted(told)
+    counts = collector.meter.take()
+    assert counts.get("episodes", 0) == len(places)
+    aborted = [each for each in episodes if each.status == "aborted"]
+    assert {boundary(each) for each in aborted} <= {"RuntimeError", "DataError"}
+    assert counts.get("aborted/DataError", 0) == sum(boundary(e) == "DataError" for e in aborted)
+
+
+@pytest.fixture(autouse=True)
+def _no_gate_stays_closed() -> Iterator[None]:
+    yield
+    for gate in OPENED.values():
+        gate.set()

@@ -1,0 +1,79 @@
+"""What a meter makes of times: numbers worked by hand, on a clock that the test turns."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from visenv.rollout.meter import Gauge, Meter
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(time, "monotonic", made)
+    return made
+
+
+def test_a_gauge_counts_overlaps_twice_and_busy_time_once(clock: Clock) -> None:
+    gauge = Gauge()
+    clock.now += 1
+    with gauge:
+        clock.now += 2
+        with gauge:
+            clock.now += 3
+        clock.now += 4
+    clock.now += 5
+    assert gauge.busy == 2 + 3 + 4
+    assert gauge.seconds == 2 + 2 * 3 + 4
+    with gauge:
+        clock.now += 1
+        gauge.reset()
+        clock.now += 7
+        assert gauge.busy == gauge.seconds == 7  # what goes on goes on, measured anew
+
+
+def test_a_meter_s_report(clock: Clock) -> None:
+    meter = Meter()
+    with meter.waiting:
+        clock.now += 1
+    with meter.playing:
+        with meter.stepping:
+            clock.now += 1
+        with meter.sampling:
+            clock.now += 6
+            meter.sampled(30)
+        with meter.playing, meter.stepping:
+            clock.now += 3
+    meter.finished(10.0)
+    meter.finished(3.0)
+    meter.aborted("a judge", again=True)
+    meter.aborted("a judge", again=False)
+    meter.aborted("timeout", again=True)
+    meter.cancelled()
+    assert meter.take() == {
+        "episodes": 2.0,
+        "retries": 2.0,
+        "cancelled": 1.0,
+        "aborted/a_judge": 2.0,
+        "aborted/timeout": 1.0,
+        "episodes_per_second": 2 / 10,  # in flight for 1 + 6 + 3 seconds
+        "tokens_per_second": 30 / 10,
+        "engine_busy": 6 / 10,
+        "turns_in_flight": 6 / 10,
+        "calls_in_flight": (1 + 3) / 10,
+        "waiting": 1 / 10,
+        "sampling_seconds": 6 / 2,
+        "env_seconds": (1 + 3) / 2,
+        "waiting_seconds": 1 / 2,
+        "longest_seconds": 10.0,
+    }
+    assert meter.take() == {}
