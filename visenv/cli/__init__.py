@@ -1,4 +1,4 @@
-"""The command line: `visenv list | card | play | rollout | train | eval | data | view`.
+"""The command line: `visenv list | card | play | rollout | train | eval | data | … | view`.
 
 One file per command: a dataclass whose fields are its options and whose `run` does the work. A
 command is imported when it is asked for, so that `visenv --help` is there at once; no file is
@@ -34,6 +34,10 @@ COMMANDS = {
     "data": Command("visenv.cli.data:Data", "make training and benchmark data, step by step"),
     "index": Command(
         "visenv.cli.index:Index", "embed a folder of documents, for search by meaning"
+    ),
+    "search": Command("visenv.cli.search:Search", "index a corpus for search, and try it"),
+    "doctor": Command(
+        "visenv.cli.doctor:Doctor", "how code that a model wrote is isolated on this machine"
     ),
     "view": Command("visenv.cli.view:View", "a run's report: curves and episodes on one page"),
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
@@ -67,7 +67,10 @@ class RowSource(ABC):
 
     Attributes:
         problems: Rows that cannot be used, in the order they were found.
+        left_out: How many of them were left out when the source was opened.
     """
+
+    left_out = 0
 
     def __init__(self) -> None:
         self.problems: list[RowProblem] = []
@@ -131,7 +134,8 @@ class RowSource(ABC):
             self.problems.append(RowProblem(*place, str(error)))
 
     def _require_rows(self, folder: Path) -> None:
-        """Raise a `DataError` if every row was left out."""
+        """All rows are read: raise a `DataError` if every one was left out."""
+        self.left_out = len(self.problems)
         if not self._rows:
             first = f" The first problem: {self.problems[0]}" if self.problems else ""
             raise DataError(f"No row of {folder} can be used.{first}")
@@ -221,6 +225,23 @@ def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = (""
         if path.is_file():
             return path
     raise DataError(f"there is no image {tried[0] if tried else name}")
+
+
+def image_by_end(folders: Iterable[Path], name: str) -> Path:
+    """The image of a path made on another machine: as much of its end as `folders` have.
+
+    Raises:
+        DataError: If there is none.
+    """
+    folders = list(folders)
+    parts = [part for part in PurePosixPath(name).parts if part not in ("/", "..", ".")]
+    for start in range(len(parts)):
+        try:
+            return image_file(folders, "/".join(parts[start:]))
+        except DataError:
+            if start == len(parts) - 1:
+                raise
+    raise DataError(f"no image: {name!r}")
 
 
 def image_from_cell(cell: Any, name: str) -> Image:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
@@ -41,7 +41,10 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
 
     Attributes:
         top: The largest reward there is.
+        each_step: Whether terms are worked out after every step, not at the end alone.
     """
+
+    each_step: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Step, and pay the terms when the episode has ended."""
         observation, _, terminated, truncated, info = self.env.step(action)
-        if not (terminated or truncated) or info["aborted"]:
+        if info["aborted"] or not (self.each_step or terminated or truncated):
             return observation, 0.0, terminated, truncated, info
         base = self.env.unwrapped
         assert isinstance(base, VisEnv)
@@ -76,8 +79,12 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
             if base.on_abort == "raise":
                 raise
             record.events += (Aborted(base.turn - 1, error.boundary, error.reason),)
-            record.metrics = {}
+            record.metrics, record.messages, record.ask = {}, (), None
             info = {**info, "aborted": str(error), "truncated_by": ""}
-            return observation, 0.0, False, True, info
+            return {"text": "", "images": ()}, 0.0, False, True, info
         record.terms = terms
-        return observation, float(reward), terminated, truncated, info
+        return observation, float(self._due(reward)), terminated, truncated, info
+
+    def _due(self, worth: float) -> float:
+        """What is paid now, of what the terms come to."""
+        return worth

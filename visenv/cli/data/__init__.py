@@ -4,6 +4,7 @@ The options of each step are here, a class for each; the work is done by what `C
 `visenv.registration` names, and by `visenv.data.difficulty`.
 
     samples.py    questions, difficulty             an environment's samples, as rows
+    distortions.py distort                          questions about images that need repair
     pairs.py      negatives, dedupe                 preference pairs
     episodes.py   trajectories, filter, export      a policy's episodes
     items.py      arrange, armbench, constraints    judging items, as a benchmark has them
@@ -17,6 +18,7 @@ from typing import Annotated
 
 from tyro.conf import OmitSubcommandPrefixes, subcommand
 
+from visenv.cli.data.distortions import Distort
 from visenv.cli.data.episodes import Export, Filter, Trajectories
 from visenv.cli.data.items import ArmBench, Arrange, Constraints
 from visenv.cli.data.pairs import Dedupe, Negatives
@@ -38,6 +40,7 @@ class Data:
         | Annotated[Export, subcommand("export")]
         | Annotated[ArmBench, subcommand("armbench")]
         | Annotated[Constraints, subcommand("constraints")]
+        | Annotated[Distort, subcommand("distort")]
     ]
 
     def run(self) -> None:

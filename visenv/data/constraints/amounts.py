@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from visenv.data.constraints.prose import between, pick
+from visenv.data.constraints.prose import between
+from visenv.data.draws import pick
 
 OPEN: Final = 10_000
 """The upper bound of "at least"; MM-IFEngine's data writes it so."""

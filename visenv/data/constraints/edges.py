@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 
 from visenv.data.constraints.made import Made
-from visenv.data.constraints.prose import between, clause, finished, pick, sentences, spread
+from visenv.data.constraints.prose import between, clause, finished, sentences, spread
+from visenv.data.draws import pick
 
 OPENERS: Final = (
     "Admittedly",

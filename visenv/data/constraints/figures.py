@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from visenv.data.constraints.made import Made
-from visenv.data.constraints.prose import between, finished, mixed, pick, sentences, spread
+from visenv.data.constraints.prose import between, finished, mixed, sentences, spread
+from visenv.data.draws import pick
 
 _SHARES = (
     "About {it} of the guests came by train",

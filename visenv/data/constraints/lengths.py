@@ -6,14 +6,8 @@ import numpy as np
 
 from visenv.data.constraints.amounts import Amount, draw_amount, draw_count
 from visenv.data.constraints.made import Made
-from visenv.data.constraints.prose import (
-    between,
-    paragraph_of_words,
-    paragraphs,
-    pick,
-    sentences,
-    spread,
-)
+from visenv.data.constraints.prose import between, paragraph_of_words, paragraphs, sentences, spread
+from visenv.data.draws import pick
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 

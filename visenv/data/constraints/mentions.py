@@ -13,12 +13,12 @@ from visenv.data.constraints.prose import (
     finished,
     listed,
     mixed,
-    pick,
     sentences,
     some,
     spread,
     words_of,
 )
+from visenv.data.draws import pick
 
 KEYWORDS: Final = words_of("""
 biscuit candle carpet basket feather glacier lantern marble orchard pepper pillow sparrow telescope

@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from visenv.data.draws import pick, shuffled
+
 T = TypeVar("T")
 
 
@@ -57,11 +59,6 @@ _CONNECTIVES: Final = words_of("although and because but so unless until when wh
 
 _LONGEST_CLAUSE = 9
 _SHORTEST = 3
-
-
-def pick(rng: np.random.Generator, options: Sequence[T]) -> T:
-    """One of the options; `Generator.choice` makes an array of them first."""
-    return options[int(rng.integers(len(options)))]
 
 
 def between(rng: np.random.Generator, lowest: int, highest: int) -> int:
@@ -149,13 +146,12 @@ def spread(rng: np.random.Generator, made: Sequence[str]) -> str:
 
 def some(rng: np.random.Generator, options: Sequence[T], number: int) -> list[T]:
     """That many of the options, all different, in any order."""
-    return [options[int(place)] for place in rng.permutation(len(options))[:number]]
+    return shuffled(rng, options)[:number]
 
 
 def mixed(rng: np.random.Generator, made: Sequence[str], new: Sequence[str]) -> list[str]:
     """The sentences of both, in any order."""
-    together = [*made, *new]
-    return some(rng, together, len(together))
+    return shuffled(rng, [*made, *new])
 
 
 def listed(texts: Sequence[str]) -> str:

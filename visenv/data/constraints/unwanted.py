@@ -7,16 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from visenv.data.constraints.made import Made
-from visenv.data.constraints.prose import (
-    between,
-    finished,
-    listed,
-    mixed,
-    pick,
-    sentence,
-    some,
-    spread,
-)
+from visenv.data.constraints.prose import between, finished, listed, mixed, sentence, some, spread
+from visenv.data.draws import pick
 
 
 class Unwanted(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from visenv.checks import find_check
 from visenv.data.constraints import edges, figures, lengths, mentions, unwanted
 from visenv.data.constraints.made import Maker
-from visenv.data.constraints.prose import pick
+from visenv.data.draws import pick
 from visenv.data.judging import Check, judging_sample
 from visenv.errors import ConfigurationError
 from visenv.types import Sample

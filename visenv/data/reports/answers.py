@@ -13,7 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
-from visenv.data.reports.report import Report, pick, shuffled
+from visenv.data.draws import pick, shuffled
+from visenv.data.reports.report import Report
 
 _MOST_WRONG = 3
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from visenv.data.draws import pick, shuffled
 from visenv.data.reports.answers import others
 from visenv.data.reports.question import Question
-from visenv.data.reports.report import pick, shuffled
 
 if TYPE_CHECKING:
     from reportlab.pdfgen.canvas import Canvas

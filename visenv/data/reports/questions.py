@@ -7,17 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from visenv.data.draws import pick
 from visenv.data.reports.answers import another_distance, crossed, others, responder
 from visenv.data.reports.question import Question
-from visenv.data.reports.report import (
-    Bars,
-    Curve,
-    Register,
-    Report,
-    Section,
-    Table,
-    pick,
-)
+from visenv.data.reports.report import Bars, Curve, Register, Report, Section, Table
 from visenv.data.reports.words import STATUSES
 
 

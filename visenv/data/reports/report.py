@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from visenv.data.draws import pick, shuffled
 from visenv.data.reports.words import (
     ACCENTS,
     FILLER_SENTENCES,
@@ -28,7 +29,6 @@ PAGES = (4, 24)
 STEP = 5
 """Distance of two grid lines of a chart; every value drawn lies on one."""
 
-ThingT = TypeVar("ThingT")
 
 _BOARD = 3
 """Names on the cover."""
@@ -208,13 +208,3 @@ def _register(rng: np.random.Generator, year: int) -> Register:
     works = shuffled(rng, WORKS)[: len(statuses)]
     rows = [(work, pick(rng, SITES), status) for work, status in zip(works, statuses, strict=True)]
     return Register(tuple(shuffled(rng, rows)))
-
-
-def shuffled(rng: np.random.Generator, things: Sequence[ThingT]) -> list[ThingT]:
-    """The things in random order."""
-    return [things[place] for place in rng.permutation(len(things)).tolist()]
-
-
-def pick(rng: np.random.Generator, things: Sequence[ThingT]) -> ThingT:
-    """One of the things."""
-    return things[int(rng.integers(len(things)))]

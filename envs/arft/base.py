@@ -1,0 +1,115 @@
+"""What coding and searching share: turns of tags, of which the last must answer, and the scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from visenv.data.source import Source
+from visenv.env import Limits, VisEnv
+from visenv.grammar import Call
+from visenv.grammar.tags import TagGrammar
+from visenv.images import fit
+from visenv.rewards.qa import Compat, exact_match, token_f1
+from visenv.tools import Tool
+from visenv.types import Ask, Image, Part, ToolCalled
+
+from . import prompts
+from .stages import Stage
+
+
+class ArftEnv(VisEnv):
+    """Base of the two environments.
+
+    Attributes:
+        actions: What a turn may do, beside answering.
+        compat: How answers are counted.
+
+    Args:
+        source: The samples.
+        stage: The preset.
+        render_mode: See `VisEnv`.
+        on_abort: See `VisEnv`.
+    """
+
+    actions: ClassVar[tuple[str, ...]]
+    compat: Compat = None
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        stage: Stage,
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.stage = stage
+        self.tags = self.make_grammar()
+        super().__init__(
+            source=source,
+            grammar=self.tags,
+            tools=self.make_tools(),
+            limits=Limits(
+                turns=stage.turns,
+                tool_characters=stage.tool_characters,
+                image_pixels=stage.image_pixels,
+            ),
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    def make_grammar(self) -> TagGrammar:
+        """How turns are read and results are shown."""
+        return TagGrammar(self.actions)
+
+    @abstractmethod
+    def steps(self) -> str:
+        """What the policy can do, explained."""
+
+    @abstractmethod
+    def make_tools(self) -> Sequence[Tool[Any]]:
+        """A tool for each action."""
+
+    # ------------------------------------------------------------------ hooks of VisEnv
+
+    def ask(self) -> Ask:
+        """A free turn."""
+        return Ask(stop=self.grammar.stop)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Before the last turn: that it must answer."""
+        return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
+
+    def refusal(self, call: Call) -> str:
+        """The last turn has no tools: what it did could not be seen any more."""
+        return prompts.NO_STEP_LEFT if self.turns_left == 1 else ""
+
+    def outcome(self) -> float:
+        """F1 of the answer, 0 to 1."""
+        return self.metrics()["f1"]
+
+    def metrics(self) -> dict[str, float]:
+        """``accuracy`` (exact match) and ``f1`` of the answer, 0 without one."""
+        answer, references = self.log.answer, self.sample.answers
+        exact = 0.0 if answer is None else exact_match(answer, references)
+        partly = 0.0 if answer is None else token_f1(answer, references, self.compat)
+        # The public count of words gives less for a repeated one.
+        return {"accuracy": exact, "f1": max(exact, partly)}
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """One of the sample's options, or a number."""
+        options = self.sample.meta.get("options")
+        return str(rng.choice(options)) if options else super().random_answer(rng)
+
+    # ------------------------------------------------------------------ for the two
+
+    def view(self, image: Image) -> Image:
+        """An image as it is shown."""
+        return fit(image, self.stage.image_pixels)
+
+    def done(self, tool: str) -> list[ToolCalled]:
+        """The calls of a tool that were carried out."""
+        return [call for call in self.log.tool_calls if call.ok and call.tool == tool]

@@ -1,0 +1,109 @@
+"""ArftCoding: repair an image by code that is really run, and answer a question about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from visenv.errors import DataError
+from visenv.grammar import Call, ParsedTurn
+from visenv.tools import Tool
+from visenv.types import Message
+
+from . import coding_prompts, prompts
+from .base import ArftEnv
+from .repairs import brief_repair, repair
+from .tools import LATEST, ProblemTool, ProgramTool
+
+
+class ArftCoding(ArftEnv):
+    """Say what is wrong with an image, repair it by programs, and answer a question about it.
+
+    ### Description
+    The image is turned, dark, overexposed, blurred or noisy, or several of these, or it holds a
+    detail too small to be seen; or nothing is wrong. The policy names the problems, writes Python
+    with OpenCV that reads ``path_to_input_image.jpg`` and writes ``path_to_output_image.jpg``, sees
+    what its program wrote, or its traceback, and answers. Programs run in a sandbox, each on the
+    image that the last one wrote. From "Visual Agentic Reinforcement Fine-Tuning" (arXiv
+    2505.14246), MAT-Coding.
+
+    ### Action space
+    `Unicode`: one whole turn, ``<think>…</think>`` and then ``<problem>{'dark', …}</problem>``,
+    ``<code>```python … ```</code>`` or ``<answer>…</answer>``.
+
+    ### Observation space
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task with the image, then what each step
+    came to.
+
+    ### Starting state
+    A sample drawn by the seed: a procedural document or scene, or a row of the data set named.
+
+    ### Reward
+    ``"f1"``: steps + format, at most 2, paid step by step, each step that the task needs once
+    (`visenv.envs.arft.coding_rewards`); ``"em"``: the same with exact match; ``"outcome"``: the
+    answer's F1.
+
+    ### Episode end
+    Terminated by an answer; truncated after the stage's turns, the last of which has no tools.
+
+    ### Information
+    ``info["step"].metrics`` on the last step, each 0 to 1: ``accuracy`` (exact match), ``f1``,
+    ``named`` (the problems, rightly) and ``wrote`` (a program wrote an image). Reports are grouped
+    by split (simple or hard) and problem.
+
+    ### Arguments
+    See `visenv.envs.arft.make_coding`.
+
+    ### Version history
+    v0: first release.
+    """
+
+    actions: ClassVar[tuple[str, ...]] = ("problem", "code")
+
+    def make_tools(self) -> Sequence[Tool[Any]]:
+        """Naming problems, and programs."""
+        return [ProblemTool(brief=self.stage.prompt == "brief"), self.make_program_tool()]
+
+    def make_program_tool(self) -> ProgramTool:
+        """What runs programs."""
+        return ProgramTool(characters=self.stage.tool_characters)
+
+    def opening(self) -> list[Message]:
+        """Show the image as it is, and ask."""
+        sample = self.sample
+        if len(sample.images) != 1 or not sample.answers or "problems" not in sample.meta:
+            raise DataError(
+                f"Sample {sample.id!r} is not one image with known problems and answers: make it "
+                "by visenv.data.distortions."
+            )
+        image = self.store.images[LATEST] = sample.images[0]
+        facts = coding_prompts.file_size(image.size)
+        views = [self.view(image)]
+        return prompts.opening(self.stage.prompt, self.steps(), views, facts, sample.question)
+
+    def steps(self) -> str:
+        """What the policy can do, explained."""
+        return coding_prompts.steps(self.tags, list(self.tools.values()))
+
+    def metrics(self) -> dict[str, float]:
+        """``accuracy`` (exact match), ``f1``, ``named`` and ``wrote``; see the class."""
+        named = [call.detail["labels"] for call in self.done("problem")]
+        return {
+            **super().metrics(),
+            "named": float(sorted(self.sample.meta["problems"]) in named),
+            "wrote": float(any(call.detail["written"] for call in self.done("code"))),
+        }
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Name the problems, repair the image, give the first reference answer."""
+        meta = self.sample.meta
+        brief = self.stage.prompt == "brief"
+        if self.turns_left > 1 and not self.done("problem"):
+            problems = list(meta["problems"])
+            thought = coding_prompts.looked(problems, brief)
+            return ParsedTurn(thought, (Call("problem", {"labels": problems}),))
+        if self.turns_left > 1 and "code" in meta["steps"] and not self.done("code"):
+            one_line = brief and "box" not in meta
+            code = brief_repair(meta["distortions"]) if one_line else repair(self.sample)
+            return ParsedTurn(coding_prompts.repairing(brief), (Call("code", {"code": code}),))
+        return ParsedTurn(coding_prompts.seen(brief), answer=self.sample.answers[0])

@@ -1,0 +1,69 @@
+"""The rewards of coding (arXiv 2505.14246, equations 3 to 5), paid for every step.
+
+A sample takes two or three steps: name the problems, repair the image unless it is sound, answer.
+Turns are matched with steps one to one (`visenv.rewards.steps`), so that the best episode gets
+``steps`` 1 and ``format`` 1, the paper's sum, and further turns get nothing.
+
+===========  ====================================================================================
+step         accuracy of a turn that takes it, 0 to 1
+===========  ====================================================================================
+``problem``  1 for the right labels; their share where only right ones, but not all, are named
+``code``     1 for every program that was run, whatever came of it (equation 4)
+``answer``   token F1, or with ``"em"`` exact match (table 3)
+===========  ====================================================================================
+
+``format`` is 1 for a turn of one thought and one action and nothing else (equation 3).
+``compat="arft"`` pays by `published` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from visenv.grammar.tags import TagGrammar
+from visenv.rewards import RewardTerm, RewardWrapper
+from visenv.rewards.qa import Compat, exact_match, token_f1
+from visenv.rewards.steps import ANSWER, GoldStep, StepRewardWrapper, StepTerms, gold_steps
+from visenv.types import Answered, Event, Sample, ToolCalled
+
+from . import published
+from .coding import ArftCoding
+
+
+def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
+    """The environment with the reward ``"f1"`` or ``"em"``."""
+    if compat:
+        steps = RewardTerm("steps", 1.0, partial(published.accuracy_term, reward=reward))
+        terms = [steps, RewardTerm("format", 1.0, published.format_term)]
+        return StepRewardWrapper(env, terms, published.TOP)
+    return StepRewardWrapper(env, coding_terms(env.tags, reward).terms())
+
+
+def coding_terms(grammar: TagGrammar, reward: str = "f1") -> StepTerms:
+    """The two terms, as in the table."""
+    return StepTerms(steps_of, partial(accuracy, reward=reward), grammar.well_formed)
+
+
+def steps_of(sample: Sample) -> list[GoldStep]:
+    """The steps of a sample with their weights."""
+    before = [(kind, None) for kind in sample.meta["steps"] if kind != ANSWER]
+    return gold_steps(before, None)
+
+
+def accuracy(events: Sequence[Event], step: GoldStep, sample: Sample, reward: str) -> float | None:
+    """How well a turn takes a step, None if it does not; see the module."""
+    for event in events:
+        if step.kind == ANSWER and isinstance(event, Answered):
+            score = exact_match if reward == "em" else token_f1
+            return score(event.answer, sample.answers)
+        if isinstance(event, ToolCalled) and event.ok and event.tool == step.kind:
+            named = event.detail.get("labels")
+            return 1.0 if named is None else problem_score(named, sample.meta["problems"])
+    return None
+
+
+def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:
+    """The share of the problems that are named; 0 where something is named that is none."""
+    right = set(named) & set(problems)
+    return len(right) / len(set(problems)) if right == set(named) else 0.0

@@ -1,0 +1,43 @@
+"""What both ARFT environments say to the policy, and in which form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from visenv.types import Image, Message
+
+PromptStyle = Literal["full", "brief"]
+
+ANSWER_NOW = "\nThis is your last turn. Give your final answer now, inside <answer></answer> tags."
+NO_STEP_LEFT = "No step is left in this episode: answer inside <answer></answer> tags."
+
+
+def opening(
+    style: PromptStyle, steps: str, views: Sequence[Image], facts: str, question: str
+) -> list[Message]:
+    """The first messages of an episode.
+
+    ``"full"`` explains the steps in a system message and puts the question in a user message.
+    ``"brief"`` is the images and the question alone, for a model so small that it learns the form
+    from examples.
+
+    Args:
+        style: One of the two.
+        steps: The steps, explained.
+        views: The images as they are shown; text-only data sets have none.
+        facts: What is said of the images; ``""`` is nothing.
+        question: What is asked.
+    """
+    head = "\n" if views else ""
+    if style == "brief":
+        return [Message("user", (*views, f"{head}{question}"))]
+    asked = f"{head}{facts}Question: {question}"
+    return [Message("system", (steps,)), Message("user", (*views, asked))]
+
+
+def task(style: PromptStyle, steps: str, question: str) -> str:
+    """The whole task in one text, as the public code puts it; what was said so far follows."""
+    if style == "brief":
+        return question
+    return f"{steps}\n\n<query> {question} </query>\n\nWhat you have said so far:"

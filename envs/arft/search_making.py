@@ -1,0 +1,87 @@
+"""Making ArftSearch: its samples, its engine and its reward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gymnasium as gym
+
+from visenv.data.entities import EntitiesWorld
+from visenv.data.open import open_data
+from visenv.data.source import Source
+from visenv.env import Observation
+from visenv.errors import ConfigurationError
+from visenv.rewards import RewardWrapper
+from visenv.rewards.qa import Compat
+from visenv.rewards.similarity import open_similarity
+from visenv.rewards.steps import StepRewardWrapper
+from visenv.search import Searcher, open_searcher
+
+from .published_search import PublishedSearch, published_terms
+from .search import ArftSearch
+from .search_rewards import search_terms
+from .settings import Settings, choose
+from .stages import SEARCH_STAGES
+
+
+class SearchSettings(Settings, total=False):
+    """`Settings` of searching.
+
+    Args:
+        passages: Most passages that a search shows.
+    """
+
+    passages: int
+
+
+def make(
+    data: str | Source,
+    search: str | Searcher,
+    similarity: str | None,
+    hops: Sequence[int] | None,
+    settings: SearchSettings,
+) -> gym.Env[Observation, str]:
+    """The environment with its reward; see `visenv.envs.arft.make_search`."""
+    stage, reward, compat, options = choose("visenv/ArftSearch-v0", SEARCH_STAGES, settings)
+    made = PublishedSearch if compat else ArftSearch
+    searcher = _searcher(search, data)
+    source = search_source(data, hops, stage.world)
+    env = made(source=source, stage=stage, searcher=searcher, **options)
+    return env if reward == "outcome" else rewarded(env, similarity, reward, compat)
+
+
+def search_source(data: str | Source, hops: Sequence[int] | None, world: str) -> Source:
+    """The samples that `data` is or names.
+
+    Raises:
+        ConfigurationError: If `hops` are named for samples that are there already.
+    """
+    if data == "procedural":
+        return EntitiesWorld(world, hops=hops)
+    if hops is not None:
+        raise ConfigurationError("hops choose among procedural questions: leave them out.")
+    return open_data(data) if isinstance(data, str) else data
+
+
+def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compat) -> RewardWrapper:
+    """The environment with the reward ``"f1"`` or ``"em"``."""
+    if compat:
+        terms = published_terms(open_similarity(similarity or "published"), reward)
+        return StepRewardWrapper(env, terms, 2.0 * env.stage.turns)
+    return StepRewardWrapper(
+        env, search_terms(env.tags, open_similarity(similarity or "words"), reward)
+    )
+
+
+def _searcher(search: str | Searcher, data: str | Source) -> Searcher | None:
+    """The engine; None for that of each sample's own world."""
+    if not isinstance(search, str):
+        return search
+    if search != "world":
+        return open_searcher(search)
+    if isinstance(data, str) and data != "procedural":
+        raise ConfigurationError(
+            f"The data set {data.partition(':')[0]} comes with no world to search: name an engine, "
+            "for example search='words:<index>'."
+        )
+    return None

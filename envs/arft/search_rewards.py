@@ -1,0 +1,84 @@
+"""The rewards of searching (arXiv 2505.14246, equations 3 to 5), paid for every step.
+
+A sample takes as many searches as it has gold queries, and an answer. Turns are matched with them
+one to one (`visenv.rewards.steps`), so that the best episode gets ``steps`` 1 and ``format`` 1, the
+paper's sum, and further turns get nothing.
+
+===========  ====================================================================================
+step         accuracy of a turn that takes it, 0 to 1
+===========  ====================================================================================
+``search``   similarity of the query to the gold one (`visenv.rewards.similarity`); a query that
+             is similar to none, that found nothing, or that was asked before, takes no step
+``answer``   token F1, or with ``"em"`` exact match (table 3)
+===========  ====================================================================================
+
+``format`` is 1 for a turn of one thought and one action and nothing else (equation 3). The paper
+pays it for any query: here one that asks for another thing is worth nothing, or a policy would be
+paid for searching at random before it answers.
+
+``compat="arft"`` pays by `published_search` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from visenv.grammar.tags import TagGrammar
+from visenv.rewards import RewardTerm
+from visenv.rewards.qa import exact_match, token_f1
+from visenv.rewards.similarity import QuerySimilarity
+from visenv.rewards.steps import ANSWER, GoldStep, StepTerms, gold_steps
+from visenv.types import Answered, Event, Log, Sample, ToolCalled
+
+SEARCH = "search"
+
+
+def search_terms(
+    grammar: TagGrammar, similarity: QuerySimilarity, reward: str = "f1"
+) -> list[RewardTerm]:
+    """The two terms, as in the table."""
+    score = partial(accuracy, similarity=similarity, reward=reward)
+    terms = StepTerms(steps_of, score, grammar.well_formed).terms()
+    return [term._replace(score=partial(_without_repeats, term.score)) for term in terms]
+
+
+def _without_repeats(score: Callable[[Log, Sample], float], log: Log, sample: Sample) -> float:
+    """The score of an episode, as if a query had not been repeated.
+
+    Two gold queries may be alike; a single one must not take both steps.
+    """
+    asked: set[str] = set()
+    kept: list[Event] = []
+    for event in log:
+        if isinstance(event, ToolCalled) and event.ok:
+            query = " ".join(event.detail["query"].casefold().split())
+            if query in asked:
+                continue
+            asked.add(query)
+        kept.append(event)
+    return score(Log(kept), sample)
+
+
+def steps_of(sample: Sample) -> list[GoldStep]:
+    """The steps of a sample with their weights; the truth of a search is its query and names."""
+    queries = sample.meta.get("queries", ())
+    names = sample.meta.get("names", [()] * len(queries))
+    return gold_steps([(SEARCH, gold) for gold in zip(queries, names, strict=True)], None)
+
+
+def accuracy(
+    events: Sequence[Event],
+    step: GoldStep,
+    sample: Sample,
+    similarity: QuerySimilarity,
+    reward: str,
+) -> float | None:
+    """How well a turn takes a step, None if it does not; see the module."""
+    for event in events:
+        if step.kind == ANSWER and isinstance(event, Answered):
+            score = exact_match if reward == "em" else token_f1
+            return score(event.answer, sample.answers)
+        if step.kind == SEARCH and isinstance(event, ToolCalled) and event.ok:
+            return similarity(event.detail["query"], *step.truth) or None
+    return None

@@ -1,0 +1,55 @@
+"""Samples of one's own making, and the oracle's turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from visenv.data.distortions import Problems, distorted
+from visenv.env import VisEnv
+from visenv.types import Image, Sample
+
+Env = gym.Env[Any, str]
+
+
+def clean_sample(width: int, height: int) -> Sample:
+    """A picture without edges, which JPEG keeps to a level or two."""
+    x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
+    channels = (60 + 120 * x, 60 + 120 * y, 180 - 90 * x * y)
+    image = Image.from_pixels(np.stack(channels, axis=2).astype(np.uint8))
+    box = [width // 4, height // 4, width // 2, height // 2]
+    meta = {"options": ["yes", "no"], "target_box": box}
+    return Sample("given", "Is it so?", (image,), ("yes",), "", meta)
+
+
+@pytest.fixture(scope="session")
+def clean() -> Callable[..., Sample]:
+    """Makes a sample of which nothing is known to be wrong."""
+    return lambda width=120, height=80: clean_sample(width, height)
+
+
+@pytest.fixture(scope="session")
+def broken() -> Callable[..., Sample]:
+    """Makes the same sample with something wrong."""
+
+    def make(*problems: str, seed: int = 0, width: int = 120, height: int = 80) -> Sample:
+        wrong: Problems = problems
+        return distorted(clean_sample(width, height), wrong, np.random.default_rng(seed))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Callable[[Env], str]:
+    """What the oracle says now."""
+
+    def say(env: Env) -> str:
+        base = env.unwrapped
+        assert isinstance(base, VisEnv)
+        return base.grammar.compose(base.oracle_turn())
+
+    return say

@@ -1,0 +1,183 @@
+"""The paper's reward: every cell of its table, sums by hand, and farming that does not pay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.envs.arft.coding_rewards import coding_terms, problem_score
+from visenv.grammar.tags import TagGrammar
+from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
+
+GRAMMAR = TagGrammar(("problem", "code"))
+STEPS = ["problem", "code", "answer"]
+SAMPLE = Sample(
+    "s", "?", answers=("dark green",), meta={"problems": ["rotation90", "dark"], "steps": STEPS}
+)
+CLEAN = Sample(
+    "s", "?", answers=("7",), meta={"problems": ["none"], "steps": ["problem", "answer"]}
+)
+
+FORMED = {
+    "problem": "<think>a</think><problem>{'x'}</problem>",
+    "code": "<think>a</think><code>x</code>",
+    "answer": "<think>a</think><answer>b</answer>",
+}
+
+
+def said(kind: str, formed: bool) -> str:
+    return FORMED[kind] if formed else FORMED[kind].removeprefix("<think>a</think>")
+
+
+def named(*labels: str, formed: bool = True) -> list[Event]:
+    called = ToolCalled(0, "problem", {}, True, detail={"labels": sorted(labels)})
+    return [TurnTaken(0, said("problem", formed), None), called]
+
+
+def coded(status: str = "ok", formed: bool = True, ran: bool = True) -> list[Event]:
+    detail = {"status": status, "written": status == "ok"} if ran else {}
+    return [TurnTaken(0, said("code", formed), None), ToolCalled(0, "code", {}, ran, detail=detail)]
+
+
+def answered(answer: str, formed: bool = True) -> list[Event]:
+    return [TurnTaken(0, said("answer", formed), None), Answered(0, answer)]
+
+
+def malformed() -> list[Event]:
+    return [TurnTaken(0, "hello", None), Malformed(0, "no_action", "")]
+
+
+def reward(*turns: list[Event], sample: Sample = SAMPLE, by: str = "f1") -> tuple[float, float]:
+    log = Log([event for turn in turns for event in turn])
+    steps, form = coding_terms(GRAMMAR, by).terms()
+    return steps.score(log, sample), form.score(log, sample)
+
+
+# ---------------------------------------------------------------------------- the table
+
+# Of a sample of three steps, a step weighs 1/5 and the answer 3/5.
+
+
+@pytest.mark.parametrize(
+    ("labels", "score"),
+    [
+        (("rotation90", "dark"), 1.0),
+        (("dark", "rotation90"), 1.0),  # in any order
+        (("rotation90",), 0.5),
+        (("dark",), 0.5),  # the public code pays for the rotation alone
+        (("rotation90", "dark", "blur"), 0.0),  # something is named that is not there
+        (("rotation90", "blur"), 0.0),
+        (("rotation180",), 0.0),
+        (("none",), 0.0),
+    ],
+)
+def test_naming_problems(labels: tuple[str, ...], score: float) -> None:
+    assert reward(named(*labels)) == pytest.approx((score / 5, 1 / 5))
+
+
+@pytest.mark.parametrize("status", ["ok", "error", "wall", "memory", "refused", "crashed"])
+def test_code_pays_the_same_whatever_comes_of_it(status: str) -> None:
+    assert reward(coded(status)) == pytest.approx((1 / 5, 1 / 5))
+
+
+def test_code_that_was_not_run_pays_nothing() -> None:
+    assert reward(coded(ran=False)) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "f1", "exact"),
+    # "very dark green" shares 2 of its 3 words with the 2 of "dark green": 2·2/5
+    [
+        ("dark green", 1.0, 1.0),
+        ("Dark Green.", 1.0, 1.0),
+        ("very dark green", 0.8, 0.0),
+        ("", 0, 0),
+    ],
+)
+def test_answers(answer: str, f1: float, exact: float) -> None:
+    assert reward(answered(answer)) == pytest.approx((f1 * 3 / 5, 3 / 5))
+    assert reward(answered(answer), by="em") == pytest.approx((exact * 3 / 5, 3 / 5))
+
+
+@pytest.mark.parametrize(
+    ("turn", "accuracy"),
+    [
+        (named("rotation90", "dark", formed=False), 1 / 5),
+        (coded(formed=False), 1 / 5),
+        (answered("dark green", formed=False), 3 / 5),
+    ],
+)
+def test_a_turn_without_a_thought_has_no_form(turn: list[Event], accuracy: float) -> None:
+    assert reward(turn) == pytest.approx((accuracy, 0.0))
+
+
+def test_a_malformed_turn_pays_nothing() -> None:
+    assert reward(malformed()) == (0.0, 0.0)
+
+
+# ---------------------------------------------------------------------------- episodes by hand
+
+
+def test_the_best_episodes() -> None:
+    whole = (named("rotation90", "dark"), coded(), answered("dark green"))
+    assert reward(*whole) == pytest.approx((1.0, 1.0))
+    clean = (named("none"), answered("7"))
+    assert reward(*clean, sample=CLEAN) == pytest.approx((1.0, 1.0))
+
+
+def test_code_for_a_sound_image_takes_no_step() -> None:
+    # 1/3 for the label, nothing for the code, 2/3 for the answer
+    assert reward(named("none"), coded(), sample=CLEAN) == pytest.approx((1 / 3, 1 / 3))
+
+
+def test_a_second_attempt_is_paid_for_what_it_adds() -> None:
+    assert reward(named("dark"), named("rotation90", "dark")) == pytest.approx((1 / 5, 1 / 5))
+    assert reward(named("rotation90", "dark"), named("dark")) == pytest.approx((1 / 5, 1 / 5))
+
+
+def test_an_episode_with_faults() -> None:
+    turns = (malformed(), named("rotation90"), coded("error", formed=False), answered("green"))
+    # label half right 0.5/5, code 1/5, answer F1 of 1 in 1 and 2 words: 2/3 of 3/5;
+    # form of the label and of the answer: 1/5 + 3/5
+    assert reward(*turns) == pytest.approx((0.1 + 0.2 + 0.4, 0.8))
+
+
+# ---------------------------------------------------------------------------- farming
+
+TURNS = st.sampled_from(
+    [
+        named("rotation90", "dark"),
+        named("dark"),
+        named("blur", formed=False),
+        coded(),
+        coded("error", formed=False),
+        malformed(),
+    ]
+)
+
+
+def total(turns: Sequence[list[Event]]) -> float:
+    return sum(reward(*turns))
+
+
+@given(st.lists(TURNS, max_size=7), st.sampled_from(["dark green", "green", "wrong"]))
+def test_farming_turns_pays_less_than_answering(turns: list[list[Event]], answer: str) -> None:
+    assert total(turns) < total([answered("dark green")])
+    assert total(turns) < total([*turns, answered(answer)]) <= 2 + 1e-9
+    assert total(turns * 2) == pytest.approx(total(turns)), "no step is paid twice"
+
+
+@pytest.mark.parametrize(
+    ("labels", "problems", "score"),
+    [
+        (["blur"], ["blur"], 1.0),
+        (["blur"], ["blur", "noise", "dark"], 1 / 3),
+        ([], ["blur"], 0.0),
+        (["none"], ["none"], 1.0),
+    ],
+)
+def test_the_share_of_problems_named(labels: list[str], problems: list[str], score: float) -> None:
+    assert problem_score(labels, problems) == pytest.approx(score)

@@ -1,0 +1,50 @@
+"""The contract of environments, for the stages and modes that the registered id does not cover."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from visenv.testing.contract import EnvContract
+from visenv.testing.record import Env
+
+
+class TestTiny(EnvContract):
+    """The stage of the tiny model."""
+
+    env_id = "visenv/ArftCoding-v0"
+    options: ClassVar[dict[str, Any]] = {"stage": "tiny"}
+
+    def make(self) -> Env:
+        return gym.make(self.env_id, **self.options)
+
+
+class TestPublished(TestTiny):
+    """The public code's harness, on samples of three steps, whose top is the highest."""
+
+    options: ClassVar[dict[str, Any]] = {
+        "stage": "tiny",
+        "compat": "arft",
+        "problems": ["dark", "rotation180"],
+        "prompt": "full",
+    }
+
+
+class TestTinySearch(TestTiny):
+    """The same of searching."""
+
+    env_id = "visenv/ArftSearch-v0"
+
+
+class TestPublishedSearch(TestTinySearch):
+    """The public code's loop, where every turn has a step, so that the oracle reaches the top."""
+
+    options: ClassVar[dict[str, Any]] = {
+        "stage": "tiny",
+        "compat": "arft",
+        "similarity": "words",
+        "hops": [2],
+        "turns": 3,
+        "prompt": "full",
+    }

@@ -1,0 +1,77 @@
+"""Words that a world of entities is made of: everybody and everything named here is made up."""
+
+from __future__ import annotations
+
+COLOURS = {
+    "red": (200, 30, 36),
+    "orange": (245, 140, 20),
+    "yellow": (250, 215, 50),
+    "green": (30, 130, 60),
+    "blue": (28, 70, 190),
+    "purple": (125, 45, 150),
+    "white": (246, 246, 242),
+    "black": (24, 24, 28),
+}
+
+# fmt: off
+CHARGES = ("star", "ring", "cross", "tower", "diamond", "crescent", "tree", "arrow")
+HEADGEAR = ("hat", "beret", "crown", "hood")
+
+FIRST_NAMES = (
+    "Adela", "Bruno", "Celia", "Dario", "Edda", "Fabian", "Greta", "Hugo", "Irma", "Jasper",
+    "Karla", "Linus", "Mira", "Nils", "Odette", "Paul", "Rosa", "Stefan", "Tilda", "Viktor",
+)
+ONSETS = (
+    "Bar", "Bel", "Bor", "Cal", "Cor", "Dal", "Dor", "Fal", "Fen", "Gar", "Gor", "Hal", "Hol",
+    "Kar", "Kel", "Kor", "Lam", "Lor", "Mar", "Mel", "Nar", "Nor", "Pal", "Pel", "Ral", "Ron",
+    "Sal", "Sor", "Tal", "Tol", "Var", "Vel", "Vor", "Wal", "Wen", "Zel",
+)
+SURNAME_ENDINGS = (
+    "dan", "ker", "lund", "mann", "mont", "nick", "quist", "rick", "sen", "stad", "ter", "ton",
+    "vall", "wick",
+)
+CITY_ENDINGS = (
+    "bach", "berg", "burg", "dorf", "field", "ford", "gard", "haven", "holm", "mouth", "stead",
+    "thorpe",
+)
+COMPANY_ENDINGS = ("ax", "ico", "ona", "ora", "ux", "vex", "yx", "zo")
+TRADES = ("Works", "Mills", "Foundry", "Press", "Yards", "Forge")
+ROLE_ENDINGS = ("amie", "andra", "ella", "icia", "inde", "ione", "osine", "ulla")
+BRIDGE_ENDINGS = ("beck", "brook", "dale", "gate", "mead", "moor", "ridge", "well")
+ADJECTIVES = (
+    "Amber", "Broken", "Distant", "Frozen", "Gentle", "Hidden", "Hollow", "Iron", "Lost", "Narrow",
+    "Quiet", "Restless", "Silver", "Sunken", "Velvet", "Wooden",
+)
+NOUNS = (
+    "Anchor", "Candle", "Clock", "Garden", "Harbour", "Island", "Kitchen", "Ladder", "Lantern",
+    "Letter", "Meadow", "Mirror", "Orchard", "Station", "Voyage", "Winter",
+)
+RIVERS = (
+    "Aune", "Bracca", "Cinder", "Dwyll", "Esker", "Fyne", "Glimmer", "Hesper", "Ister", "Jorra",
+    "Kyle", "Lunde", "Morwen", "Nethe", "Orrin", "Pell", "Quill", "Ravva", "Silth", "Tarn",
+    "Ulver", "Vesk", "Wharn", "Yarra",
+)
+PROFESSIONS = (
+    "a baker", "a botanist", "a cooper", "a dentist", "an engraver", "a glazier", "a judge",
+    "a librarian", "a locksmith", "a midwife", "a notary", "a pilot", "a potter", "a surveyor",
+    "a tailor", "a watchmaker",
+)
+INSTRUMENTS = (
+    "bagpipes", "banjo", "bassoon", "cello", "clarinet", "flute", "harmonica", "harp", "lute",
+    "mandolin", "oboe", "organ", "trombone", "trumpet", "viola", "zither",
+)
+PRODUCTS = (
+    "barometers", "bicycles", "buttons", "chandeliers", "compasses", "corkscrews", "gloves",
+    "kettles", "padlocks", "pencils", "saddles", "scissors", "spectacles", "stoves", "umbrellas",
+    "violins",
+)
+MATERIALS = ("basalt", "brick", "concrete", "granite", "limestone", "marble", "oak", "steel")
+REMARKS = (
+    "A fire in {year} did great damage to the archive.",
+    "A stamp of {year} is now rare.",
+    "Some {number} letters are kept in the archive.",
+    "An exhibition in {year} drew {number} visitors.",
+    "A society of friends with {number} members was formed in {year}.",
+    "Much that was written before {year} is wrong.",
+)
+# fmt: on

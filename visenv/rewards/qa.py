@@ -1,0 +1,107 @@
+"""Exact match and token F1: how short answers to questions are scored (SQuAD's way).
+
+Both compare after the normalisation of SQuAD's script (Rajpurkar et al., 2016): lower case, no
+punctuation, no articles, single blanks. Visual-ARFT (arXiv 2505.14246) rewards by F1 and reports
+both; Chinese, which is written without blanks, is compared character by character.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+from visenv.errors import DataError, UnknownNameError
+from visenv.rewards.vqa import is_too_long
+
+Compat = Literal["arft"] | None
+
+_FULL_WIDTH = "".join(chr(ord(character) + 0xFEE0) for character in string.punctuation)
+_CHINESE_PUNCTUATION = "。｡、“”‘’【】《》"
+_DELETED = str.maketrans("", "", string.punctuation + _FULL_WIDTH + _CHINESE_PUNCTUATION)
+_ARTICLES = frozenset({"a", "an", "the"})
+_CHINESE = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_IS_CHINESE = re.compile(f"[{_CHINESE}]")
+_TOKEN = re.compile(rf"[{_CHINESE}]|[^\s{_CHINESE}]+")
+
+
+def normalised(text: str) -> str:
+    """The form in which answers are compared."""
+    words = text.lower().translate(_DELETED).split()
+    return " ".join(word for word in words if word not in _ARTICLES)
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text after normalisation; of Chinese, the characters."""
+    return _TOKEN.findall(normalised(text))
+
+
+def exact_match(answer: str, references: Sequence[str]) -> float:
+    """1 if the answer is the same `tokens` as a reference, otherwise 0.
+
+    An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
+
+    Raises:
+        DataError: If there is no reference.
+    """
+    _require(references)
+    if is_too_long(answer):
+        return 0.0
+    given = tokens(answer)
+    return float(any(given == tokens(reference) for reference in references))
+
+
+def token_f1(answer: str, references: Sequence[str], compat: Compat = None) -> float:
+    """The best harmonic mean of precision and recall of the answer's tokens, 0 to 1.
+
+    Equal texts give 1, also where nothing is left of them after normalisation. An answer longer
+    than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
+
+    Args:
+        answer: What the policy answered.
+        references: The accepted answers; the closest counts.
+        compat: ``"arft"`` counts as the public code does: a token that stands in both texts is
+            common once, however often it stands there, while precision and recall divide by all
+            tokens. An answer equal to "new york new york" then scores 0.5. Where either text is
+            Chinese, all of both is cut into characters.
+
+    Raises:
+        DataError: If there is no reference.
+        UnknownNameError: If there is no such `compat`.
+    """
+    if compat not in (None, "arft"):
+        raise UnknownNameError("compat mode", str(compat), ["arft"])
+    _require(references)
+    if is_too_long(answer):
+        return 0.0
+    score = _published_f1 if compat else _f1
+    return max(score(answer, reference) for reference in references)
+
+
+def _f1(answer: str, reference: str) -> float:
+    given, wanted = tokens(answer), tokens(reference)
+    if not given or not wanted:
+        return float(given == wanted)
+    common = (Counter(given) & Counter(wanted)).total()
+    return 2 * common / (len(given) + len(wanted))
+
+
+def _published_f1(answer: str, reference: str) -> float:
+    texts = [_published_form(text) for text in (answer, reference)]
+    chinese = any(_IS_CHINESE.search(text) for text in texts)
+    given, wanted = (list(text) if chinese else text.split() for text in texts)
+    common = len(set(given) & set(wanted))
+    return 2 * common / (len(given) + len(wanted)) if common else 0.0
+
+
+def _published_form(text: str) -> str:
+    """As the public evaluation normalises: of Chinese, no blanks are left, but articles are."""
+    bare = text.lower().translate(_DELETED)
+    return bare.replace(" ", "") if _IS_CHINESE.search(bare) else normalised(text)
+
+
+def _require(references: Sequence[str]) -> None:
+    if not references:
+        raise DataError("There is no reference answer to score against.")

@@ -1,0 +1,190 @@
+"""How near a search query is to the one that was wanted (arXiv 2505.14246, R_sem of equation 4).
+
+A sentence encoder puts "who won in 2020" and "who won in 2021" at a cosine near 1, and one name
+near another. A score is therefore 0 where a number or a name is not the wanted one (`same_facts`),
+except with ``"published"``.
+
+=====================  =============================================================  ============
+name                   score                                                          facts
+=====================  =============================================================  ============
+``"words"``            F1 of the queries' words; needs nothing                        must agree
+``"meaning"``          cosine by all-MiniLM-L6-v2, or by ``"meaning:<model>"``        must agree
+``"published"``        the same, as the paper's code has it                           not looked at
+=====================  =============================================================  ============
+
+A score below `FLOOR` is 0, as in the public code.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.search.passage import LONGEST_QUERY
+
+FLOOR = 0.5
+"""A smaller similarity counts as none."""
+
+SIMILARITIES = ("words", "meaning", "published")
+
+_WORD = re.compile(r"\w+(?:[.,]\d+)*")
+# fmt: off
+_FILLERS = frozenset((
+    "a", "an", "the", "of", "in", "on", "at", "by", "to", "for", "from", "with", "as", "and", "or",
+    "is", "was", "are", "were", "be", "been", "do", "does", "did", "has", "have", "had", "who",
+    "whom", "whose", "what", "when", "where", "which", "why", "how", "that", "this", "it", "its",
+    "i", "s",
+))
+_OPENERS = _FILLERS | frozenset((
+    "actor", "age", "author", "birthplace", "book", "capital", "city", "company", "country",
+    "date", "director", "father", "film", "find", "first", "founder", "headquarters", "height",
+    "husband", "last", "length", "list", "location", "mayor", "mother", "name", "nationality",
+    "occupation", "population", "president", "river", "size", "song", "team", "wife", "year",
+))
+# fmt: on
+"""Words that a query may begin with, in a capital, without being a name."""
+
+
+class QuerySimilarity(Protocol):
+    """Compares queries. It pickles."""
+
+    def __call__(self, query: str, wanted: str, names: Sequence[str] = ()) -> float:
+        """0 (another matter) to 1 (the same).
+
+        Args:
+            query: What was searched for.
+            wanted: What should have been.
+            names: The words of `wanted` that no query for the same may leave out, where they are
+                known; otherwise they are told by their capitals.
+        """
+        ...
+
+
+def word_similarity(query: str, wanted: str, names: Sequence[str] = ()) -> float:
+    """Token F1 of the queries, without words such as "the" or "who"; see `QuerySimilarity`."""
+    if not same_facts(query, wanted, names):
+        return 0.0
+    given, right = (Counter(_telling(text)) for text in (query, wanted))
+    if not given or not right:
+        return float(_words(query) == _words(wanted))
+    return _floored(2 * (given & right).total() / (given.total() + right.total()))
+
+
+class SentenceSimilarity:
+    """Cosine of the queries' sentence vectors; the encoder is shared by all of a process.
+
+    Args:
+        model: See `visenv.search.encoder.SentenceEncoder`; None takes all-MiniLM-L6-v2.
+        guarded: Whether numbers and names must agree.
+
+    Raises:
+        ConfigurationError: If the package with the default model is not installed.
+    """
+
+    def __init__(self, model: str | None = None, *, guarded: bool = True) -> None:
+        from visenv.search.encoder import sentence_encoder
+
+        self._encoder = sentence_encoder() if model is None else sentence_encoder(model)
+        self.guarded = guarded
+        if model is None:
+            _require_model()
+
+    def __call__(self, query: str, wanted: str, names: Sequence[str] = ()) -> float:
+        """0 to 1; see `QuerySimilarity`.
+
+        Raises:
+            ConfigurationError: If the model cannot be loaded.
+        """
+        if self.guarded and not same_facts(query, wanted, names):
+            return 0.0
+        return _floored(min(self._encoder.similarity(query, wanted), 1.0))
+
+
+def open_similarity(text: str) -> QuerySimilarity:
+    """A similarity by name, see the module.
+
+    Raises:
+        UnknownNameError: If there is no such name.
+        ConfigurationError: If the default model is needed and not installed.
+    """
+    kind, _, model = text.partition(":")
+    if kind not in SIMILARITIES or (kind == "words" and model):
+        raise UnknownNameError("similarity", text, SIMILARITIES)
+    if kind == "words":
+        return word_similarity
+    return SentenceSimilarity(model or None, guarded=kind == "meaning")
+
+
+def same_facts(query: str, wanted: str, names: Sequence[str] = ()) -> bool:
+    """Whether a query has the numbers and names of the wanted one, and no others.
+
+    Numbers must be the same. Each of `names` must occur; without them, each word of `wanted` that
+    begins with a capital, unless it only opens the query. A capital in `query` that is not in
+    `wanted` is another name, where capitals tell names: not where every word has one.
+    """
+    given, right = _words(query), _words(wanted)
+    if _numbers(given) != _numbers(right):
+        return False
+    needed = {word for name in names for word in _words(name)} or _capitalised(wanted)
+    return needed <= set(given) and _told_names(query) <= set(right)
+
+
+def _telling(text: str) -> list[str]:
+    return [word for word in _words(text) if word not in _FILLERS]
+
+
+def _words(text: str) -> list[str]:
+    """The words in lower case, without accents; of numbers, no thousands' commas.
+
+    What no search engine reads of a query is not looked at (`LONGEST_QUERY`).
+    """
+    plain = text[:LONGEST_QUERY]
+    if not plain.isascii():
+        plain = "".join(
+            each for each in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(each)
+        )
+    return [
+        word.replace(",", "") if word[0].isdigit() else word
+        for word in _WORD.findall(plain.casefold())
+    ]
+
+
+def _numbers(words: Sequence[str]) -> set[str]:
+    return {word for word in words if any(map(str.isdigit, word))}
+
+
+def _capitalised(text: str) -> set[str]:
+    """The words that begin with a capital, without an opener at the very beginning."""
+    found = _WORD.findall(text[:LONGEST_QUERY])
+    names = [word for word in found if word[0].isupper()]
+    if names and names[0] is found[0] and names[0].casefold() in _OPENERS:
+        del names[0]
+    return {word for name in names for word in _words(name)} - _FILLERS
+
+
+def _told_names(query: str) -> set[str]:
+    """The words that capitals tell to be names: not the first one, and not where all have one."""
+    found = _WORD.findall(query[:LONGEST_QUERY])
+    if all(word[0].isupper() for word in found if not word[0].isdigit()):
+        return set()
+    names = [word for word in found[1:] if word[0].isupper()]
+    return {word for name in names for word in _words(name)} - _FILLERS
+
+
+def _floored(score: float) -> float:
+    return score if score >= FLOOR else 0.0
+
+
+def _require_model() -> None:
+    from visenv.documents.sentence_models import packaged_model
+
+    try:
+        packaged_model()
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{error} Or compare queries by similarity='words', which needs nothing."
+        ) from error
