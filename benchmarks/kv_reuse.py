@@ -67,9 +67,10 @@ def play(policy: TransformersPolicy, work: Workload, *, forget: bool) -> None:
 def generate(folder: Path, work: Workload) -> Callable[[], None]:
     """The same conversations through stock transformers, padded left, read anew in every turn."""
     policy = TransformersPolicy(folder)  # for tokenizer, template and image processor alone
-    template, encoder, vocabulary = policy.template, policy.encoder, policy.vocabulary
+    codec = policy.codec
+    template, encoder, vocabulary = codec.template, codec.encoder, codec.vocabulary
     model: Any = transformers.AutoModelForImageTextToText.from_pretrained(folder)
-    suppressed = np.flatnonzero(policy.banned).tolist()
+    suppressed = np.flatnonzero(codec.banned).tolist()
 
     def show(stream: list[int], image: Image, turn: int) -> None:
         ended = turn > 0 and stream[-1] == template.end_id

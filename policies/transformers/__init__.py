@@ -1,7 +1,8 @@
 """A vision-language model run by transformers: samples, scores, trains."""
 
+from ..tokens.session import TokenSession
+from .lora import LoraSettings
 from .policy import TransformersPolicy
-from .session import TokenSession
 from .tiny import TinyConfig, build_tiny
 
-__all__ = ["TinyConfig", "TokenSession", "TransformersPolicy", "build_tiny"]
+__all__ = ["LoraSettings", "TinyConfig", "TokenSession", "TransformersPolicy", "build_tiny"]

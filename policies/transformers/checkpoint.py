@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 
-from visenv.errors import RunError
+from visenv.errors import PolicyError, RunError
+from visenv.policy import as_they_are
+
+from ..tokens.processor import processor_class
+from . import lora
+
+ADAPTER = "adapter"
+"""The folder of the adapters, inside a checkpoint."""
 
 
 def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
@@ -24,9 +31,11 @@ def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
 
     Raises:
         RunError: If there is no checkpoint that can be read.
+        PolicyError: If it is of another architecture, or has no vision.
     """
     try:
         with _quiet():
+            _check_architecture(name, transformers.AutoConfig.from_pretrained(name))
             return transformers.AutoModelForImageTextToText.from_pretrained(
                 name,
                 dtype=dtype,
@@ -36,21 +45,104 @@ def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
         raise RunError(f"There is no model to load at {name}: {error}") from error
 
 
-def restore(model: Any, folder: Path) -> None:
-    """Read a checkpoint's weights into a model.
+def _check_architecture(name: str, config: Any) -> None:
+    if getattr(config, "vision_config", None) is None:
+        raise PolicyError(
+            f"{name} is a {config.model_type} model, which has no vision tower: it cannot see what "
+            "these environments show. Name a vision-language model, Qwen2.5-VL or Qwen3-VL."
+        )
+    processor_class(config.model_type)
+
+
+def named_weights(
+    model: Any, whole: Callable[..., AbstractContextManager[None]], *, merge: bool
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """See `TrainablePolicy.named_weights`; the names are those of transformers.
+
+    Args:
+        model: With adapters or without.
+        whole: Gives a context in which parameters are whole.
+        merge: Whether what adapters change is changed; otherwise they are left out.
+    """
+    layers = lora.layers(model) if merge else {}
+    for name, weight in own_weights(model).items():
+        layer = layers.get(name)
+        if layer is None:
+            with whole([weight]):
+                yield name, weight.detach()
+        else:
+            with whole([weight, *lora.parts(layer)]), torch.no_grad():
+                yield name, lora.merged(weight, layer)
+
+
+def own_weights(model: Any) -> dict[str, torch.nn.Parameter]:
+    """A model's weights by their names in transformers, whether it has adapters or not."""
+    return {
+        name.replace(".base_layer.", "."): weight
+        for name, weight in model.state_dict(keep_vars=True).items()
+        if ".lora_" not in name
+    }
+
+
+def read_weights(model: Any, folder: Path) -> dict[str, torch.Tensor]:
+    """The weights of a checkpoint of the same model.
 
     Raises:
         RunError: If the folder holds no checkpoint, or one of another model.
     """
     other = load_model(str(folder), model.dtype, "sdpa")
-    weights = other.state_dict()
+    weights: dict[str, torch.Tensor] = other.state_dict()
     shapes = {name: weight.shape for name, weight in weights.items()}
-    if shapes != {name: weight.shape for name, weight in model.state_dict().items()}:
+    if shapes != {name: weight.shape for name, weight in own_weights(model).items()}:
         raise RunError(
             f"{folder} holds the weights of {describe(other)}; this policy is {describe(model)}. "
             "Name a checkpoint of the same model."
         )
-    model.load_state_dict(weights)
+    return weights
+
+
+def restore(model: Any, folder: Path) -> None:
+    """Read back what `save_model` wrote.
+
+    Where it wrote adapters, and the model has some, those are read and the weights beneath must be
+    the same; weights without adapters are taken over, and the adapters then change nothing.
+
+    Raises:
+        RunError: If the folder holds no checkpoint, or one of another model.
+    """
+    weights = read_weights(model, folder)
+    adapted = lora.layers(model)
+    if adapted and (folder / ADAPTER).is_dir():
+        _check_beneath(model, weights, folder)
+        lora.load_adapters(model, folder / ADAPTER)
+        return
+    with torch.no_grad():
+        for name, weight in own_weights(model).items():
+            weight.copy_(weights[name])
+    lora.forget(model)
+
+
+def _check_beneath(model: Any, weights: Mapping[str, torch.Tensor], folder: Path) -> None:
+    adapted = lora.layers(model)
+    for name, weight in own_weights(model).items():
+        if name not in adapted and not torch.equal(weight, weights[name].to(weight.device)):
+            raise RunError(
+                f"The adapters in {folder} belong to a model with other weights: {name} differs. "
+                "Start from the model that they were trained on."
+            )
+
+
+def holds(model: Any, folder: Path) -> bool:
+    """Whether a checkpoint has exactly a model's weights, adapters aside.
+
+    Raises:
+        RunError: If the folder holds no checkpoint, or one of another model.
+    """
+    weights = read_weights(model, folder)
+    return all(
+        torch.equal(weight, weights[name].to(weight.device))
+        for name, weight in own_weights(model).items()
+    )
 
 
 def describe(model: Any) -> str:
@@ -63,10 +155,21 @@ def describe(model: Any) -> str:
     )
 
 
-def save_model(model: Any, folder: Path) -> None:
-    """Write weights (safetensors) and configuration."""
+def save_model(model: Any, folder: Path, *, merge: bool = True) -> None:
+    """Write weights (safetensors) and configuration, as stock transformers and vLLM read them.
+
+    Args:
+        model: With adapters or without.
+        folder: Where to.
+        merge: Whether adapters, if there are any, are merged, and written beside in a folder of
+            their own; otherwise they are left out.
+    """
+    adapted = bool(lora.layers(model))
+    weights = dict(named_weights(model, as_they_are, merge=merge)) if adapted else None
     with _quiet():
-        model.save_pretrained(folder)
+        model.save_pretrained(folder, state_dict=weights)
+    if adapted and merge:
+        lora.save_adapters(model, folder / ADAPTER)
 
 
 def frozen(model: Any) -> Any:

@@ -16,60 +16,17 @@ advantage counts against them) until they turn up where nothing excludes them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from visenv.types import FinishReason
-
+from ..tokens.session import Stream
+from ..tokens.vision import ImageEncoder, rope_positions
 from .cache import SlotCache
-from .constrain import Constraint
-from .network import IMPOSSIBLE, Features, Network
-from .session import Stream
-from .template import Increment
-from .vision import ImageEncoder, rope_positions
-
-
-@dataclass(slots=True, eq=False)
-class Turn:
-    """A turn being sampled.
-
-    Attributes:
-        stream: What it continues.
-        increment: What was said since; `Decoder.sample` appends it to the stream.
-        rng: Draws one uniform number for each token; None is greedy.
-        temperature: Divides the logits.
-        limit: Most tokens.
-        stop: Strings that end the turn, as bytes.
-        constraint: What the turn must match, or None.
-        token_ids: What was sampled.
-        logprobs: Of what was sampled.
-        finish: Why it ended, or None while it goes on.
-    """
-
-    stream: Stream
-    increment: Increment
-    rng: np.random.Generator | None
-    temperature: float
-    limit: int
-    stop: tuple[bytes, ...] = ()
-    constraint: Constraint | None = None
-    token_ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    finish: FinishReason | None = None
-    state: int = 0
-    tail: bytes = b""
-
-    def __post_init__(self) -> None:
-        if self.constraint is not None:
-            self.state = self.constraint.start
-
-    @property
-    def read(self) -> int:
-        """Tokens of stream and turn whose keys and values are known: all but the last sampled."""
-        return len(self.stream.token_ids) + max(len(self.token_ids) - 1, 0)
+from .network import Network
+from .turn import Turn, choose
+from .vision import Features
 
 
 class Decoder:
@@ -128,7 +85,7 @@ class Decoder:
         while True:
             for turn, token, logprob in zip(rows, *self._choose(rows, hidden), strict=True):
                 if turn.finish is None:
-                    self._take(turn, token, logprob)
+                    turn.take(token, logprob, token == self._end, self._spelling[token])
             live = [row for row, turn in enumerate(rows) if turn.finish is None]
             if 2 * len(live) <= len(rows):
                 for row, turn in enumerate(rows):
@@ -200,9 +157,9 @@ class Decoder:
             if span.offset >= start
         ]
         distinct = {image.sha256: image for image in images}
-        seen = self._network.look(self._encoder.encode(list(distinct.values())))
-        by_hash = dict(zip(distinct, seen, strict=True))
-        return [by_hash[image.sha256] for image in images]
+        patches = self._encoder.encode(list(distinct.values()))
+        seen = self._network.vision.look(dict(zip(distinct, patches, strict=True)))
+        return [seen[image.sha256] for image in images]
 
     def _step(
         self, rows: Sequence[Turn], cache: SlotCache, positions: torch.Tensor
@@ -221,63 +178,7 @@ class Decoder:
     def _choose(self, rows: Sequence[Turn], hidden: torch.Tensor) -> tuple[list[int], list[float]]:
         """One token for each row, and its log-probability."""
         temperature = torch.tensor([turn.temperature for turn in rows], device=hidden.device)
-        logits = _constrain(rows, self._network.logits(hidden) / temperature[:, None])
-        logprobs = torch.log_softmax(logits, -1)
-        chosen = logprobs.argmax(-1)
-        if any(turn.rng is not None for turn in rows):
-            drawn = [0.0 if turn.rng is None else turn.rng.random() for turn in rows]
-            uniform = torch.tensor(drawn, dtype=torch.float64, device=hidden.device)
-            greedy = torch.tensor([turn.rng is None for turn in rows], device=hidden.device)
-            chosen = torch.where(greedy, chosen, draw(logprobs, uniform))
-        picked = logprobs.gather(1, chosen[:, None])[:, 0]
-        return chosen.tolist(), picked.tolist()
-
-    def _take(self, turn: Turn, token: int, logprob: float) -> None:
-        """Add a token to a turn, and see whether it ends it."""
-        turn.token_ids.append(token)
-        turn.logprobs.append(logprob)
-        if token == self._end:
-            turn.finish = "stop"
-            return
-        matched = True
-        if turn.constraint is not None:
-            turn.state = turn.constraint.after(turn.state, token)
-            matched = turn.constraint.matches(turn.state)
-        if turn.stop:
-            text = turn.tail + self._spelling[token]
-            if matched and any(stop in text for stop in turn.stop):
-                turn.finish = "stop"
-                return
-            turn.tail = text[1 - max(map(len, turn.stop)) :]
-        if len(turn.token_ids) >= turn.limit:
-            turn.finish = "length"
-
-
-def draw(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-    """Sample each row by the inverse of its cumulative distribution.
-
-    Args:
-        scores: ``[rows, vocabulary]``: log-probabilities, not necessarily normalised.
-        uniform: float64 ``[rows]`` in ``[0, 1)``.
-
-    Returns:
-        int64 ``[rows]``: the first token whose cumulative probability exceeds the uniform number.
-    """
-    cumulative = torch.softmax(scores, -1).double().cumsum(-1)
-    total = cumulative[:, -1:].contiguous()
-    drawn = torch.searchsorted(cumulative, uniform[:, None] * total, right=True)
-    # Rounding may lift the product to the total: then it is the last token that adds to it.
-    return torch.minimum(drawn, torch.searchsorted(cumulative, total))[:, 0]
-
-
-def _constrain(rows: Sequence[Turn], logits: torch.Tensor) -> torch.Tensor:
-    bound = [row for row, turn in enumerate(rows) if turn.constraint is not None]
-    if not bound:
-        return logits
-    allowed = [turn.constraint.allowed(turn.state) for turn in rows if turn.constraint is not None]
-    excluded = ~torch.stack(allowed).to(logits.device)
-    logits[bound] = logits[bound].masked_fill(excluded, IMPOSSIBLE)
-    return logits
+        return choose(rows, self._network.logits(hidden, temperature))
 
 
 def _distinct(streams: Sequence[Stream]) -> tuple[list[Stream], list[int]]:

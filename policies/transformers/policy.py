@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,22 @@ import torch
 
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, PolicyError
-from visenv.policy import Scores, TrainablePolicy
-from visenv.types import Ask, Episode, Image, Message, Reply, Sampling, Segment
+from visenv.policy import Budget, TrainablePolicy, as_they_are
+from visenv.types import Ask, Episode, Image, Reply, Sampling, Segment
 
+from ..tokens.codec import Codec
+from ..tokens.processor import save_processor
+from ..tokens.session import TokenSession
+from .attention import ATTENTION
 from .batch import Batcher
-from .checkpoint import frozen, load_model, restore, save_model
-from .constrain import Constraints
-from .decode import Decoder, Turn
-from .network import ATTENTION, Network
-from .processor import load_processor, save_processor
-from .score import score
-from .session import Stream, TokenSession
-from .template import ChatTemplate, Increment
-from .vision import ImageEncoder
-from .vocabulary import Vocabulary
+from .checkpoint import frozen, holds, load_model, named_weights, restore, save_model
+from .decode import Decoder
+from .lora import LoraSettings, adapt
+from .network import Network
+from .pack import Packed, pack
+from .score import Scorer
+from .trees import split
+from .turn import Turn
 
 
 class TransformersPolicy(TrainablePolicy[TokenSession]):
@@ -48,15 +49,18 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         max_batch: Most turns sampled at once.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
+        fp32_head: Whether logits are projected in float32 whatever `dtype` is.
+        freeze_vision: Whether the vision tower is left as it is; what it made of an image is then
+            kept and used again.
+        vision_cache: Bytes of such features kept.
+        lora: Given, adapters of the language model learn and nothing else does.
+        gradient_checkpointing: Whether each layer's activations are made again for the gradient,
+            not kept: a third more work for a fraction of the memory.
         threads: CPU threads of PyTorch, for the whole process; None leaves them as they are. More
             threads than idle cores make small models several times slower.
 
     Attributes:
-        processor: The checkpoint's own tokenizer and image processor.
-        encoder: Runs the image processor, each distinct image once.
-        vocabulary: What each token id stands for.
-        template: The chat template's increments.
-        banned: bool ``[vocabulary]``: the tokens that have no probability.
+        codec: Between messages and tokens.
         network: The model, its parts one by one.
         decoder: Samples batches of turns.
 
@@ -75,6 +79,11 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         max_batch: int = 128,
         min_pixels: int | None = None,
         max_pixels: int | None = None,
+        fp32_head: bool = False,
+        freeze_vision: bool = False,
+        vision_cache: int = 2**30,
+        lora: LoraSettings | None = None,
+        gradient_checkpointing: bool = False,
         threads: int | None = None,
     ) -> None:
         if dtype not in ("float32", "bfloat16", "float16"):
@@ -83,39 +92,46 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             )
         if threads is not None:
             torch.set_num_threads(threads)
-        attention = ATTENTION if device == "cpu" else "sdpa"
-        loaded = load_model(str(model), getattr(torch, dtype), attention).to(device).eval()
-        self.processor = load_processor(str(model))
-        _limit_pixels(self.processor.image_processor, min_pixels, max_pixels)
-        self.encoder = ImageEncoder(self.processor.image_processor)
+        loaded = load_model(str(model), getattr(torch, dtype), ATTENTION).to(device).eval()
+        loaded.model.visual.requires_grad_(not freeze_vision)
+        if lora is not None:
+            adapt(loaded, lora)
+        if gradient_checkpointing:
+            loaded.gradient_checkpointing_enable({"use_reentrant": False})
+            loaded.disable_input_require_grads()  # only the reentrant kind needs them
         rows = loaded.get_output_embeddings().weight.shape[0]
-        self.vocabulary = Vocabulary(self.processor.tokenizer, rows)
-        self.template = ChatTemplate(self.processor, self.vocabulary)
-        self.banned = self.vocabulary.banned(self.template.end_id)
-        self._constraints = Constraints(self.vocabulary, self.banned, self.template.end_id)
+        self.codec = Codec(str(model), rows, min_pixels, max_pixels)
         self._context: int = loaded.config.text_config.max_position_embeddings
         self._max_batch = max_batch
+        self._options: dict[str, Any] = {"fp32_head": fp32_head, "vision_cache": vision_cache}
         self.version = 0
+        self._lora = lora
+        self._bare = False
         self._adopt(loaded)
 
     def _adopt(self, model: Any) -> None:
-        """Make `model` the one that is run."""
-        self.network = Network(model, torch.from_numpy(self.banned))
-        spelling, end = self.vocabulary.bytes, self.template.end_id
-        placeholder = self.template.image_id
-        self.decoder = Decoder(
-            self.network, self.encoder, spelling, end, placeholder, self._context
+        """Make `model` the one that is run, `_bare` without its adapters."""
+        codec = self.codec
+        self.network = Network(
+            model, torch.from_numpy(codec.banned), bare=self._bare, **self._options
         )
+        spelling, end, placeholder = codec.vocabulary.bytes, codec.end_id, codec.image_id
+        self.decoder = Decoder(
+            self.network, codec.encoder, spelling, end, placeholder, self._context
+        )
+        self.module = Scorer(self.network)
         self._batcher = Batcher[Turn](self._sample, self._max_batch)
 
     def _sample(self, turns: Sequence[Turn]) -> None:
+        if self.network.model.training:
+            self.train_mode(False)  # a layer that makes its activations again keeps no keys
         self.decoder.sample(turns, self.version)
 
     # ------------------------------------------------------------------ sampling
 
     def open(self, env: gym.Env[Observation, str], seed: int) -> TokenSession:
         """A new session; the environment is not looked at."""
-        return TokenSession(self.encoder, self.template.image_id, seed)
+        return self.codec.open(seed)
 
     async def respond(self, session: TokenSession, ask: Ask, sampling: Sampling) -> Reply:
         """Sample the next turn, together with whoever else asks now.
@@ -134,7 +150,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         said = (turn.token_ids, turn.logprobs, self.version, turn.finish, ask.regex)
         session.stream.say(session.turn, *said)
         reply = Reply(
-            ask.prefix + self.vocabulary.decode(turn.token_ids),
+            ask.prefix + self.codec.vocabulary.decode(turn.token_ids),
             np.array(turn.token_ids, np.int32),
             np.array(turn.logprobs, np.float32),
             turn.finish,
@@ -144,9 +160,9 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     def _turn(self, session: TokenSession, ask: Ask, sampling: Sampling) -> Turn:
         session.sample_at(sampling.temperature)
-        increment = self._increment(session.stream, session.pending, ask.prefix)
+        increment = self.codec.increment(session.stream, session.pending, ask.prefix)
         session.pending = []
-        self.encoder.check(increment.images)
+        self.codec.encoder.check(increment.images)
         limits = (sampling.max_tokens, ask.max_tokens or sampling.max_tokens)
         return Turn(
             stream=session.stream,
@@ -155,45 +171,22 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             temperature=sampling.temperature or 1.0,
             limit=min(limits),
             stop=tuple(stop.encode() for stop in ask.stop),
-            constraint=None if ask.regex is None else self._constraints.get(ask.regex),
+            constraint=None if ask.regex is None else self.codec.constraints.get(ask.regex),
         )
-
-    def _increment(self, stream: Stream, messages: Sequence[Message], prefix: str) -> Increment:
-        ended = bool(stream.turns) and stream.token_ids[-1] == self.template.end_id
-        return self.template.increment(messages, prefix, bool(stream.turns), ended)
 
     # ------------------------------------------------------------------ training
 
     def encode(self, episode: Episode) -> Episode:
-        """The episode as if this policy had said its turns, each closed by the end token.
+        """See `Codec.encode`."""
+        return self.codec.encode(episode, self.version)
 
-        What a turn was pre-filled with is masked, as it is when sampling. There are no
-        log-probabilities: they are NaN. Nor are there constraints: what a demonstration teaches,
-        the policy should know unforced.
-        """
-        session = TokenSession(self.encoder, self.template.image_id, seed=0)
-        for turn in episode.turns:
-            session.observe(turn.messages, turn.ask.context)
-            stream = session.stream
-            increment = self._increment(stream, session.pending, turn.ask.prefix)
-            session.pending = []
-            stream.show(increment, self.encoder, self.template.image_id)
-            said = self.vocabulary.encode(turn.text.removeprefix(turn.ask.prefix))
-            said.append(self.template.end_id)
-            stream.say(session.turn, said, [math.nan] * len(said), self.version, turn.finish_reason)
-        return replace(episode, segments=session.segments())
+    def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
+        """See `trees.split`: what segments share is read once in each part, and counts once."""
+        return split(segments, budget)
 
-    def score(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Scores:
-        """Log-probabilities of the sampled tokens, with gradient.
-
-        Raises:
-            PolicyError: If a segment comes from another image processor, or an image is missing.
-        """
-        return score(self.network, self.encoder, self._constraints, segments, images)
-
-    def parameters(self) -> Iterable[torch.nn.Parameter]:
-        """The trainable parameters."""
-        return [one for one in self.network.model.parameters() if one.requires_grad]
+    def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Packed:
+        """See `pack`: one packed row, in which what segments share stands once."""
+        return pack(self.codec, segments, images)
 
     def train_mode(self, on: bool) -> None:
         """Set PyTorch's flag; neither architecture has dropout, so scores do not depend on it."""
@@ -203,35 +196,56 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         """Count a weight update; keys and values of older weights are computed anew when needed."""
         self.version += 1
 
+    def parameters(self) -> Iterable[torch.nn.Parameter]:
+        """The trainable parameters."""
+        return [] if self._bare else super().parameters()
+
+    def named_weights(
+        self,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """See `TrainablePolicy`; what LoRA adapters change comes changed, the model stays apart."""
+        return named_weights(self.network.model, whole, merge=not self._bare)
+
     def save(self, folder: Path) -> None:
-        """Write a checkpoint that stock transformers and vLLM load."""
+        """Write a checkpoint that stock transformers and vLLM load.
+
+        LoRA adapters are merged into its weights, and also written apart, as peft reads them, to
+        the folder ``adapter`` in it.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        save_model(self.network.model, folder)
-        save_processor(self.processor, folder)
+        save_model(self.network.model, folder, merge=not self._bare)
+        save_processor(self.codec.processor, folder)
 
     def load_weights(self, folder: Path) -> None:
         """Read back what `save` wrote; counts as an update.
 
+        With LoRA, adapters are read where the folder has some, on top of the same model; other
+        weights are taken over, and the adapters then begin anew.
+
         Raises:
             RunError: If the folder holds no checkpoint, or one of another model.
         """
-        restore(self.network.model, folder)
+        if self._bare and not holds(self.network.model, folder):
+            self._own_model()
+        if not self._bare:
+            restore(self.network.model, folder)
+        self.network.vision.forget()
         self.updated()
 
     def copy_frozen(self) -> TransformersPolicy:
-        """A frozen copy with the present weights; tokenizer and processed images are shared."""
+        """A frozen copy with the present weights; tokenizer and processed images are shared.
+
+        As long as LoRA adapters have learnt nothing, the copy is this very model without them.
+        """
         twin = copy.copy(self)
-        twin._adopt(frozen(self.network.model))  # noqa: SLF001 - a copy of ourselves
+        if self._lora is not None and self.version == 0:
+            twin._bare = True  # noqa: SLF001 - a copy of ourselves
+            twin._adopt(self.network.model)  # noqa: SLF001
+        else:
+            twin._own_model()  # noqa: SLF001
         return twin
 
-
-def _limit_pixels(image_processor: Any, smallest: int | None, largest: int | None) -> None:
-    size = {
-        "shortest_edge": smallest or image_processor.size["shortest_edge"],
-        "longest_edge": largest or image_processor.size["longest_edge"],
-    }
-    if size["shortest_edge"] > size["longest_edge"]:
-        raise ConfigurationError(
-            f"min_pixels {size['shortest_edge']} exceeds max_pixels {size['longest_edge']}."
-        )
-    image_processor.size = size  # both edges hold pixel counts, Qwen's use of these names
+    def _own_model(self) -> None:
+        self._bare = False
+        self._adopt(frozen(self.network.model))

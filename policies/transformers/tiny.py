@@ -16,8 +16,8 @@ from typing import Any, Literal
 import torch
 import transformers
 
+from ..tokens.processor import processor_class, save_processor
 from .checkpoint import save_model
-from .processor import processor_class, save_processor
 from .words import VOCABULARIES, Words
 
 Architecture = Literal["qwen3_vl", "qwen2_5_vl"]
@@ -120,6 +120,11 @@ def tiny(folder: Path, seed: int) -> Path:
 def tiny_arm(folder: Path, seed: int) -> Path:
     """A model of the same size whose tokenizer knows the words of the ARM environments."""
     return build_tiny(folder, TinyConfig(words="arm", seed=seed))
+
+
+def tiny_arft(folder: Path, seed: int) -> Path:
+    """A model of the same size whose tokenizer knows the words of the ARFT environments."""
+    return build_tiny(folder, TinyConfig(words="arft", seed=seed))
 
 
 def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:

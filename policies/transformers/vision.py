@@ -1,127 +1,126 @@
-"""Images as the model's image processor makes them: patches, each distinct image processed once."""
+"""The vision tower: each distinct image goes through once, and while it is frozen once for all."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from visenv.errors import ImageError
-from visenv.types import Image, ImageSpan
+from ..tokens.bounded import BoundedCache
+from ..tokens.vision import Patches
 
-_LONGEST_RATIO = 200
-"""Qwen's image processor refuses longer ones."""
+BLANK = ""
+"""The name of the blank image that is read where nothing else is to be looked at."""
 
 
-class Patches(NamedTuple):
-    """One processed image.
+class Features(NamedTuple):
+    """What the vision tower made of one image.
 
     Attributes:
-        values: float32 ``[patches, channels * time * height * width]``, normalised.
-        grid: Patches along ``(time, height, width)``.
+        embedded: ``[placeholders, width]``, in place of the placeholders' embeddings.
+        deep: The same shape for each of the first language layers, added to their output
+            (DeepStack, Qwen3-VL only).
     """
 
-    values: torch.Tensor
-    grid: tuple[int, int, int]
+    embedded: torch.Tensor
+    deep: tuple[torch.Tensor, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(each.nbytes for each in (self.embedded, *self.deep))
+
+    def none_of_it(self) -> torch.Tensor:
+        """A scalar 0 whose gradient, 0 too, reaches every weight of the tower."""
+        return 0 * sum((each.sum() for each in self.deep), self.embedded.sum())
 
 
-class ImageEncoder:
-    """Runs the image processor, and remembers what it made, by the hash of the pixels.
+class Vision:
+    """The vision tower of a model.
 
     Args:
-        image_processor: Of the model.
-        capacity: Most processed images kept; the least recently used go first.
+        model: As `AutoModelForImageTextToText` loads it.
+        capacity: Bytes of features kept while the tower is frozen.
 
     Attributes:
-        merge: Patches per placeholder along one side.
-        fingerprint: Names the processor and all its settings.
+        frozen: Whether no weight of the tower is trained.
     """
 
-    def __init__(self, image_processor: Any, capacity: int = 1024) -> None:
-        self._processor = image_processor
-        self._capacity = capacity
-        self._known: OrderedDict[str, Patches] = OrderedDict()
-        self.merge: int = image_processor.merge_size
-        settings = json.dumps(image_processor.to_dict(), sort_keys=True, default=str)
-        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()[:16]
+    def __init__(self, model: Any, capacity: int) -> None:
+        self._model = model
+        self._tower = model.model.visual
+        self.frozen = not any(weight.requires_grad for weight in self._tower.parameters())
+        self._known = BoundedCache[Features](capacity if self.frozen else 0, _nbytes)
 
-    def check(self, images: Iterable[Image]) -> None:
-        """Decode images, so that a broken one is an error of its own episode, not of a batch.
+    def look(self, images: Mapping[str, Patches], *, in_step: bool = False) -> dict[str, Features]:
+        """Features of images, by their names.
 
-        Raises:
-            ImageError: If an image cannot be decoded or is too narrow for the image processor.
+        Args:
+            images: By a name that stands for their pixels.
+            in_step: Whether all ranks of a distributed run are doing this. If they must all run the
+                tower, a rank with nothing to look at then reads `BLANK`, which is in the result.
         """
-        for image in images:
-            height, width = image.pixels.shape[:2]
-            if max(height, width) > _LONGEST_RATIO * min(height, width):
-                raise ImageError(
-                    f"{image.name} is {width}x{height} pixels; the model takes sides of at most "
-                    f"{_LONGEST_RATIO} to 1."
-                )
+        known = {name: self._known.get(name) for name in images}
+        missing = {name: images[name] for name, features in known.items() if features is None}
+        if not missing and in_step and self._together():
+            missing = {BLANK: self._blank()}
+        seen = self._run(missing)
+        if self.frozen:
+            for name in seen.keys() - {BLANK}:
+                self._known.put(name, seen[name])
+        return seen | {name: one for name, one in known.items() if one is not None}
 
-    def encode(self, images: Sequence[Image]) -> list[Patches]:
-        """The patches of each image; those not known yet are processed together."""
-        missing = {image.sha256: image for image in images if image.sha256 not in self._known}
-        # Looked up before the oldest are dropped, so that a batch may exceed the capacity.
-        known = {image.sha256: self._known.get(image.sha256) for image in images}
-        known |= dict(zip(missing, self._process(missing.values()), strict=True))
-        for sha256, patches in known.items():
-            if patches is not None:
-                self._known[sha256] = patches
-                self._known.move_to_end(sha256)
-        while len(self._known) > self._capacity:
-            self._known.popitem(last=False)
-        return [patches for image in images if (patches := known[image.sha256]) is not None]
+    def forget(self) -> None:
+        """Drop what was kept: the tower's weights are others now."""
+        self._known.clear()
 
-    def span(self, image: Image, offset: int) -> ImageSpan:
-        """The placeholders of an image whose first stands at `offset`."""
-        grid = self.encode([image])[0].grid
-        length = int(np.prod(grid)) // self.merge**2
-        return ImageSpan(offset, length, image.sha256, grid)
+    def _run(self, images: Mapping[str, Patches]) -> dict[str, Features]:
+        if not images:
+            return {}
+        device = self._model.device
+        values = torch.cat([image.values for image in images.values()]).to(device)
+        grids = torch.tensor([image.grid for image in images.values()], device=device)
+        with _constant() if self.frozen else nullcontext():
+            seen = self._model.model.get_image_features(values, grids, return_dict=True)
+        sizes = [len(one) for one in seen.pooler_output]
+        deep = [torch.split(layer, sizes) for layer in getattr(seen, "deepstack_features", ())]
+        features = [
+            Features(one, tuple(layer[place] for layer in deep))
+            for place, one in enumerate(seen.pooler_output)
+        ]
+        if self.frozen:  # each its own memory, so that dropping one frees it
+            features = [
+                Features(one.embedded.clone(), tuple(layer.clone() for layer in one.deep))
+                for one in features
+            ]
+        return dict(zip(images, features, strict=True))
 
-    def _process(self, images: Iterable[Image]) -> list[Patches]:
-        pixels = [image.pixels for image in images]
-        if not pixels:
-            return []
-        # What is made while sampling is trained on later: it must not be an inference tensor.
-        with torch.inference_mode(mode=False):
-            processed = self._processor(images=pixels, return_tensors="pt")
-            grids = [tuple(grid) for grid in processed["image_grid_thw"].tolist()]
-            sizes = [int(np.prod(grid)) for grid in grids]
-            values = torch.split(processed["pixel_values"].float(), sizes)
-            # Each image its own memory, so that dropping one frees it.
-            return [Patches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)]
+    def _together(self) -> bool:
+        """Whether every rank must run the tower as often as the others.
+
+        Gradients are summed over ranks weight by weight, so a trained weight needs one on each; and
+        ZeRO-3, whose weights know it by ``ds_id``, gathers weights around each run.
+        """
+        if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+            return False
+        return not self.frozen or hasattr(next(self._tower.parameters()), "ds_id")
+
+    def _blank(self) -> Patches:
+        """The smallest image there is."""
+        side = self._tower.spatial_merge_size
+        embed = self._tower.patch_embed
+        width = embed.in_channels * embed.temporal_patch_size * embed.patch_size**2
+        return Patches(torch.zeros(side * side, width), (1, side, side))
 
 
-def rope_positions(length: int, spans: Iterable[ImageSpan], merge: int) -> NDArray[np.int64]:
-    """M-RoPE positions of a stream (Qwen2-VL, arXiv 2409.12191, §2.1).
+@contextmanager
+def _constant() -> Iterator[None]:
+    """What is kept while sampling is used in training: it must not be an inference tensor."""
+    with torch.inference_mode(mode=False), torch.no_grad():
+        yield
 
-    Text counts on in all three axes; an image is a grid that begins at the present position, and
-    what follows continues after its longest side.
 
-    Args:
-        length: Tokens in the stream.
-        spans: Its images, in order.
-        merge: Patches per placeholder along one side.
-
-    Returns:
-        int64 ``[3, length]``: time, height and width.
-    """
-    positions = np.empty((3, length), np.int64)
-    end = position = 0
-    for span in spans:
-        text = span.offset - end
-        positions[:, end : span.offset] = position + np.arange(text)
-        position += text
-        end = span.offset + span.length
-        grid = (span.grid[0], span.grid[1] // merge, span.grid[2] // merge)
-        positions[:, span.offset : end] = position + np.indices(grid).reshape(3, -1)
-        position += max(grid[1:])
-    positions[:, end:] = position + np.arange(length - end)
-    return positions
+def _nbytes(features: Features) -> int:
+    return features.nbytes

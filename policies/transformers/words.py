@@ -88,8 +88,60 @@ def _arm_corpus() -> Iterator[str]:
         yield f" {rng.randint(1, 9)} of 'cards-{rng.randrange(10_000)}'"
 
 
+_ARFT_PROGRAM = 'cv2.imwrite("path_to_output_image.jpg",{})'
+_ARFT_IMAGE = 'cv2.imread("path_to_input_image.jpg")'
+_ARFT_TEXTS = (
+    "What colour is the upper band of the flag?",
+    "What colour is the lower band of the flag?",
+    "What colours are the bands of the flag, upper first?",
+    "Who owns this?",
+    "Where does the owner of this live?",
+    "1. cyan square: owner grace",
+    "2. grace: lives in derby",
+    "{'rotation180'}",
+    "{'dark'}",
+    "{'none'}",
+    "{'rotation180', 'dark'}",
+    " upside down ",
+    " dark ",
+    " fine ",
+    " upside down, dark ",
+    " repair ",
+    " now clear ",
+    "\nTrue\n",
+    "Error: ",
+    "Nothing was found for '",
+    "'. Try other words.",
+    "\nThis is your last turn. Give your final answer now, inside tags.",
+    *(
+        f"```python\n{_ARFT_PROGRAM.format(work)}\n```"
+        for work in (
+            f"cv2.rotate({_ARFT_IMAGE},cv2.ROTATE_180)",
+            f"cv2.convertScaleAbs({_ARFT_IMAGE},None,4)",
+            f"cv2.rotate(cv2.convertScaleAbs({_ARFT_IMAGE},None,4),cv2.ROTATE_180)",
+            f"cv2.convertScaleAbs(cv2.rotate({_ARFT_IMAGE},cv2.ROTATE_180),None,4)",
+        )
+    ),
+)
+
+
+_ARFT_NAMES = (
+    "square", "circle", "triangle", "anna", "ben", "clara", "david", "emma", "frank", "grace",
+    "henry", "york", "bath", "derby", "leeds", "ripon", "truro", "wells", "ely",
+)  # fmt: skip
+
+
+def _arft_corpus() -> Iterator[str]:
+    for _ in range(_REPEATS):
+        yield from _ARFT_TEXTS
+        yield from (f"{word} {word}" for word in (*COLOURS, *ROLES, *_ARFT_NAMES))
+
+
 VOCABULARIES: dict[str, Words] = {
     "zoom": Words(_tags("think", "tool", "answer", "result", "image_name"), _zoom_corpus),
     "arm": Words(_tags("think", "tool_call", "answer", "tool_response"), _arm_corpus),
+    "arft": Words(
+        _tags("think", "search", "problem", "code", "answer", "information"), _arft_corpus
+    ),
 }
 """By the name that `TinyConfig.words` gives."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +50,7 @@ def test_the_default_view_is_a_whole_grid_of_tokens() -> None:
 
 
 def test_our_words_are_short_in_tokens(qwen3: Any) -> None:
-    encode = qwen3.vocabulary.encode
+    encode = qwen3.codec.vocabulary.encode
     assert len(encode("57")) == 2  # digits one by one, as in Qwen
     for word in (" colour", " stripes", " sign", "magenta", "keypoint", " look", " closer"):
         assert len(encode(word)) == 1, word
@@ -138,12 +140,12 @@ def test_options_that_cannot_be_are_refused(qwen3_folder: Path) -> None:
 
 def test_the_pixel_budget_bounds_an_image(qwen3_folder: Path, talk: Any) -> None:
     policy = package.TransformersPolicy(qwen3_folder, max_pixels=32 * 32)
-    (patches,) = policy.encoder.encode([talk.picture(1, 256, 256)])
+    (patches,) = policy.codec.encoder.encode([talk.picture(1, 256, 256)])
     assert patches.grid == (1, 4, 4)  # 32 px a side in patches of 8 px
 
 
 def test_an_unknown_architecture_is_named() -> None:
-    from visenv.policies.transformers.processor import processor_class
+    from visenv.policies.tokens.processor import processor_class
 
     with pytest.raises(PolicyError, match=r"'llama' are not supported; known are.*qwen3_vl"):
         processor_class("llama")
@@ -156,3 +158,41 @@ def test_bfloat16_plays(qwen3_folder: Path, talk: Any) -> None:
     assert all(reply.text for reply in replies)
     (segment,) = session.segments()
     assert (segment.logprobs[segment.loss_mask] < 0).all()
+
+
+def test_a_model_without_vision_is_refused_at_the_start(tmp_path: Path) -> None:
+    config = transformers.Qwen3Config(
+        vocab_size=64, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=4, pad_token_id=0,
+    )  # fmt: skip
+    transformers.Qwen3ForCausalLM(config).save_pretrained(tmp_path)
+    with pytest.raises(PolicyError, match="is a qwen3 model, which has no vision tower"):
+        package.TransformersPolicy(tmp_path)
+
+
+def test_a_model_of_another_architecture_is_refused_at_the_start(tmp_path: Path) -> None:
+    transformers.LlavaConfig().save_pretrained(tmp_path)
+    with pytest.raises(PolicyError, match="'llava' are not supported"):
+        package.TransformersPolicy(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("<|image_pad|>", r"does not know '<\|image_pad\|>', which stands for an image"),
+        ("<|vision_start|>", r"The chat template writes '<\|vision_start\|>', which the tokenizer"),
+    ],
+)
+def test_a_tokenizer_without_the_special_tokens_is_refused_at_the_start(
+    qwen3_folder: Path, tmp_path: Path, token: str, why: str
+) -> None:
+    shutil.copytree(qwen3_folder, tmp_path / "model")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        file = tmp_path / "model" / name
+        told = json.loads(file.read_text())
+        if "added_tokens" in told:
+            told["added_tokens"] = [one for one in told["added_tokens"] if one["content"] != token]
+        told.pop("extra_special_tokens", None)
+        file.write_text(json.dumps(told))
+    with pytest.raises(PolicyError, match=why):
+        package.TransformersPolicy(tmp_path / "model")

@@ -13,7 +13,7 @@ from visenv.errors import ImageError, PolicyError
 from visenv.types import Ask, Image, Message, Sampling, Segment
 
 torch = pytest.importorskip("torch")
-decode = pytest.importorskip("visenv.policies.transformers.decode")
+turn = pytest.importorskip("visenv.policies.transformers.turn")
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -133,7 +133,7 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
     )
     (segment,) = session.segments()
     prompt = torch.from_numpy(segment.token_ids[: segment.turns[0].start]).long()[None]
-    patches = policy.encoder.encode(list(session.stream.images))
+    patches = policy.codec.encoder.encode(list(session.stream.images))
     generated = policy.network.model.generate(
         input_ids=prompt,
         attention_mask=torch.ones_like(prompt),
@@ -142,24 +142,30 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
         image_grid_thw=torch.tensor([patches[0].grid]),
         do_sample=False,
         max_new_tokens=GREEDY.max_tokens,
-        suppress_tokens=np.flatnonzero(policy.banned).tolist(),
+        suppress_tokens=np.flatnonzero(policy.codec.banned).tolist(),
     )
     assert generated[0, prompt.shape[1] :].tolist() == reply.token_ids.tolist()
+
+
+def want(policy: Any, tokens: Any) -> None:
+    """Raise some tokens' logits by 50."""
+    head = policy.network.head
+    original = head.possible
+    boost = torch.zeros(policy.codec.banned.size)
+    boost[tokens] = 50.0
+    head.possible = lambda logits, temperature: original(logits + boost, temperature)
 
 
 def test_banned_tokens_are_never_sampled_even_when_the_model_wants_them(
     fresh: Any, talk: Any
 ) -> None:
-    banned = np.flatnonzero(fresh.banned)
-    vocabulary = fresh.vocabulary
+    banned = np.flatnonzero(fresh.codec.banned)
+    vocabulary = fresh.codec.vocabulary
     assert vocabulary.control["<|image_pad|>"] in banned
     assert vocabulary.control["<|im_start|>"] in banned
     assert len(vocabulary.bytes) - 1 in banned  # a padding row
-    assert fresh.template.end_id not in banned
-    head = fresh.network.model.lm_head
-    bias = torch.zeros(head.weight.shape[0])
-    bias[torch.from_numpy(banned)] = 50.0
-    head.bias = torch.nn.Parameter(bias)
+    assert fresh.codec.template.end_id not in banned
+    want(fresh, banned)
     played = talk.together([talk.converse(fresh, i, mixed_turns(talk, i)) for i in range(4)])
     sessions = [session for session, _ in played]
     segments = [segment for session in sessions for segment in session.segments()]
@@ -172,17 +178,14 @@ def test_banned_tokens_are_never_sampled_even_when_the_model_wants_them(
 
 
 def test_the_end_token_ends_a_turn_and_is_not_added_twice(fresh: Any, talk: Any) -> None:
-    end = fresh.template.end_id
-    head = fresh.network.model.lm_head
-    head.bias = torch.nn.Parameter(torch.zeros(head.weight.shape[0]))
-    with torch.no_grad():
-        head.bias[end] = 50.0
+    end = fresh.codec.template.end_id
+    want(fresh, end)
     turns = [talk.shown("a"), talk.shown("b")]
     session, replies = talk.alone(fresh, 0, turns)
     assert [reply.text for reply in replies] == ["<think>", "<think>"]
     assert [reply.finish_reason for reply in replies] == ["stop", "stop"]
     assert replies[0].token_ids.tolist() == [end]
-    decoded = fresh.processor.tokenizer.decode(session.stream.token_ids)
+    decoded = fresh.codec.processor.tokenizer.decode(session.stream.token_ids)
     assert decoded == (
         "<|im_start|>user\nlook: a<|im_end|>\n<|im_start|>assistant\n<think><|im_end|>\n"
         "<|im_start|>user\nlook: b<|im_end|>\n<|im_start|>assistant\n<think><|im_end|>"
@@ -194,7 +197,7 @@ def test_a_turn_that_was_cut_is_closed_before_the_next(qwen3: Any, talk: Any) ->
         qwen3, 0, [talk.shown("a"), talk.shown("b")], sampling=Sampling(1.0, 4)
     )
     assert replies[0].finish_reason == "length"
-    decoded = qwen3.processor.tokenizer.decode(session.stream.token_ids)
+    decoded = qwen3.codec.processor.tokenizer.decode(session.stream.token_ids)
     assert f"{replies[0].text}<|im_end|>\n<|im_start|>user\nlook: b" in decoded
 
 
@@ -210,7 +213,7 @@ def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     assert free.text.startswith(stopped.text)
     assert stop in stopped.text.removeprefix("<think>")
     # It is the first token that completes the stop string.
-    assert stop not in qwen3.vocabulary.decode(stopped.token_ids[:-1].tolist())
+    assert stop not in qwen3.codec.vocabulary.decode(stopped.token_ids[:-1].tolist())
 
 
 @pytest.mark.component("outlines-core")
@@ -259,7 +262,7 @@ def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
     starts = (b"y", b"e", b"s", b"n", b"o")
     excluded = [
         token
-        for token, spelt in enumerate(fresh.vocabulary.bytes)
+        for token, spelt in enumerate(fresh.codec.vocabulary.bytes)
         if spelt and not spelt.startswith(starts) and token not in segment.token_ids
     ]
     assert len(excluded) > 100
@@ -376,4 +379,4 @@ def test_draw_inverts_the_cumulative_distribution() -> None:
     # from .5 below .75 token 2, from .75 token 3; never 0 or 4, which have no probability.
     scores = torch.tensor([0.0, 0.5, 0.25, 0.25, 0.0]).log().expand(6, -1)
     uniform = torch.tensor([0.0, 0.4999, 0.5, 0.74, 0.75, 1 - 2**-53], dtype=torch.float64)
-    assert decode.draw(scores, uniform).tolist() == [1, 1, 2, 2, 3, 3]
+    assert turn.draw(scores, uniform).tolist() == [1, 1, 2, 2, 3, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from visenv.errors import PolicyError
 from visenv.types import Ask, Episode, Image, Segment, Turn
 
 torch = pytest.importorskip("torch")
-scores_module = pytest.importorskip("visenv.policies.transformers.score")
+package = pytest.importorskip("visenv.policies.transformers")
+head_module = pytest.importorskip("visenv.policies.transformers.head")
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -31,7 +33,7 @@ def by_hash(*images: Image) -> dict[str, Image]:
 def test_log_probabilities_and_entropy_are_those_of_the_stock_model(policy: Any, talk: Any) -> None:
     image = talk.picture(1, 96, 64)
     segment = segment_of(policy, talk, "<think>red</think>", image)
-    (patches,) = policy.encoder.encode([image])
+    (patches,) = policy.codec.encoder.encode([image])
     ids = torch.from_numpy(segment.token_ids).long()[None]
     with torch.no_grad():
         logits = policy.network.model(
@@ -40,11 +42,11 @@ def test_log_probabilities_and_entropy_are_those_of_the_stock_model(policy: Any,
             pixel_values=patches.values,
             image_grid_thw=torch.tensor([patches.grid]),
         ).logits[0]
-    allowed = logits[:, ~torch.from_numpy(policy.banned)]
+    allowed = logits[:, ~torch.from_numpy(policy.codec.banned)]
     probability = allowed.softmax(-1)
     entropy = -(probability * probability.log()).sum(-1)
     full = torch.full_like(logits, -torch.inf)
-    full[:, ~torch.from_numpy(policy.banned)] = probability.log()
+    full[:, ~torch.from_numpy(policy.codec.banned)] = probability.log()
     found = policy.score([segment], by_hash(image))
     for at in np.flatnonzero(segment.loss_mask):
         expected = full[at - 1, segment.token_ids[at]]
@@ -91,13 +93,13 @@ def test_each_distinct_image_goes_through_the_vision_tower_once(
     qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[int] = []
-    original = qwen3.network.look
+    original = qwen3.network.vision.look
 
-    def spy(images: Any) -> Any:
+    def spy(images: Any, **options: Any) -> Any:
         looked.append(len(images))
-        return original(images)
+        return original(images, **options)
 
-    monkeypatch.setattr(qwen3.network, "look", spy)
+    monkeypatch.setattr(qwen3.network.vision, "look", spy)
     image, other = talk.picture(1), talk.picture(2)
     segments = [
         segment_of(qwen3, talk, "<think>x", image, shown) for shown in (image, other, image)
@@ -119,7 +121,7 @@ def test_chunks_of_the_vocabulary_change_nothing(
     (end,) = whole.logprobs[1][span.end - 1 : span.end].tolist()
     assert end == 0  # five letters have been said: only the end is allowed
     gradient = gradients(fresh, [segments], {})
-    monkeypatch.setattr(scores_module, "_CHUNK", 3 * fresh.network.vocabulary_size)
+    monkeypatch.setattr(head_module, "CHUNK", 3 * 4 * fresh.codec.banned.size)
     cut = fresh.score(segments, {})
     torch.testing.assert_close(cut.logprobs, whole.logprobs)
     torch.testing.assert_close(cut.entropy, whole.entropy)
@@ -138,3 +140,31 @@ def test_a_missing_image_is_named(qwen3: Any, talk: Any) -> None:
     segment = segment_of(qwen3, talk, "<think>x", image)
     with pytest.raises(PolicyError, match=image.sha256):
         qwen3.score([segment], {})
+
+
+def test_checkpointing_makes_each_layer_again_in_training_alone(
+    qwen3_folder: Path, talk: Any
+) -> None:
+    policy = package.TransformersPolicy(qwen3_folder, threads=1, gradient_checkpointing=True)
+    segment = segment_of(policy, talk, "<think>x")
+    runs: list[int] = []
+    for layer in policy.network.model.model.language_model.layers:
+        layer.self_attn.register_forward_hook(lambda *_: runs.append(1))
+    for training, expected in ((True, 2), (False, 1)):
+        policy.train_mode(training)
+        runs.clear()
+        policy.score([segment], {}).logprobs.sum().backward()
+        assert len(runs) == 3 * expected  # layers
+
+
+def test_a_policy_in_training_still_samples_with_its_memory(
+    qwen3_folder: Path, qwen3: Any, talk: Any
+) -> None:
+    """A layer that makes its activations again would keep no keys and values."""
+    policy = package.TransformersPolicy(qwen3_folder, threads=1, gradient_checkpointing=True)
+    turns = [talk.shown("a", talk.picture(1)), talk.shown("b")]
+    policy.train_mode(True)
+    session, _ = talk.alone(policy, 0, turns)
+    expected, _ = talk.alone(qwen3, 0, turns)
+    (one,), (other,) = session.segments(), expected.segments()
+    assert one.token_ids.tolist() == other.token_ids.tolist()

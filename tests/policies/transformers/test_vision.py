@@ -1,112 +1,171 @@
-"""Image processing and M-RoPE positions."""
+"""The vision tower: what it made is kept while it is frozen, and processes keep in step."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from visenv.types import ImageSpan
-
 torch = pytest.importorskip("torch")
+naive = pytest.importorskip("tests.policies.transformers.naive")
+package = pytest.importorskip("visenv.policies.transformers")
 vision = pytest.importorskip("visenv.policies.transformers.vision")
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
 
-def test_positions_by_hand() -> None:
-    """Two texts, an image of 2 x 3 placeholders, one text.
+class Counted:
+    """How many images went through a tower, run by run."""
 
-    Text 0 and 1 stand at 0 and 1. The image begins at 2: rows 2, 3 and columns 2, 3, 4. Its longest
-    side is 3, so that the next text stands at 2 + 3 = 5.
-    """
-    span = ImageSpan(offset=2, length=6, sha256="", grid=(1, 4, 6))
-    positions = vision.rope_positions(9, [span], merge=2)
-    assert positions[0].tolist() == [0, 1, 2, 2, 2, 2, 2, 2, 5]
-    assert positions[1].tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 5]
-    assert positions[2].tolist() == [0, 1, 2, 3, 4, 2, 3, 4, 5]
+    def __init__(self, policy: Any) -> None:
+        self.runs: list[int] = []
+        tower = policy.network.model.model.visual
+        tower.register_forward_hook(self._count, with_kwargs=True)
+
+    def _count(self, _: Any, arguments: Any, options: Any, result: Any) -> None:
+        self.runs.append(len(options["grid_thw"]))
 
 
-def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
-    images = [talk.picture(1, 96, 64), talk.picture(2, 64, 128), talk.picture(3)]
-    turns = [talk.shown("one", *images[:2]), talk.shown("two", images[2])]
-    session, _ = talk.alone(policy, 0, turns)
+@pytest.fixture(params=["qwen3", "qwen2_5"])
+def folder(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(f"{request.param}_folder")
+    return found
+
+
+@pytest.fixture
+def frozen(folder: Path) -> Any:
+    return package.TransformersPolicy(folder, threads=1, freeze_vision=True)
+
+
+def showing(policy: Any, *images: Any) -> Any:
+    parts = [part for image in images for part in ((5,), image)]
+    return naive.segment_of(policy.codec, [*parts, (6,), naive.Said((7, 8))])
+
+
+def named(*images: Any) -> dict[str, Any]:
+    return {image.sha256: image for image in images}
+
+
+def test_a_frozen_tower_has_no_gradient_and_the_rest_has_the_same(
+    folder: Path, frozen: Any, talk: Any
+) -> None:
+    trained = package.TransformersPolicy(folder, threads=1)
+    image = talk.picture(1)
+    for policy in (frozen, trained):
+        policy.score([showing(policy, image)], named(image)).logprobs.sum().backward()
+    others = dict(trained.network.model.named_parameters())
+    for name, weight in frozen.network.model.named_parameters():
+        if ".visual." in name:
+            assert weight.grad is None, name
+            assert others[name].grad is not None, name
+        else:
+            torch.testing.assert_close(weight.grad, others[name].grad)
+    assert all(".visual." not in name for name, weight in
+               frozen.network.model.named_parameters() if weight.requires_grad)  # fmt: skip
+
+
+def test_what_a_frozen_tower_made_is_kept_for_sampling_and_scoring(frozen: Any, talk: Any) -> None:
+    counted = Counted(frozen)
+    image, other = talk.picture(1), talk.picture(2)
+    session, _ = talk.alone(frozen, 0, [talk.shown("a", image)])
     (segment,) = session.segments()
-    ids = torch.from_numpy(segment.token_ids).long()[None]
-    expected, _ = policy.network.model.model.get_rope_index(
-        input_ids=ids,
-        mm_token_type_ids=(ids == segment.placeholder_id).int(),
-        image_grid_thw=torch.tensor([span.grid for span in segment.images]),
-    )
-    found = vision.rope_positions(len(segment), segment.images, segment.merge)
-    np.testing.assert_array_equal(found, expected[:, 0])
+    assert counted.runs == [1]
+    frozen.score([segment], named(image)).logprobs.sum().backward()
+    assert counted.runs == [1]
+    frozen.score([segment, showing(frozen, image, other)], named(image, other))
+    assert counted.runs == [1, 1]  # the other one
 
 
-def test_patches_are_those_of_the_stock_processor(policy: Any, talk: Any) -> None:
-    images = [talk.picture(1, 90, 61), talk.picture(2), talk.picture(1, 90, 61)]
-    expected = policy.processor.image_processor(
-        images=[image.pixels for image in images], return_tensors="pt"
-    )
-    found = policy.encoder.encode(images)
-    assert [list(one.grid) for one in found] == expected["image_grid_thw"].tolist()
-    stacked = torch.cat([one.values for one in found])
-    torch.testing.assert_close(stacked, expected["pixel_values"].float())
+def test_a_tower_that_learns_is_run_each_time(fresh: Any, talk: Any) -> None:
+    counted = Counted(fresh)
+    image = talk.picture(1)
+    for _ in range(2):
+        fresh.score([showing(fresh, image)], named(image))
+    assert counted.runs == [1, 1]
 
 
-class Counting:
-    """An image processor that counts what it is given; every image is one patch."""
-
-    merge_size = 1
-
-    def __init__(self) -> None:
-        self.processed = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"class": "Counting"}
-
-    def __call__(self, images: list[Any], return_tensors: str) -> dict[str, Any]:
-        self.processed += len(images)
-        grid = torch.ones((len(images), 3), dtype=torch.int64)
-        return {"pixel_values": torch.zeros((len(images), 4)), "image_grid_thw": grid}
+def test_what_is_kept_is_bounded_in_bytes(qwen3_folder: Path, talk: Any) -> None:
+    """A 64 px image is 4 by 4 tokens of width 128, embedded and one layer deep: 16 KiB."""
+    options = {"threads": 1, "freeze_vision": True, "vision_cache": 2 * 16 * 1024}
+    policy = package.TransformersPolicy(qwen3_folder, **options)
+    counted = Counted(policy)
+    images = [talk.picture(seed, 64, 64) for seed in range(3)]
+    for image in (images[0], images[1], images[0], images[2], images[0], images[1]):
+        policy.score([showing(policy, image)], named(image))
+    assert counted.runs == [1, 1, 1, 1]  # 0, 1 and 2, which drives 1 out, and 1 again
+    policy.score([showing(policy, *images)], named(*images))
+    assert counted.runs[4:] == [1]  # 2 was driven out by 1; all three at once are fine
 
 
-def test_each_distinct_image_is_processed_once(talk: Any) -> None:
-    counting = Counting()
-    encoder = vision.ImageEncoder(counting)
-    encoder.encode([talk.picture(1), talk.picture(2), talk.picture(1)])
-    encoder.encode([talk.picture(2)])
-    assert counting.processed == 2
+def test_other_weights_have_other_features(frozen: Any, folder: Path, tmp_path: Path) -> None:
+    from tests.policies.conftest import Talk
+
+    image = Talk().picture(1)
+    segment = showing(frozen, image)
+    before = frozen.score([segment], named(image)).logprobs
+    other = package.TransformersPolicy(folder, threads=1)
+    with torch.no_grad():
+        for weight in other.network.model.model.visual.parameters():
+            weight.mul_(1.5)
+    other.save(tmp_path)
+    frozen.load_weights(tmp_path)
+    after = frozen.score([segment], named(image)).logprobs
+    assert float((after - before).detach().abs().max()) > 1e-3
+    torch.testing.assert_close(after, other.score([segment], named(image)).logprobs)
 
 
-def test_the_least_recently_used_images_go_first(talk: Any) -> None:
-    counting = Counting()
-    encoder = vision.ImageEncoder(counting, capacity=2)
-    one, two, three = (talk.picture(seed) for seed in (1, 2, 3))
-    encoder.encode([one, two])
-    encoder.encode([one])
-    encoder.encode([three])  # two goes
-    encoder.encode([one, three])
-    assert counting.processed == 3
-    encoder.encode([two])
-    assert counting.processed == 4
+# ---------------------------------------------------------------------------------- in step
 
 
-def test_a_batch_may_exceed_the_capacity(talk: Any) -> None:
-    counting = Counting()
-    encoder = vision.ImageEncoder(counting, capacity=2)
-    images = [talk.picture(seed) for seed in range(5)]
-    assert len(encoder.encode(images)) == 5
-    assert counting.processed == 5
+@pytest.fixture
+def distributed(tmp_path: Path) -> Iterator[None]:
+    """A process group of this process alone; an engine of vLLM in it keeps its own to itself."""
+    address = f"file://{tmp_path / 'meeting'}"
+    torch.distributed.init_process_group("gloo", init_method=address, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
 
 
-def test_the_fingerprint_knows_every_setting(policy: Any) -> None:
-    processor = policy.processor.image_processor
-    before = vision.ImageEncoder(processor).fingerprint
-    assert before == policy.encoder.fingerprint
-    size = processor.size
-    try:
-        processor.size = {"shortest_edge": 1024, "longest_edge": 4096}
-        assert vision.ImageEncoder(processor).fingerprint != before
-    finally:
-        processor.size = size
+def test_a_process_without_images_still_runs_a_tower_that_learns(
+    folder: Path, talk: Any, distributed: None
+) -> None:
+    """Every weight of the tower gets a gradient, of 0; the others get theirs."""
+    policy = package.TransformersPolicy(folder, threads=1)
+    counted = Counted(policy)
+    segment = showing(policy)
+    policy.score([segment], {}).logprobs.sum().backward()
+    assert counted.runs == [1]
+    found = dict(policy.network.model.named_parameters())
+    stock = naive.stock(folder, torch.float32)
+    naive.logprobs(stock, policy.codec, segment, {}).sum().backward()
+    for name, weight in stock.named_parameters():
+        assert found[name].grad is not None, name
+        if weight.grad is None:
+            assert not found[name].grad.any(), name
+        else:
+            torch.testing.assert_close(found[name].grad, weight.grad, atol=1e-5, rtol=1e-4)
+    image = talk.picture(1)
+    policy.score([showing(policy, image)], named(image))
+    assert counted.runs == [1, 1]  # with an image to look at, nothing else is read
+
+
+def test_a_frozen_tower_need_not_keep_step_unless_it_is_in_parts(
+    frozen: Any, talk: Any, distributed: None
+) -> None:
+    counted = Counted(frozen)
+    image = talk.picture(1)
+    frozen.score([showing(frozen)], {})
+    assert counted.runs == []
+    # DeepSpeed's ZeRO-3 marks the weights that it has taken apart so.
+    next(frozen.network.model.model.visual.parameters()).ds_id = 0
+    for shown in ((), (image,), (image,)):
+        frozen.score([showing(frozen, *shown)], named(*shown))
+    assert counted.runs == [1, 1, 1]  # blank, the image, and blank since the image is known
+
+
+def test_sampling_reads_no_blank_image(fresh: Any, talk: Any, distributed: None) -> None:
+    counted = Counted(fresh)
+    talk.alone(fresh, 0, [talk.shown("a")])
+    assert counted.runs == []

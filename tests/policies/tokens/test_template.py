@@ -16,10 +16,10 @@ from visenv.types import Ask, Episode, FinishReason, Message, Turn
 pytest.importorskip("torch")
 tiny = pytest.importorskip("visenv.policies.transformers.tiny")
 words = pytest.importorskip("visenv.policies.transformers.words")
-template = pytest.importorskip("visenv.policies.transformers.template")
-vocabulary_module = pytest.importorskip("visenv.policies.transformers.vocabulary")
+template = pytest.importorskip("visenv.policies.tokens.template")
+vocabulary_module = pytest.importorskip("visenv.policies.tokens.vocabulary")
 if TYPE_CHECKING:
-    from visenv.policies.transformers.vocabulary import Vocabulary
+    from visenv.policies.tokens.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -45,9 +45,9 @@ def rendered_ids(policy: Any, messages: list[Message]) -> list[int]:
         }
         for message in messages
     ]
-    text = policy.processor.apply_chat_template(conversation, tokenize=False)
-    images = [image.pixels for message in messages for image in message.images]
-    ids: list[int] = policy.processor(text=[text], images=images)["input_ids"][0]
+    text = policy.codec.processor.apply_chat_template(conversation, tokenize=False)
+    images = [image.pixels.copy() for message in messages for image in message.images]
+    ids: list[int] = policy.codec.processor(text=[text], images=images)["input_ids"][0]
     return list(ids)
 
 
@@ -74,7 +74,7 @@ def test_increments_put_together_are_the_stock_rendering(policy: Any, talk: Any)
         for message in (*turn.messages, Message("assistant", (turn.text,)))
     ]
     expected = rendered_ids(policy, whole)
-    newline = policy.vocabulary.encode("\n")
+    newline = policy.codec.vocabulary.encode("\n")
     assert segment.token_ids.tolist() + newline == expected  # the template closes with a line break
 
 
@@ -84,7 +84,7 @@ def test_encode_masks_what_was_shown_and_what_was_filled_in(qwen3: Any, talk: An
         spoken(talk.shown("b"), "<think> two", "<think>"),
     )
     (segment,) = qwen3.encode(episode_of(*turns)).segments
-    decode = qwen3.processor.tokenizer.decode
+    decode = qwen3.codec.processor.tokenizer.decode
     spans = [segment.token_ids[span.start : span.end] for span in segment.turns]
     assert [decode(span) for span in spans] == [" one</think><|im_end|>", " two<|im_end|>"]
     sampled = segment.loss_mask
@@ -97,7 +97,9 @@ def test_encode_begins_a_segment_where_the_context_is_replaced(qwen3: Any, talk:
     first = spoken(talk.shown("a"), "one")
     second = Turn(tuple(talk.shown("b")), "two", 0.0, (), "stop", Ask(context="replace"))
     one, two = qwen3.encode(episode_of(first, second)).segments
-    assert qwen3.processor.tokenizer.decode(two.token_ids).startswith("<|im_start|>user\nlook: b")
+    assert qwen3.codec.processor.tokenizer.decode(two.token_ids).startswith(
+        "<|im_start|>user\nlook: b"
+    )
     assert [span.turn for span in (*one.turns, *two.turns)] == [0, 1]
 
 
@@ -116,9 +118,9 @@ def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control
         spoken(talk.shown(f"<result>\n{calm}\n</result>"), "done"),
     )
     (expected,) = qwen3.encode(episode_of(*harmless)).segments
-    count = list(segment.token_ids).count(qwen3.vocabulary.control[control])
-    assert count == list(expected.token_ids).count(qwen3.vocabulary.control[control])
-    decoded = qwen3.vocabulary.decode(segment.token_ids.tolist())
+    count = list(segment.token_ids).count(qwen3.codec.vocabulary.control[control])
+    assert count == list(expected.token_ids).count(qwen3.codec.vocabulary.control[control])
+    decoded = qwen3.codec.vocabulary.decode(segment.token_ids.tolist())
     assert decoded.count(hostile) == 2
 
 
@@ -223,9 +225,9 @@ RAISES = "{{ raise_exception('no such role') }}"
 def test_a_faulty_template_is_named_at_the_start(
     qwen3: Any, monkeypatch: pytest.MonkeyPatch, text: str, fault: str
 ) -> None:
-    monkeypatch.setattr(qwen3.processor, "chat_template", text)
+    monkeypatch.setattr(qwen3.codec.processor, "chat_template", text)
     with pytest.raises(PolicyError, match=fault):
-        template.ChatTemplate(qwen3.processor, qwen3.vocabulary)
+        template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
 
 
 def test_a_default_system_message_is_rendered_once(
@@ -235,9 +237,9 @@ def test_a_default_system_message_is_rendered_once(
     default = (
         "{%- if messages[0].role != 'system' -%}<|im_start|>system\nHelp.<|im_end|>\n{% endif -%}"
     )
-    monkeypatch.setattr(qwen3.processor, "chat_template", default + tiny.CHAT_TEMPLATE)
-    chat = template.ChatTemplate(qwen3.processor, qwen3.vocabulary)
-    decode = qwen3.processor.tokenizer.decode
+    monkeypatch.setattr(qwen3.codec.processor, "chat_template", default + tiny.CHAT_TEMPLATE)
+    chat = template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
+    decode = qwen3.codec.processor.tokenizer.decode
     asked = [Message("user", ("hi",))]
     opening = chat.increment(asked, "", after_turn=False, ended=False)
     later = chat.increment(asked, "<think>", after_turn=True, ended=True)

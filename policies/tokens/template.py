@@ -25,6 +25,7 @@ Shape = tuple[tuple[str, tuple[bool, ...]], ...]
 
 _MARK = re.compile(r"§(\d+)§")
 _ASSISTANT_MARK = "§A§"
+_CONTROL = re.compile(r"<\|[^|<>\s]+\|>")
 
 
 class Piece(NamedTuple):
@@ -64,13 +65,19 @@ class ChatTemplate:
         image_id: The placeholder of an image.
 
     Raises:
-        PolicyError: If the template does not keep earlier turns as they were; says how.
+        PolicyError: If the tokenizer lacks a special token, or the template does not keep earlier
+            turns as they were; says how.
     """
 
     def __init__(self, processor: Any, vocabulary: Vocabulary) -> None:
         self._processor = processor
         self._vocabulary = vocabulary
         image_token: str = processor.image_token
+        if image_token not in vocabulary.control:
+            raise PolicyError(
+                f"The tokenizer does not know {image_token!r}, which stands for an image, as one "
+                "special token. Name a checkpoint with the tokenizer of its model."
+            )
         self.image_id = vocabulary.control[image_token]
         control = sorted(vocabulary.control, key=len, reverse=True)
         self._cut = re.compile("(" + "|".join(map(re.escape, control)) + r"|§\d+§)")
@@ -131,6 +138,11 @@ class ChatTemplate:
             elif text in self._vocabulary.control:
                 token = self._vocabulary.control[text]
                 pieces.append(Piece("image" if token == self.image_id else "control", token))
+            elif unknown := _CONTROL.search(text):
+                raise PolicyError(
+                    f"The chat template writes {unknown[0]!r}, which the tokenizer does not know "
+                    "as one special token: it would become letters."
+                )
             elif text:
                 pieces.append(Piece("text", text))
         return pieces

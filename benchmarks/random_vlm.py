@@ -1,0 +1,187 @@
+"""A Qwen2.5-VL of random weights and any size, and episodes of any shape, to measure training on.
+
+Nothing measured depends on what the weights know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from safetensors import safe_open
+
+from visenv.policies.tokens.processor import save_processor
+from visenv.policies.transformers import TinyConfig, TransformersPolicy
+from visenv.policies.transformers.checkpoint import save_model
+from visenv.policies.transformers.tiny import build_tiny
+from visenv.types import Image, ImageSpan, Segment, TurnSpan
+
+SIZES: dict[str, dict[str, dict[str, Any]]] = {
+    # The proportions of the 3B, so that what costs it most costs this most: a perceptron 5.4 times
+    # as wide as the rest, heads of 128 with few keys, a head of 11 % of the layers' weights.
+    "22m": {
+        "text": {
+            "hidden_size": 640, "num_hidden_layers": 2, "num_attention_heads": 5,
+            "num_key_value_heads": 1, "intermediate_size": 3440, "vocab_size": 2560,
+        },
+        "vision": {"depth": 2, "hidden_size": 320, "num_heads": 4, "intermediate_size": 856},
+    },
+    # Qwen/Qwen2.5-VL-3B-Instruct
+    "3b": {
+        "text": {
+            "hidden_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 16,
+            "num_key_value_heads": 2, "intermediate_size": 11008, "vocab_size": 151936,
+        },
+        "vision": {"depth": 32, "hidden_size": 1280, "num_heads": 16, "intermediate_size": 3420},
+    },
+}  # fmt: skip
+
+
+def build(folder: Path, size: str) -> Path:
+    """Write a checkpoint; its tokenizer is the tiny one, other rows of the head are padding."""
+    if (folder / "config.json").exists():
+        return folder
+    tiny = build_tiny(folder / "tiny", TinyConfig("qwen2_5_vl", patch_size=14))
+    config = transformers.AutoConfig.from_pretrained(tiny)
+    text, vision = config.text_config, config.vision_config
+    for part, values in ((text, SIZES[size]["text"]), (vision, SIZES[size]["vision"])):
+        for name, value in values.items():
+            setattr(part, name, value)
+    text.layer_types = ["full_attention"] * text.num_hidden_layers
+    half = text.hidden_size // text.num_attention_heads // 2
+    text.rope_parameters["mrope_section"] = [half // 4, half * 3 // 8, half * 3 // 8]
+    vision.out_hidden_size = text.hidden_size
+    vision.fullatt_block_indexes = list(range(7, vision.depth, 8)) or [vision.depth - 1]
+    text.max_position_embeddings, text.initializer_range = 32768, 0.02
+    torch.manual_seed(0)
+    model: Any = transformers.Qwen2_5_VLForConditionalGeneration(config)
+    save_model(model.to(torch.bfloat16) if size == "3b" else model, folder)
+    save_processor(transformers.AutoProcessor.from_pretrained(tiny), folder)
+    return folder
+
+
+def weights(folder: Path) -> dict[str, int]:
+    """How many weights a checkpoint's parts have: layers and head of the text, the vision tower."""
+    counts = {"layers": 0, "head": 0, "vision": 0}
+    for file in folder.glob("*.safetensors"):
+        with safe_open(file, "pt") as stored:
+            for name in stored.keys():  # noqa: SIM118 - no mapping
+                size = math.prod(stored.get_slice(name).get_shape())
+                if "visual" in name:
+                    counts["vision"] += size
+                elif ".layers." in name:
+                    counts["layers"] += size
+                elif "embed_tokens" in name:  # tied to the head
+                    counts["head"] += size
+    return counts
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Episodes of one group; lengths in tokens.
+
+    Attributes:
+        prompt: The shared prompt, images included.
+        images: Images in the prompt, of 196 tokens each.
+        sampled: What each member samples; in two turns if something is shown between them.
+        shown: What the environment shows each member between its turns: an image of its own of 256
+            tokens, the rest text.
+    """
+
+    prompt: int
+    images: int
+    sampled: int
+    shown: int = 0
+
+    def __str__(self) -> str:
+        tool = f" + {self.shown} shown" if self.shown else ""
+        return f"({self.prompt}, {self.sampled}{tool})"
+
+    def whole(self, members: int) -> int:
+        """Tokens of all members, one by one."""
+        return members * (self.prompt + self.sampled + self.shown)
+
+    def read(self, members: int) -> int:
+        """Tokens if the prompt is read once."""
+        return self.prompt + members * (self.sampled + self.shown)
+
+    def ceiling(self, members: int) -> float:
+        """What reading the prompt once can save."""
+        return self.whole(members) / self.read(members)
+
+
+SHAPES = (Shape(600, 2, 100), Shape(1100, 4, 100), Shape(600, 2, 100, 300))
+
+
+def group(
+    policy: TransformersPolicy, shape: Shape, members: int
+) -> tuple[list[Segment], dict[str, Image]]:
+    """The segments of a group, and the images in them."""
+    rng = np.random.default_rng(0)
+    words = np.flatnonzero(~policy.codec.banned)
+    images: list[Image] = []
+
+    def text(length: int) -> list[int]:
+        chosen: list[int] = rng.choice(words, length).tolist()
+        return chosen
+
+    def picture(side: int) -> Image:
+        images.append(
+            Image.from_pixels(rng.integers(0, 256, (28 * side, 28 * side, 3), dtype=np.uint8))
+        )
+        return images[-1]
+
+    prompt: list[Any] = [text(10)]
+    for _ in range(shape.images):
+        prompt += [picture(14), text(2)]
+    prompt.append(text(shape.prompt - 10 - shape.images * 198))
+    segments = []
+    for _ in range(members):
+        parts = [*prompt, _Turn(text(shape.sampled))]
+        if shape.shown:
+            half = shape.sampled // 2
+            shown = [text(2), picture(16), text(shape.shown - 258)]
+            parts = [*prompt, _Turn(text(half)), *shown, _Turn(text(shape.sampled - half))]
+        segments.append(_segment(policy, parts))
+    return segments, {image.sha256: image for image in images}
+
+
+class _Turn(list[int]):
+    """Sampled tokens."""
+
+
+def _segment(policy: TransformersPolicy, parts: Sequence[Any]) -> Segment:
+    codec = policy.codec
+    tokens: list[int] = []
+    spans: list[ImageSpan] = []
+    turns: list[TurnSpan] = []
+    for part in parts:
+        start = len(tokens)
+        if isinstance(part, Image):
+            spans.append(codec.encoder.span(part, start))
+            tokens += [codec.image_id] * spans[-1].length
+            continue
+        tokens += part
+        if isinstance(part, _Turn):
+            turns.append(TurnSpan(len(turns), start, len(tokens), "stop"))
+    mask = np.zeros(len(tokens), np.bool_)
+    for turn in turns:
+        mask[turn.start : turn.end] = True
+    return Segment(
+        token_ids=np.array(tokens, np.int32),
+        loss_mask=mask,
+        logprobs=np.zeros(len(tokens), np.float32),
+        policy_version=np.zeros(len(tokens), np.int32),
+        turns=tuple(turns),
+        images=tuple(spans),
+        placeholder_id=codec.image_id,
+        merge=codec.encoder.merge,
+        temperature=1.0,
+        processor=codec.encoder.fingerprint,
+    )

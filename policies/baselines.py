@@ -1,0 +1,176 @@
+"""Baselines of Visual-ARFT (arXiv 2505.14246, table 4): a model without the agent's steps.
+
+Each wraps any policy and plays any environment: it drops the system message, which explains the
+tools, says at the end of the question what to do instead (appendix A.2), and puts what the policy
+says into the environment's grammar. So the same items are scored by the same metrics. What was
+said is no longer what was sampled: there is nothing here to train on.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import gymnasium as gym
+
+from visenv.env import Observation
+from visenv.errors import ConfigurationError
+from visenv.grammar import Call, ParsedTurn
+from visenv.policy import Policy, Session
+from visenv.registration import load
+from visenv.types import Ask, Message, Part, Reply, Sampling
+
+from .oracle import InsideSession
+
+ANSWER = "Answer the question at once, in a few words, inside <answer></answer> tags."
+REASON = (
+    "Think about the question step by step inside <think></think> tags. Then answer it in a few "
+    "words inside <answer></answer> tags."
+)
+LOOK = "Do not answer yet. In a few words: who or what does the image show?"
+
+_TAG = re.compile(r"</?[a-z_]+>")
+_STOP = "</answer>"
+
+
+class BaselineSession(InsideSession):
+    """The conversation of the environment, and the one that the wrapped policy sees."""
+
+    def __init__(self, env: gym.Env[Observation, str], name: str, inner: Session) -> None:
+        super().__init__(env, name)
+        self.inner = inner
+        self.pending: list[Message] = []
+        self._context: Literal["append", "replace"] = "append"
+
+    def observe(
+        self, messages: Sequence[Message], context: Literal["append", "replace"] = "append"
+    ) -> None:
+        """Keep what is new for the next turn, without what explains the tools."""
+        super().observe(messages, context)
+        self._context = context
+        self.pending += [message for message in messages if message.role != "system"]
+
+    def tell(self, instruction: str) -> None:
+        """Show the wrapped policy what is new, and the instruction after it."""
+        if instruction and self.pending:
+            *before, last = self.pending
+            parts: tuple[Part, ...] = (*last.parts, f"\n{instruction}")
+            self.pending = [*before, last._replace(parts=parts)]
+        self.inner.observe(self.pending, self._context)
+        self.pending = []
+
+
+class _Baseline(Policy[BaselineSession]):
+    """What they share.
+
+    Args:
+        policy: Who is asked, or the name of a registered policy.
+        instruct: Whether it is told in words what to do. A model too small for words is led by the
+            beginning of its turn alone.
+        **options: Of the policy that is named.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, policy: Policy[Any] | str, *, instruct: bool = True, **options: Any) -> None:
+        self.policy = load("policy", policy)(**options) if isinstance(policy, str) else policy
+        self.instruct = instruct
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> BaselineSession:
+        """A session that speaks the grammar of `env`.
+
+        Raises:
+            PolicyError: If there is no `VisEnv` under `env` in this process.
+        """
+        return BaselineSession(env, self.name, self.policy.open(env, seed))
+
+    async def respond(self, session: BaselineSession, ask: Ask, sampling: Sampling) -> Reply:
+        """The baseline's turn.
+
+        Raises:
+            PolicyError: If the wrapped policy has no reply.
+        """
+        turn = await self._turn(session, sampling)
+        reply = Reply.of_text(session.env.grammar.compose(turn))
+        session.said(reply)
+        return reply
+
+    def close(self) -> None:
+        """Close the wrapped policy."""
+        self.policy.close()
+
+    @abstractmethod
+    async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
+        """What it does now."""
+
+    async def _answer(
+        self, session: BaselineSession, sampling: Sampling, instruction: str, prefix: str
+    ) -> ParsedTurn:
+        """Have the policy answer; text without an answer's tags is the answer as a whole."""
+        session.tell(instruction if self.instruct else "")
+        grammar = session.env.grammar
+        ask = Ask(prefix, (_STOP,), grammar.answer_regex(prefix))
+        said = (await self.policy.respond(session.inner, ask, sampling)).text
+        turn = grammar.parse(said)
+        if turn.answer is not None and not turn.problems:
+            return ParsedTurn(turn.thought, answer=_plain(turn.answer))
+        return ParsedTurn(None, answer=_plain(said.rpartition("</think>")[2]))
+
+
+class DirectPolicy(_Baseline):
+    """Answers at once."""
+
+    name = "direct"
+
+    async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
+        return await self._answer(session, sampling, ANSWER, "<answer>")
+
+
+class ChainOfThoughtPolicy(_Baseline):
+    """Thinks, then answers; takes no other step."""
+
+    name = "cot"
+
+    async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
+        return await self._answer(session, sampling, REASON, "<think>")
+
+
+class RetrievalPolicy(_Baseline):
+    """Searches once, then answers from what was found (retrieval-augmented generation).
+
+    The query is the question and, where there is an image, what the policy says that it shows; one
+    that is not instructed searches for the question alone.
+    """
+
+    name = "rag"
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> BaselineSession:
+        """See `DirectPolicy`.
+
+        Raises:
+            ConfigurationError: If `env` has no tool called ``search``.
+        """
+        session = super().open(env, seed)
+        if "search" not in session.env.tools:
+            tools = ", ".join(session.env.tools) or "none"
+            raise ConfigurationError(
+                f"The rag policy needs an environment with the tool 'search', got one with: {tools}"
+            )
+        return session
+
+    async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
+        if session.env.turn:
+            return await self._answer(session, sampling, ANSWER, "<answer>")
+        query = session.env.sample.question
+        if self.instruct and session.env.sample.images:
+            session.tell(LOOK)
+            seen = await self.policy.respond(session.inner, Ask(max_tokens=64), sampling)
+            query = f"{query} {_plain(seen.text)}"
+        return ParsedTurn(None, (Call("search", {"query": query}),))
+
+
+def _plain(text: str) -> str:
+    """A text without tags, which a grammar would read as more steps."""
+    return _TAG.sub(" ", text).strip()

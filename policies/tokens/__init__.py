@@ -1,0 +1,14 @@
+"""Between messages and tokens, whatever engine samples."""
+
+import os
+
+import torch
+
+if not torch.accelerator.is_available():
+    # transformers imports DeepSpeed where it is, which says on stdout that it found no GPU.
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")
+
+from .codec import Codec
+from .session import Stream, TokenSession
+
+__all__ = ["Codec", "Stream", "TokenSession"]

@@ -1,0 +1,104 @@
+"""One checkpoint's way between messages and tokens; samplers and trainers of it share this."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from visenv.errors import ConfigurationError
+from visenv.types import Episode, Message
+
+from .constrain import Constraints
+from .processor import load_processor
+from .session import Stream, TokenSession
+from .template import ChatTemplate, Increment
+from .vision import ImageEncoder
+from .vocabulary import Vocabulary
+
+
+class Codec:
+    """Tokenizer, chat template and image processor of one checkpoint, proved to fit together.
+
+    Args:
+        model: A checkpoint folder or a hub name.
+        rows: Rows of the model's head, padding included.
+        min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
+        max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
+
+    Attributes:
+        processor: The checkpoint's own tokenizer and image processor.
+        encoder: Runs the image processor, each distinct image once.
+        vocabulary: What each token id stands for.
+        template: The chat template's increments.
+        banned: bool ``[rows]``: the tokens that have no probability.
+        constraints: Regular expressions as sets of allowed tokens.
+        end_id: The token that ends a turn.
+        image_id: The placeholder of an image.
+
+    Raises:
+        PolicyError: If architecture, tokenizer or chat template cannot be used; says why.
+        ConfigurationError: If the limits of pixels contradict each other.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        rows: int,
+        min_pixels: int | None = None,
+        max_pixels: int | None = None,
+    ) -> None:
+        self.processor = load_processor(model)
+        _limit_pixels(self.processor.image_processor, min_pixels, max_pixels)
+        self.encoder = ImageEncoder(self.processor.image_processor)
+        self.vocabulary = Vocabulary(self.processor.tokenizer, rows)
+        self.template = ChatTemplate(self.processor, self.vocabulary)
+        self.end_id = self.template.end_id
+        self.image_id = self.template.image_id
+        self.banned = self.vocabulary.banned(self.end_id)
+        self.constraints = Constraints(self.vocabulary, self.banned, self.end_id)
+
+    def open(self, seed: int) -> TokenSession:
+        """A new session whose sampling is seeded."""
+        return TokenSession(self.encoder, self.image_id, seed)
+
+    def increment(self, stream: Stream, messages: Sequence[Message], prefix: str) -> Increment:
+        """What to append to a stream before the policy speaks; placeholders not yet expanded."""
+        ended = bool(stream.turns) and stream.token_ids[-1] == self.end_id
+        return self.template.increment(messages, prefix, bool(stream.turns), ended)
+
+    def encode(self, episode: Episode, version: int) -> Episode:
+        """The episode as if a policy had said its turns, each closed by the end token.
+
+        What a turn was pre-filled with is masked, as it is when sampling. There are no
+        log-probabilities: they are NaN. Nor are there constraints: what a demonstration teaches,
+        the policy should know unforced.
+
+        Args:
+            episode: Played by anyone.
+            version: Of the weights, noted with every token.
+        """
+        session = self.open(seed=0)
+        for turn in episode.turns:
+            session.observe(turn.messages, turn.ask.context)
+            stream = session.stream
+            increment = self.increment(stream, session.pending, turn.ask.prefix)
+            session.pending = []
+            stream.show(increment, self.encoder, self.image_id)
+            said = self.vocabulary.encode(turn.text.removeprefix(turn.ask.prefix))
+            said.append(self.end_id)
+            stream.say(session.turn, said, [math.nan] * len(said), version, turn.finish_reason)
+        return replace(episode, segments=session.segments())
+
+
+def _limit_pixels(image_processor: Any, smallest: int | None, largest: int | None) -> None:
+    size = {
+        "shortest_edge": smallest or image_processor.size["shortest_edge"],
+        "longest_edge": largest or image_processor.size["longest_edge"],
+    }
+    if size["shortest_edge"] > size["longest_edge"]:
+        raise ConfigurationError(
+            f"min_pixels {size['shortest_edge']} exceeds max_pixels {size['longest_edge']}."
+        )
+    image_processor.size = size  # both edges hold pixel counts, Qwen's use of these names

@@ -1,0 +1,123 @@
+"""Images as the model's image processor makes them: patches, each distinct image processed once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from visenv.errors import ImageError
+from visenv.types import Image, ImageSpan
+
+from .bounded import BoundedCache
+
+_LONGEST_RATIO = 200
+"""Qwen's image processor refuses longer ones."""
+
+
+class Patches(NamedTuple):
+    """One processed image.
+
+    Attributes:
+        values: float32 ``[patches, channels * time * height * width]``, normalised.
+        grid: Patches along ``(time, height, width)``.
+    """
+
+    values: torch.Tensor
+    grid: tuple[int, int, int]
+
+
+class ImageEncoder:
+    """Runs the image processor, and remembers what it made, by the hash of the pixels.
+
+    Args:
+        image_processor: Of the model.
+        capacity: Bytes of processed images kept; the least recently used go first.
+
+    Attributes:
+        merge: Patches per placeholder along one side.
+        fingerprint: Names the processor and all its settings.
+    """
+
+    def __init__(self, image_processor: Any, capacity: int = 2**30) -> None:
+        self._processor = image_processor
+        self._known = BoundedCache[Patches](capacity, lambda patches: patches.values.nbytes)
+        self.merge: int = image_processor.merge_size
+        settings = json.dumps(image_processor.to_dict(), sort_keys=True, default=str)
+        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()[:16]
+
+    def check(self, images: Iterable[Image]) -> None:
+        """Decode images, so that a broken one is an error of its own episode, not of a batch.
+
+        Raises:
+            ImageError: If an image cannot be decoded or is too narrow for the image processor.
+        """
+        for image in images:
+            height, width = image.pixels.shape[:2]
+            if max(height, width) > _LONGEST_RATIO * min(height, width):
+                raise ImageError(
+                    f"{image.name} is {width}x{height} pixels; the model takes sides of at most "
+                    f"{_LONGEST_RATIO} to 1."
+                )
+
+    def encode(self, images: Sequence[Image]) -> list[Patches]:
+        """The patches of each image; those not known yet are processed together."""
+        # Looked up before the oldest are dropped, so that a batch may exceed the capacity.
+        known = {image.sha256: self._known.get(image.sha256) for image in images}
+        missing = {image.sha256: image for image in images if known[image.sha256] is None}
+        for sha256, made in zip(missing, self._process(missing.values()), strict=True):
+            known[sha256] = made
+            self._known.put(sha256, made)
+        return [patches for image in images if (patches := known[image.sha256]) is not None]
+
+    def span(self, image: Image, offset: int) -> ImageSpan:
+        """The placeholders of an image whose first stands at `offset`."""
+        grid = self.encode([image])[0].grid
+        length = int(np.prod(grid)) // self.merge**2
+        return ImageSpan(offset, length, image.sha256, grid)
+
+    def _process(self, images: Iterable[Image]) -> list[Patches]:
+        pixels = [image.pixels.copy() for image in images]  # torch wants memory it may write to
+        if not pixels:
+            return []
+        # What is made while sampling is trained on later: it must not be an inference tensor.
+        with torch.inference_mode(mode=False):
+            processed = self._processor(images=pixels, return_tensors="pt")
+            grids = [tuple(grid) for grid in processed["image_grid_thw"].tolist()]
+            sizes = [int(np.prod(grid)) for grid in grids]
+            values = torch.split(processed["pixel_values"].float(), sizes)
+            # Each image its own memory, so that dropping one frees it.
+            return [Patches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)]
+
+
+def rope_positions(length: int, spans: Iterable[ImageSpan], merge: int) -> NDArray[np.int64]:
+    """M-RoPE positions of a stream (Qwen2-VL, arXiv 2409.12191, §2.1).
+
+    Text counts on in all three axes; an image is a grid that begins at the present position, and
+    what follows continues after its longest side.
+
+    Args:
+        length: Tokens in the stream.
+        spans: Its images, in order.
+        merge: Patches per placeholder along one side.
+
+    Returns:
+        int64 ``[3, length]``: time, height and width.
+    """
+    positions = np.empty((3, length), np.int64)
+    end = position = 0
+    for span in spans:
+        text = span.offset - end
+        positions[:, end : span.offset] = position + np.arange(text)
+        position += text
+        end = span.offset + span.length
+        grid = (span.grid[0], span.grid[1] // merge, span.grid[2] // merge)
+        positions[:, span.offset : end] = position + np.indices(grid).reshape(3, -1)
+        position += max(grid[1:])
+    positions[:, end:] = position + np.arange(length - end)
+    return positions

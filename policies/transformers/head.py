@@ -1,0 +1,212 @@
+"""The model's head: log-probabilities of drawn tokens, without keeping anybody's logits.
+
+Logits are made for the places that are scored and for nothing else, chunk by chunk; a chunk's are
+dropped after use and made again for the gradient. So memory does not grow with vocabulary times
+sequence, only with the chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+from visenv.types import Segment
+
+from ..tokens.constrain import Constraints
+
+IMPOSSIBLE = -1e9
+"""The logit of a banned token: probability 0 without the NaNs of infinity in gradients."""
+
+CHUNK = 2**28
+"""Bytes of the logits of one chunk, in float32."""
+
+
+class Exclusions(NamedTuple):
+    """Which tokens could not be drawn at each place, beside the banned ones.
+
+    Attributes:
+        distinct: bool ``[kinds, vocabulary]``: True for a token that was excluded; the first kind
+            excludes nothing.
+        which: int64 ``[places]``: the kind of each place.
+    """
+
+    distinct: torch.Tensor
+    which: torch.Tensor
+
+    @classmethod
+    def of(cls, constraints: Constraints, segments: Sequence[Segment]) -> Exclusions:
+        """Replay the constraints of the segments' turns.
+
+        Raises:
+            PolicyError: If a token is against its turn's constraint.
+        """
+        kinds: dict[tuple[str, int], int] = {}
+        rows = [torch.zeros(constraints.size, dtype=torch.bool)]
+        which: list[int] = []
+        for segment in segments:
+            for span in segment.turns:
+                if span.regex is None:
+                    which += [0] * (span.end - span.start)
+                    continue
+                constraint = constraints.get(span.regex)
+                for state in constraint.states(segment.token_ids[span.start : span.end].tolist()):
+                    kind = (span.regex, state)
+                    if kind not in kinds:
+                        kinds[kind] = len(rows)
+                        rows.append(~constraint.allowed(state))
+                    which.append(kinds[kind])
+        return cls(torch.stack(rows), torch.tensor(which, dtype=torch.int64))
+
+
+class Places(NamedTuple):
+    """Where tokens were drawn.
+
+    Attributes:
+        tokens: int64 ``[places]``: what was drawn.
+        temperature: float32 ``[places]``: at which temperature.
+        exclusions: From which tokens.
+    """
+
+    tokens: torch.Tensor
+    temperature: torch.Tensor
+    exclusions: Exclusions
+
+    def to(self, device: torch.device) -> Places:
+        """The same on a device."""
+        exclusions = Exclusions(*(each.to(device) for each in self.exclusions))
+        return Places(self.tokens.to(device), self.temperature.to(device), exclusions)
+
+    def at(self, part: slice) -> Places:
+        """Some of them."""
+        exclusions = self.exclusions._replace(which=self.exclusions.which[part])
+        return Places(self.tokens[part], self.temperature[part], exclusions)
+
+
+class Head(torch.nn.Module):
+    """Takes the place of a model's ``lm_head``, with the same weight.
+
+    The weight is touched in this module's own passes alone, once for all chunks: ZeRO-3 gathers
+    weights around them, and every process must do so equally often.
+
+    Args:
+        weight: ``[vocabulary, width]``.
+        banned: bool ``[vocabulary]``: tokens that have no probability.
+        single: Whether to project in float32 whatever the weight is.
+    """
+
+    banned: torch.Tensor
+    bias: torch.Tensor | None
+
+    def __init__(
+        self, weight: torch.nn.Parameter, banned: torch.Tensor, *, single: bool = False
+    ) -> None:
+        super().__init__()
+        self.weight = weight
+        self.register_parameter("bias", None)  # TRL bans tokens with one (`ban` of its bridge)
+        self.register_buffer("banned", banned.to(weight.device), persistent=False)
+        self._single = single
+
+    def forward(
+        self, hidden: torch.Tensor, places: Places | None = None
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        """Logits; with `places`, log-probability and entropy of what was drawn there.
+
+        Args:
+            hidden: ``[..., width]``; with places, the states ``[places, width]`` before them.
+            places: What to score.
+
+        Returns:
+            ``[..., vocabulary]``, or two of ``[places]``, in nats, the entropy without gradient.
+        """
+        if places is None:
+            bias = None if self.bias is None else self.cast(self.bias)
+            return F.linear(self.cast(hidden), self.cast(self.weight), bias)
+        apply: Any = _Drawn.apply  # torch leaves it untyped
+        scored: tuple[torch.Tensor, torch.Tensor] = apply(hidden, self.weight, self, places)
+        return scored
+
+    def cast(self, tensor: torch.Tensor) -> torch.Tensor:
+        """In the precision of the projection."""
+        return tensor.float() if self._single else tensor
+
+    def possible(self, logits: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
+        """float32 (or wider) at the temperature ``[rows]``; banned tokens are `IMPOSSIBLE`."""
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        # In place: nothing needs what was there before, and no tensor is larger.
+        return logits.div_(temperature[:, None]).masked_fill_(self.banned, IMPOSSIBLE)
+
+
+class _Drawn(torch.autograd.Function):
+    """Log-probability and entropy of drawn tokens, `Head.forward` says of what.
+
+    With ``x`` the logits at temperature ``T``, ``Z`` the logarithm of the sum of their exponentials
+    and ``p = exp(x - Z)``: the log-probability is ``x[token] - Z``, the entropy ``Z - p x``, and
+    the gradient of the log-probability by the untempered logits ``(onehot(token) - p) / T``.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, head: Head, places: Places
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        projected = head.cast(weight)
+        done = [
+            _drawn(head, head.cast(hidden[part]), projected, places.at(part))
+            for part in _chunks(hidden, weight)
+        ]
+        picked, entropy, total = (torch.cat(each) for each in zip(*done, strict=True))
+        ctx.save_for_backward(hidden, weight, total)
+        ctx.head, ctx.places = head, places
+        ctx.mark_non_differentiable(entropy)
+        return picked, entropy
+
+    @staticmethod
+    def backward(
+        ctx: Any, upstream: torch.Tensor, _: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
+        hidden, weight, total = ctx.saved_tensors
+        head, places = ctx.head, ctx.places
+        projected = head.cast(weight)
+        by_weight = torch.zeros_like(projected) if ctx.needs_input_grad[1] else None
+        by_hidden = []
+        for part in _chunks(hidden, weight):
+            states, tokens = head.cast(hidden[part]), places.tokens[part, None]
+            logits = _logits(head, states, projected, places.at(part))
+            scale = upstream[part, None] / places.temperature[part, None]
+            slope = logits.sub_(total[part, None]).exp_().mul_(-scale)
+            slope = slope.scatter_add_(1, tokens, scale).to(states.dtype)
+            by_hidden.append(slope @ projected)
+            if by_weight is not None:
+                by_weight.addmm_(slope.t(), states)
+        by_weight = None if by_weight is None else by_weight.to(weight.dtype)
+        return torch.cat(by_hidden).to(hidden.dtype), by_weight, None, None
+
+
+def _chunks(hidden: torch.Tensor, weight: torch.Tensor) -> list[slice]:
+    """Places whose logits are made together; at least one part, if only an empty one."""
+    rows = max(1, CHUNK // (4 * len(weight)))
+    return [slice(start, start + rows) for start in range(0, max(len(hidden), 1), rows)]
+
+
+def _drawn(
+    head: Head, states: torch.Tensor, weight: torch.Tensor, places: Places
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Of one chunk: log-probability, entropy and ``Z``; its logits are gone afterwards."""
+    logits = _logits(head, states, weight, places)
+    largest = logits.amax(-1)
+    logits.sub_(largest[:, None])  # so that the exponentials neither overflow nor vanish
+    probability = logits.exp()
+    size = probability.sum(-1)
+    total = size.log()
+    picked = logits.gather(1, places.tokens[:, None])[:, 0] - total
+    entropy = total - probability.mul_(logits).sum(-1) / size  # in place, see `possible`
+    return picked, entropy, total + largest
+
+
+def _logits(head: Head, states: torch.Tensor, weight: torch.Tensor, places: Places) -> torch.Tensor:
+    """Of one chunk, at its temperatures; what could not be drawn is `IMPOSSIBLE`."""
+    logits = head.possible(F.linear(states, weight), places.temperature)
+    distinct, which = places.exclusions
+    return logits.masked_fill_(distinct[which], IMPOSSIBLE) if len(distinct) > 1 else logits

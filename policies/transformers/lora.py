@@ -1,0 +1,160 @@
+"""LoRA adapters through peft: a few weights learn (Hu et al., 2021, arXiv 2106.09685).
+
+Adapters are put into the model in place, beside the weights they change: ``W + alpha/rank B A``.
+What leaves the policy, for an engine or a checkpoint, is whole weights, merged on the way out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+
+from visenv.errors import ConfigurationError, RunError
+
+# peft takes seconds to import, so it is where it is used.
+
+_NAME = "default"
+_PREFIX = "base_model.model."
+
+
+@dataclass(frozen=True, slots=True)
+class LoraSettings:
+    """Which part of the language model learns. There is no dropout: scores would not be exact.
+
+    Attributes:
+        rank: Rank of each change.
+        alpha: The change is scaled by ``alpha / rank``.
+        targets: Names of the linear layers that get an adapter.
+        seed: Of the adapters' first weights.
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    targets: tuple[str, ...] = (
+        "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+    )  # fmt: skip
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rank < 1:
+            raise ConfigurationError(f"rank must be at least 1, got {self.rank}.")
+
+
+def adapt(model: Any, settings: LoraSettings) -> None:
+    """Put fresh adapters into a model, which change nothing yet; all other weights are frozen.
+
+    Adapters are float32 (or wider) whatever the model is: their updates are small.
+
+    Raises:
+        ConfigurationError: If no layer has one of the names.
+    """
+    import peft
+
+    config = peft.LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,  # type: ignore[arg-type]  # a float will do
+        lora_dropout=0.0,
+        target_modules=rf".*language_model\..*\.({'|'.join(settings.targets)})",
+    )
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(settings.seed)
+            peft.inject_adapter_in_model(config, model, _NAME)
+    except ValueError as error:
+        raise ConfigurationError(f"LoRA cannot be applied: {error}") from error
+    for weight in adapters(model).values():
+        weight.data = weight.data.to(torch.promote_types(weight.dtype, torch.float32))
+
+
+def adapters(model: Any) -> dict[str, torch.nn.Parameter]:
+    """The adapters' weights, by the names that peft gives them in a file."""
+    return {
+        _PREFIX + name.replace(f".{_NAME}.", "."): weight
+        for name, weight in model.named_parameters()
+        if ".lora_" in name
+    }
+
+
+def layers(model: Any) -> dict[str, Any]:
+    """The layers with an adapter, by the name of the weight it changes."""
+    if not hasattr(model, "peft_config"):
+        return {}
+    from peft.tuners.lora import LoraLayer
+
+    return {
+        f"{name}.weight": module
+        for name, module in model.named_modules()
+        if isinstance(module, LoraLayer)
+    }
+
+
+def parts(layer: Any) -> list[torch.nn.Parameter]:
+    """The weights of a layer's adapter."""
+    return [layer.lora_A[_NAME].weight, layer.lora_B[_NAME].weight]
+
+
+def merged(weight: torch.Tensor, layer: Any) -> torch.Tensor:
+    """A weight with its adapter's change; nothing is changed in place."""
+    change: torch.Tensor = layer.get_delta_weight(_NAME)
+    return (weight.to(change.dtype) + change).to(weight.dtype)
+
+
+def forget(model: Any) -> None:
+    """Make the adapters change nothing."""
+    for name, weight in adapters(model).items():
+        if ".lora_B." in name:
+            torch.nn.init.zeros_(weight)
+
+
+@contextmanager
+def without(model: Any) -> Iterator[None]:
+    """A context in which the model runs without its adapters."""
+    all_layers = layers(model).values()
+    for layer in all_layers:
+        layer.enable_adapters(False)
+    try:
+        yield
+    finally:
+        for layer in all_layers:
+            layer.enable_adapters(True)
+
+
+# ----------------------------------------------------------------------------------------- files
+
+
+def save_adapters(model: Any, folder: Path) -> None:
+    """Write the adapters in peft's format; `peft.PeftModel.from_pretrained` reads it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: weight.detach().contiguous() for name, weight in adapters(model).items()}
+    safetensors.torch.save_file(weights, folder / "adapter_model.safetensors")
+    model.peft_config[_NAME].save_pretrained(str(folder))
+
+
+def load_adapters(model: Any, folder: Path) -> None:
+    """Read what `save_adapters` wrote.
+
+    Raises:
+        RunError: If the adapters are of other layers, another rank or another scale.
+    """
+    weights = safetensors.torch.load_file(folder / "adapter_model.safetensors")
+    ours = adapters(model)
+    scale = json.loads((folder / "adapter_config.json").read_text())["lora_alpha"]
+    if _shapes(weights) != _shapes(ours) or scale != model.peft_config[_NAME].lora_alpha:
+        raise RunError(
+            f"The adapters in {folder} are others than this policy's: rank, alpha and targets of "
+            "LoRA must be the same."
+        )
+    with torch.no_grad():
+        for name, weight in ours.items():
+            weight.copy_(weights[name])
+
+
+def _shapes(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in weights.items()}

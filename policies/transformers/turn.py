@@ -1,0 +1,128 @@
+"""A turn while it is sampled: what its next token may be, which one it is, and when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from visenv.types import FinishReason
+
+from ..tokens.constrain import Constraint
+from ..tokens.session import Stream
+from ..tokens.template import Increment
+from .head import IMPOSSIBLE
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A turn being sampled.
+
+    Attributes:
+        stream: What it continues.
+        increment: What was said since; `Decoder.sample` appends it to the stream.
+        rng: Draws one uniform number for each token; None is greedy.
+        temperature: Divides the logits.
+        limit: Most tokens.
+        stop: Strings that end the turn, as bytes.
+        constraint: What the turn must match, or None.
+        token_ids: What was sampled.
+        logprobs: Of what was sampled.
+        finish: Why it ended, or None while it goes on.
+    """
+
+    stream: Stream
+    increment: Increment
+    rng: np.random.Generator | None
+    temperature: float
+    limit: int
+    stop: tuple[bytes, ...] = ()
+    constraint: Constraint | None = None
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish: FinishReason | None = None
+    state: int = 0
+    tail: bytes = b""
+
+    def __post_init__(self) -> None:
+        if self.constraint is not None:
+            self.state = self.constraint.start
+
+    @property
+    def read(self) -> int:
+        """Tokens of stream and turn whose keys and values are known: all but the last sampled."""
+        return len(self.stream.token_ids) + max(len(self.token_ids) - 1, 0)
+
+    def take(self, token: int, logprob: float, ends: bool, spelled: bytes) -> None:
+        """Add a sampled token, and see whether it ends the turn.
+
+        Args:
+            token: Its id.
+            logprob: Of it.
+            ends: Whether it is the token that ends turns.
+            spelled: Its bytes.
+        """
+        self.token_ids.append(token)
+        self.logprobs.append(logprob)
+        if ends:
+            self.finish = "stop"
+            return
+        matched = True
+        if self.constraint is not None:
+            self.state = self.constraint.after(self.state, token)
+            matched = self.constraint.matches(self.state)
+        if self.stop:
+            text = self.tail + spelled
+            if matched and any(stop in text for stop in self.stop):
+                self.finish = "stop"
+                return
+            self.tail = text[1 - max(map(len, self.stop)) :]
+        if len(self.token_ids) >= self.limit:
+            self.finish = "length"
+
+
+def choose(rows: Sequence[Turn], logits: torch.Tensor) -> tuple[list[int], list[float]]:
+    """The next token of each turn, and its log-probability.
+
+    Args:
+        rows: Each draws from its own generator, one uniform number.
+        logits: ``[rows, vocabulary]``, at their temperatures; what is excluded is changed in them.
+    """
+    logprobs = torch.log_softmax(_constrain(rows, logits), -1)
+    chosen = logprobs.argmax(-1)
+    if any(turn.rng is not None for turn in rows):
+        drawn = [0.0 if turn.rng is None else turn.rng.random() for turn in rows]
+        uniform = torch.tensor(drawn, dtype=torch.float64, device=logits.device)
+        greedy = torch.tensor([turn.rng is None for turn in rows], device=logits.device)
+        chosen = torch.where(greedy, chosen, draw(logprobs, uniform))
+    picked = logprobs.gather(1, chosen[:, None])[:, 0]
+    return chosen.tolist(), picked.tolist()
+
+
+def draw(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    """Sample each row by the inverse of its cumulative distribution.
+
+    Args:
+        scores: ``[rows, vocabulary]``: log-probabilities, not necessarily normalised.
+        uniform: float64 ``[rows]`` in ``[0, 1)``.
+
+    Returns:
+        int64 ``[rows]``: the first token whose cumulative probability exceeds the uniform number.
+    """
+    cumulative = torch.softmax(scores, -1).double().cumsum(-1)
+    total = cumulative[:, -1:].contiguous()
+    drawn = torch.searchsorted(cumulative, uniform[:, None] * total, right=True)
+    # Rounding may lift the product to the total: then it is the last token that adds to it.
+    return torch.minimum(drawn, torch.searchsorted(cumulative, total))[:, 0]
+
+
+def _constrain(rows: Sequence[Turn], logits: torch.Tensor) -> torch.Tensor:
+    bound = [row for row, turn in enumerate(rows) if turn.constraint is not None]
+    if not bound:
+        return logits
+    allowed = [turn.constraint.allowed(turn.state) for turn in rows if turn.constraint is not None]
+    excluded = ~torch.stack(allowed).to(logits.device)
+    logits[bound] = logits[bound].masked_fill(excluded, IMPOSSIBLE)
+    return logits

@@ -1,0 +1,7 @@
+"""vLLM as the sampler of a training run: in this process, or behind a server."""
+
+from .policy import VLLMPolicy
+from .server import VLLMServer
+from .server_policy import VLLMServerPolicy
+
+__all__ = ["VLLMPolicy", "VLLMServer", "VLLMServerPolicy"]

@@ -1,0 +1,260 @@
+"""The only file that steps vLLM: a narrow adapter, written for 0.26 (GPU) and 0.31 (CPU build).
+
+What differs between the two:
+
+- 0.26 takes raw prompts without a murmur; later versions want what `Renderer.render_cmpl` made,
+  which both have.
+- In 0.31 the in-process client shuts the engine down when it is collected, and that destroys the
+  process groups of everybody in the process: `_keep_process_groups` prevents it. 0.26 does not.
+- The CPU build replaces `torch.set_num_threads` for the whole process, and both versions seed
+  every global generator when they start: `_undisturbed` puts them back.
+
+Process groups of its own are the business of `world`, the launcher's variables that of `launch`.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+import torch
+
+from visenv.errors import PolicyError
+from visenv.types import FinishReason, Image
+
+from .launch import alone
+from .request import Piece, Request
+from .transfer import EXECUTOR, Transfer, connect
+from .weights import Delivery, compare
+from .world import WORLD
+
+_PATIENCE = 100
+"""How often the prefix cache is asked to empty itself while a last step ends."""
+
+_FINISH: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
+
+
+class Engine:
+    """vLLM's `LLMEngine`. Everything but `render` belongs to one thread.
+
+    Args:
+        arguments: Of vLLM's `EngineArgs`.
+        end_id: The token that ends a turn.
+        transfer: How weights are handed over: ``"direct"``, ``"ipc"`` or ``"nccl"``.
+        sleep_level: vLLM's: 0 keeps its memory, 1 moves weights to the CPU, 2 drops them.
+        gpu: The one that it computes on, among those that this process sees; None where there is
+            none, or it takes several.
+
+    Attributes:
+        version: Of the weights; noted with what is sampled.
+        dtype: Of the weights it holds.
+        packs: Whether it keeps packed copies of weights; see `Delivery`.
+        transfer: How it is sent weights.
+
+    Raises:
+        PolicyError: If vLLM cannot run this model here.
+    """
+
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        end_id: int,
+        transfer: str,
+        sleep_level: int,
+        gpu: int | None,
+    ) -> None:
+        self.version = 0
+        self._end_id = end_id
+        self._names: dict[str, str] = {}  # ours -> vLLM's
+        self._left = False
+        if gpu is not None:
+            torch.cuda.set_device(gpu)  # of this thread, for `OwnExecutor` and for transfers
+        inside = arguments.get("distributed_executor_backend") == EXECUTOR
+        with _undisturbed(gpu), alone(None if inside else gpu), WORLD.entered():
+            self._engine = _start(arguments)
+        # vLLM's `EngineCore` where it is in this process, else None.
+        self._inner = getattr(self._engine.engine_core, "engine_core", None)
+        if self._inner is not None:
+            _keep_process_groups(self._engine.engine_core)
+        config = self._engine.vllm_config
+        self.dtype: torch.dtype = config.model_config.dtype
+        self.packs = config.device_config.device_type == "cpu"
+        self._sleep_level = 0 if self.packs else sleep_level
+        self._whole = config.parallel_config.world_size == 1
+        self.transfer: Transfer = connect(self._engine, transfer)
+
+    @property
+    def lost(self) -> bool:
+        """Whether its process beside this one has ended; vLLM watches it."""
+        resources = getattr(self._engine.engine_core, "resources", None)
+        return bool(getattr(resources, "engine_dead", False))
+
+    # ------------------------------------------------------------------ sampling
+
+    def render(self, request: Request) -> Any:
+        """Run the image processor on images vLLM does not know; the prompt as vLLM wants it."""
+        prompt: dict[str, Any] = {"prompt_token_ids": request.token_ids}
+        if request.images:
+            prompt["multi_modal_data"] = {"image": [_picture(image) for image in request.images]}
+            # Known by name, an image is neither hashed nor processed nor sent again.
+            prompt["multi_modal_uuids"] = {"image": [image.sha256 for image in request.images]}
+        (rendered,) = self._engine.renderer.render_cmpl([prompt])
+        return rendered
+
+    def add(self, name: str, rendered: Any, request: Request) -> None:
+        """Take a request in; it is sampled from the next step on."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        parameters = SamplingParams(
+            **request.parameters(self._end_id),
+            flat_logprobs=True,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        self._names[name] = self._engine.add_request(name, rendered, parameters)
+
+    def step(self) -> list[tuple[str, Piece]]:
+        """Sample one token for each request that fits; the requests that ended with it."""
+        ended = []
+        for output in self._engine.step():
+            if self._names.pop(output.request_id, None) is not None:
+                sampled = output.outputs[0]
+                finish = _FINISH.get(sampled.finish_reason, "abort")
+                prompt = output.prompt_token_ids
+                logprobs = sampled.logprobs.logprobs
+                piece = Piece(prompt, [*sampled.token_ids], [*logprobs], finish, self.version)
+                ended.append((output.request_id, piece))
+        return ended
+
+    def interrupt(self) -> list[tuple[str, Piece]]:
+        """Abort every request; what each had sampled so far."""
+        states = self._engine.output_processor.request_states
+        pieces = []
+        for name, inner in self._names.items():
+            state = states.get(inner)
+            if state is not None:
+                tokens = [*state.detokenizer.output_token_ids]
+                logprobs = [*state.logprobs_processor.logprobs.logprobs]
+                prompt = state.prompt_token_ids
+                pieces.append((name, Piece(prompt, tokens, logprobs, "abort", self.version)))
+        self._engine.abort_request(list(self._names.values()), internal=True)
+        self._names.clear()
+        return pieces
+
+    def abort(self, name: str) -> None:
+        """Abort one request, if it is still there."""
+        if inner := self._names.pop(name, None):
+            self._engine.abort_request([inner], internal=True)
+
+    # ------------------------------------------------------------------ weights and memory
+
+    def load(self, delivery: Delivery) -> None:
+        """Take over weights, forget what was computed with others, and compare sums.
+
+        Raises:
+            PolicyError: If a weight is wrong or missing, or the engine holds others in the end.
+        """
+        self.transfer.send(delivery)
+        self.forget()
+        if problem := delivery.problem():
+            raise PolicyError(f"These are not the model's weights: {problem}.")
+        for held in self._engine.collective_rpc("visenv_sums"):
+            compare(delivery.sums, held, self._whole)
+
+    def forget(self) -> None:
+        """Empty the caches of keys and values, of processed images, and of their features."""
+        for _ in range(_PATIENCE):
+            if self._engine.reset_prefix_cache():
+                break
+            self._settle()
+        else:
+            raise PolicyError("vLLM does not let go of its keys and values.")
+        self._engine.reset_encoder_cache()
+        self.forget_images()
+
+    def _settle(self) -> None:
+        """Let a step end that was under way when its requests were aborted."""
+        if self._inner is None:
+            time.sleep(0.01)  # it ends by itself, in another process
+        else:
+            self._engine.step()
+
+    def forget_images(self) -> None:
+        """Empty the cache of processed images alone."""
+        self._engine.reset_mm_cache()
+
+    def sleep(self) -> None:
+        """Give memory back, as far as the sleep level says and the device can."""
+        self.forget()
+        if self._sleep_level:
+            self._engine.sleep(self._sleep_level)
+
+    def wake(self) -> bool:
+        """Take the memory again; whether the weights were dropped."""
+        if self._sleep_level:
+            self._engine.wake_up()
+        return self._sleep_level == 2
+
+    def close(self) -> None:
+        """Release the engine."""
+        try:
+            if self._inner is None:
+                self.kill()
+            else:
+                self._inner.model_executor.shutdown()
+        finally:
+            if not self._left:
+                self._left = True
+                WORLD.leave()
+
+    def kill(self) -> None:
+        """End the processes it has beside this one; any thread may call."""
+        if self._inner is None:
+            self._engine.engine_core.shutdown()
+
+
+def _keep_process_groups(client: Any) -> None:
+    """They are the trainer's too, and those of other engines in this process."""
+    if finalizer := getattr(client, "_finalizer", None):
+        finalizer.detach()
+
+
+def _start(arguments: Mapping[str, Any]) -> Any:
+    from vllm import EngineArgs
+    from vllm.model_executor.layers import rotary_embedding
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+    # vLLM shares these modules between a process's models, and empties the modules of a model that
+    # takes weights: a transfer that breaks off would leave later engines an empty one.
+    rotary_embedding._ROPE_DICT.clear()  # noqa: SLF001
+    try:
+        return LLMEngine.from_engine_args(EngineArgs(**arguments))
+    except (ValueError, TypeError, RuntimeError, OSError, AssertionError) as error:
+        raise PolicyError(f"vLLM cannot run {arguments['model']}: {error}") from error
+
+
+def _picture(image: Image) -> Any:
+    import PIL.Image
+
+    return PIL.Image.fromarray(image.pixels)
+
+
+@contextmanager
+def _undisturbed(gpu: int | None) -> Iterator[None]:
+    """Keep the process's global generators, its way to set the number of threads, and its hook."""
+    set_threads, hook = torch.set_num_threads, sys.excepthook
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is meant
+    try:
+        with torch.random.fork_rng([] if gpu is None else [gpu]):
+            yield
+    finally:
+        torch.set_num_threads = set_threads
+        sys.excepthook = hook  # torch.distributed's names a rank, which is not the trainer's
+        random.setstate(states[0])
+        with suppress(ValueError):
+            np.random.set_state(states[1])  # noqa: NPY002

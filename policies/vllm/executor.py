@@ -1,0 +1,23 @@
+"""How an engine in this process runs its only worker: on this process's GPU, with nobody else.
+
+vLLM's own executor takes the first GPU there is, and in 0.26 finds itself by a TCP store, which
+under a launcher of torch is taken for the launcher's.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from uuid import uuid4
+
+import torch
+from vllm.v1.executor.uniproc_executor import UniProcExecutor
+
+
+class OwnExecutor(UniProcExecutor):
+    """vLLM's executor within the process, told where to compute."""
+
+    def _distributed_args(self) -> tuple[str, int, int]:
+        gpu = torch.cuda.current_device() if torch.cuda.is_available() else 0
+        place = Path(tempfile.gettempdir()) / f"visenv-vllm-{uuid4().hex}"
+        return f"file://{place}", 0, gpu

@@ -1,0 +1,37 @@
+"""Images measured, not processed: an engine runs the image processor itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
+
+from visenv.types import Image, ImageSpan
+
+from ..tokens.vision import ImageEncoder
+
+
+class ImageMeter(ImageEncoder):
+    """An `ImageEncoder` that knows how many placeholders an image takes without making patches.
+
+    Args:
+        image_processor: Of a Qwen-VL model.
+    """
+
+    def __init__(self, image_processor: Any) -> None:
+        super().__init__(image_processor)
+        self._patch: int = image_processor.patch_size
+        self._edges: dict[str, int] = image_processor.size
+
+    def span(self, image: Image, offset: int) -> ImageSpan:
+        """The placeholders of an image whose first stands at `offset`."""
+        width, height = image.size
+        resized = smart_resize(
+            height,
+            width,
+            factor=self._patch * self.merge,
+            min_pixels=self._edges["shortest_edge"],
+            max_pixels=self._edges["longest_edge"],
+        )
+        rows, across = (side // self._patch for side in resized)
+        return ImageSpan(offset, rows * across // self.merge**2, image.sha256, (1, rows, across))

@@ -1,0 +1,162 @@
+"""VLLMPolicy: vLLM in this process (or beside it), sent weights by a trainer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from visenv.errors import PolicyError
+
+from . import environment
+from .launch import own_gpu
+from .rules import share
+from .sampler import EngineSampler
+from .settings import EngineSettings
+from .thread import EngineThread
+from .transfer import is_split, own_arguments, resolve
+
+
+class VLLMPolicy(EngineSampler):
+    """A Qwen2.5-VL or Qwen3-VL checkpoint, sampled by vLLM's engine.
+
+    Turns are batched continuously, each episode in its own time; keys and values of shared
+    beginnings are kept (prefix caching), images known by their hash are processed once. What is
+    sampled, and the log-probabilities recorded, are those of `TransformersPolicy` with the same
+    weights, up to rounding.
+
+    An engine that died is started anew for the next turn; if it had been sent weights, for the
+    next `load`: until then `stale` is True, and turns are refused.
+
+    Args:
+        model: A checkpoint folder or a hub name.
+        dtype: Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
+        max_batch: Most turns sampled at once.
+        context: Most tokens in a conversation; None is the checkpoint's own limit.
+        max_images: Most images in a conversation.
+        min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
+        max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
+        transfer: How weights get into the engine: ``"direct"``, ``"ipc"``, ``"nccl"``,
+            ``"folder"`` (see `transfer`); ``"auto"`` is direct for an engine in this process,
+            otherwise ipc on a GPU and folder without.
+        sleep_level: See `EngineSettings`.
+        timeout: Most seconds for one step of the engine.
+        transfer_timeout: Most seconds for a weight transfer.
+        options: Further arguments of vLLM's `EngineArgs`, which win over ours.
+
+    Launched as one of several processes (``accelerate launch``), each makes an engine of its own,
+    before or after the trainer finds its partners: on its own GPU, that of its local rank.
+
+    Attributes:
+        codec: Between messages and tokens.
+        manifest: Names and shapes of the weights that `load` expects.
+
+    Raises:
+        RunError: If there is no such checkpoint.
+        PolicyError: If its architecture, tokenizer or chat template cannot be used, or vLLM does
+            not start with it; says why.
+        ConfigurationError: If an option has a value it cannot have.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        dtype: str = "float32",
+        max_batch: int = 128,
+        context: int | None = None,
+        max_images: int = 8,
+        min_pixels: int | None = None,
+        max_pixels: int | None = None,
+        transfer: str = "auto",
+        sleep_level: int = 2,
+        timeout: float = 300.0,
+        transfer_timeout: float = 600.0,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        settings = EngineSettings(
+            model=model,
+            dtype=dtype,
+            max_batch=max_batch,
+            context=context,
+            max_images=max_images,
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
+            sleep_level=sleep_level,
+            options=options or {},
+        )
+        on_cpu, split = not torch.cuda.is_available(), is_split(settings.options)
+        environment.prepare(on_cpu, inside=not split)
+        transfer = resolve(transfer, settings.options)
+        environment.prepare(on_cpu, ipc=transfer == "ipc")
+        codec = settings.codec()
+        super().__init__(str(model), codec, max_images, patience=min(1.0, timeout))
+        arguments = own_arguments(settings.options) | settings.arguments(codec, transfer)
+        share(str(model), self.rules)
+        gpu = None if split else own_gpu()
+        build = partial(_engine, arguments, codec.end_id, transfer, sleep_level, gpu)
+        tokens = arguments["max_model_len"]
+        self._new = partial(EngineThread, build, tokens, timeout, transfer_timeout)
+        self._starting = threading.Lock()
+        self._thread = self._new()
+        self._loaded = False
+
+    @property
+    def stale(self) -> bool:  # type: ignore[override]
+        """Whether `load` must be called before it samples: it died, or a transfer failed."""
+        return self._thread.stale or (self._loaded and self._thread.dead is not None)
+
+    def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        """See `EnginePolicy.load`; an engine that died is started anew first."""
+        thread = self._alive(restart=True)
+        engine = thread.engine
+        delivery = self.manifest.deliver(weights, engine.dtype, engine.packs)
+        self._loaded = True
+        thread.load(delivery, version)
+        self.version = version
+
+    def sleep(self) -> None:
+        """See `EnginePolicy.sleep`; turns under way, and new ones, wait for the awakening."""
+        self._thread.sleep()
+
+    def wake(self) -> None:
+        """See `EnginePolicy.wake`; if weights were dropped, turns wait for `load` as well."""
+        self._thread.wake()
+
+    def restart(self) -> None:
+        """Start the engine anew, with the checkpoint's weights: `stale` if others were loaded."""
+        with self._starting:
+            self._restart()
+
+    def close(self) -> None:
+        """Stop the engine."""
+        self._thread.close()
+
+    def _client(self) -> EngineThread:
+        return self._alive(restart=not self._loaded)
+
+    def _alive(self, *, restart: bool) -> EngineThread:
+        with self._starting:
+            with suppress(PolicyError):
+                self._thread.check()
+            if self._thread.dead is not None and restart:
+                self._restart()
+            return self._thread
+
+    def _restart(self) -> None:
+        self._thread.close()
+        self._thread = self._new()
+        self._thread.stale = self._loaded
+
+
+def _engine(
+    arguments: Mapping[str, Any], end_id: int, transfer: str, sleep_level: int, gpu: int | None
+) -> Any:
+    from .engine import Engine
+
+    return Engine(arguments, end_id, transfer, sleep_level, gpu)

@@ -1,0 +1,81 @@
+"""The logits processor that vLLM runs in its workers: bans, regular expressions, stop strings.
+
+vLLM 0.26 to 0.31 apply processors of this kind, which change the argmax, before they take the
+log-probabilities of ``logprobs_mode="processed_logprobs"``: what is recorded is among the tokens
+that could be drawn, at the sampling temperature. Their second model runner has another interface,
+and is switched off (`environment`).
+
+A stop string is seen here rather than by vLLM's own `stop`: that one knows no regular expressions,
+and decodes every token of every request. The turn is ended by allowing nothing but the end token
+next, which the policy drops: one step for a turn instead of a decoder for each token.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from vllm.v1.sample.logits_processor import LogitsProcessor
+from vllm.v1.sample.logits_processor.builtin import process_dict_updates
+
+from .request import ARGUMENT
+from .rules import Rules, TurnState, rules_of
+
+
+class Row:
+    """One request of the batch that has stop strings or a regular expression.
+
+    Args:
+        state: Where its turn stands.
+        output: Its sampled tokens; vLLM appends to this very list.
+    """
+
+    def __init__(self, state: TurnState, output: list[int]) -> None:
+        self._state = state
+        self._output = output
+        self._taken = 0
+
+    def allowed(self) -> torch.Tensor | None:
+        """What may come next, after the tokens sampled since the last call."""
+        for token in self._output[self._taken :]:
+            self._state.take(token)
+        self._taken = len(self._output)
+        return self._state.allowed()
+
+
+class TurnProcessor(LogitsProcessor):
+    """Gives probability only to what `Rules` allow. vLLM makes it, by its name."""
+
+    def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None:
+        self._rules: Rules = rules_of(vllm_config.model_config)
+        self._banned = self._rules.banned.to(device)
+        self._rows: dict[int, Row] = {}
+
+    def is_argmax_invariant(self) -> bool:
+        """No: greedy sampling is masked too."""
+        return False
+
+    def update_state(self, batch_update: Any) -> None:
+        """Follow requests that come, go and move within the batch."""
+        process_dict_updates(self._rows, batch_update, self._row)
+
+    def apply(self, logits: torch.Tensor) -> torch.Tensor:
+        """Mask logits, ``[rows, vocabulary]``, in place."""
+        logits.masked_fill_(self._banned, -torch.inf)
+        bound = {row: turn.allowed() for row, turn in self._rows.items()}
+        masks = {row: mask for row, mask in bound.items() if mask is not None}
+        if masks:
+            rows = list(masks)
+            allowed = torch.stack([masks[row] for row in rows]).to(logits.device)
+            logits[rows] = logits[rows].masked_fill(~allowed, -torch.inf)
+        return logits
+
+    def _row(self, params: Any, prompt: list[int] | None, output: list[int]) -> Row | None:
+        turn = (params.extra_args or {}).get(ARGUMENT)
+        if turn is None:
+            return None
+        state = self._rules.start(turn["stop"], turn["regex"])
+        said: int = turn["said"]
+        for token in (prompt or [])[-said:] if said else ():
+            state.take(token)
+        return Row(state, output)

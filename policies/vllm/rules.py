@@ -1,0 +1,107 @@
+"""What may be sampled next in a turn, and where a stop string ends it; the same on both sides.
+
+The engine's workers mask logits by it (`processor`), the policy cuts turns by it. The rules are
+those of `TransformersPolicy`'s decoder, so that both sample from the same distribution and
+`TransformersPolicy.score` finds the same log-probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ..tokens.codec import Codec
+
+
+class Rules:
+    """What a model may say.
+
+    Args:
+        codec: Of the model's checkpoint.
+
+    Attributes:
+        banned: bool ``[vocabulary]``: tokens that are never sampled.
+        end_id: The token that ends a turn.
+        end_alone: bool ``[vocabulary]``: True for the end token alone.
+        spelling: Each token's bytes, by id.
+        constraints: Regular expressions as sets of allowed tokens.
+    """
+
+    def __init__(self, codec: Codec) -> None:
+        self.banned = torch.from_numpy(codec.banned)
+        self.end_id = codec.end_id
+        self.end_alone = torch.zeros(len(self.banned), dtype=torch.bool)
+        self.end_alone[self.end_id] = True
+        self.spelling = codec.vocabulary.bytes
+        self.constraints = codec.constraints
+
+    def start(self, stop: Iterable[str], regex: str | None) -> TurnState:
+        """The state at a turn's beginning.
+
+        Raises:
+            PolicyError: If the regular expression cannot be used.
+        """
+        return TurnState(self, tuple(text.encode() for text in stop), regex)
+
+
+class TurnState:
+    """Where a turn stands.
+
+    Args:
+        rules: Of the model.
+        stop: Strings that end the turn, as bytes.
+        regex: What the whole turn must match, or None; a stop string then ends it only where it
+            does.
+
+    Attributes:
+        stopped: Whether a stop string has ended the turn.
+    """
+
+    def __init__(self, rules: Rules, stop: tuple[bytes, ...], regex: str | None) -> None:
+        self.stopped = False
+        self._rules = rules
+        self._stop = stop
+        self._longest = max(map(len, stop), default=0)
+        self._tail = b""
+        self._constraint = None if regex is None else rules.constraints.get(regex)
+        self._place = 0 if self._constraint is None else self._constraint.start
+
+    def take(self, token: int) -> bool:
+        """Go on by one token; whether a stop string ends the turn with it."""
+        if token == self._rules.end_id:
+            return False
+        matched = True
+        if self._constraint is not None:
+            self._place = self._constraint.after(self._place, token)
+            matched = self._constraint.matches(self._place)
+        if self._stop:
+            text = self._tail + self._rules.spelling[token]
+            self.stopped = matched and any(stop in text for stop in self._stop)
+            self._tail = text[1 - self._longest :]
+        return self.stopped
+
+    def allowed(self) -> torch.Tensor | None:
+        """Bool ``[vocabulary]``: what may come next, or None if only the bans hold."""
+        if self.stopped:
+            return self._rules.end_alone
+        if self._constraint is not None:
+            return self._constraint.allowed(self._place)
+        return None
+
+
+_shared: dict[str, Rules] = {}
+
+
+def share(model: str, rules: Rules) -> None:
+    """Let an engine in this process use the rules that its policy has: expressions are costly."""
+    _shared[model] = rules
+
+
+def rules_of(model_config: Any) -> Rules:
+    """The rules of the model that vLLM runs in this process: those shared, or made anew."""
+    model = str(model_config.model)
+    if model not in _shared:
+        share(model, Rules(Codec(model, model_config.get_vocab_size())))
+    return _shared[model]

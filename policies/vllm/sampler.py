@@ -1,0 +1,216 @@
+"""EngineSampler: the turns of a policy whose engine sits behind a `Client`."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import gymnasium as gym
+import numpy as np
+
+from visenv.env import Observation
+from visenv.errors import PolicyError
+from visenv.policy import EnginePolicy
+from visenv.types import Ask, FinishReason, Reply, Sampling
+
+from ..tokens.codec import Codec
+from ..tokens.session import Stream, TokenSession
+from .request import Client, Piece, Request
+from .rules import Rules
+from .weights import Manifest
+
+_LOWEST_TEMPERATURE = 0.01
+"""vLLM raises lower ones to this, silently."""
+
+
+@dataclass(slots=True)
+class Said:
+    """What a turn has said so far.
+
+    Attributes:
+        token_ids: The tokens.
+        logprobs: Of each.
+        versions: Of each: the weights that sampled it.
+    """
+
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+
+
+class EngineSampler(EnginePolicy[TokenSession]):
+    """What every policy with an engine has in common.
+
+    Args:
+        model: A checkpoint folder or a hub name.
+        codec: Of that checkpoint.
+        max_images: Most images in a conversation.
+        patience: Seconds between two looks whether the engine still works.
+
+    Attributes:
+        version: Of the weights it samples with.
+        codec: Between messages and tokens.
+        manifest: Names and shapes of the weights that `load` expects.
+    """
+
+    def __init__(self, model: str, codec: Codec, max_images: int, patience: float) -> None:
+        self.version = 0
+        self.codec = codec
+        self.rules = Rules(codec)
+        self.manifest = Manifest(model)
+        self._max_images = max_images
+        self._patience = patience
+
+    # ------------------------------------------------------------------ sampling
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> TokenSession:
+        """A new session; the environment is not looked at."""
+        return self.codec.open(seed)
+
+    async def respond(self, session: TokenSession, ask: Ask, sampling: Sampling) -> Reply:
+        """Sample the next turn; others are sampled beside it, in no lock step.
+
+        It ends as a turn of `TransformersPolicy` does. Cancelling the task aborts it.
+
+        Raises:
+            PolicyError: If the context is full, there are too many images, the engine reads another
+                prompt than ours, refuses, dies or hangs.
+        """
+        request, prompt = self._prepare(session, ask, sampling)
+        said = Said()
+        finish: FinishReason = "abort"
+        while finish == "abort":
+            piece = await self._answer(self._client().submit(_rest(request, said)))
+            finish = self._take(piece, said, request, prompt)
+        _write(session, said, finish, ask.regex)
+        reply = Reply(
+            ask.prefix + self.codec.vocabulary.decode(said.token_ids),
+            np.array(said.token_ids, np.int32),
+            np.array(said.logprobs, np.float32),
+            finish,
+        )
+        session.said(reply)
+        return reply
+
+    def _prepare(
+        self, session: TokenSession, ask: Ask, sampling: Sampling
+    ) -> tuple[Request, list[int]]:
+        """Show the session what is new; what to ask of the engine, and the expanded prompt."""
+        if 0 < sampling.temperature < _LOWEST_TEMPERATURE:
+            raise PolicyError(
+                f"vLLM samples at temperatures of 0 or from {_LOWEST_TEMPERATURE}, "
+                f"not at {sampling.temperature}."
+            )
+        session.sample_at(sampling.temperature)
+        self.rules.start(ask.stop, ask.regex)  # an expression that is none is refused here
+        increment = self.codec.increment(session.stream, session.pending, ask.prefix)
+        session.pending = []
+        self.codec.encoder.check(increment.images)
+        stream = session.stream
+        stream.show(increment, self.codec.encoder, self.codec.image_id)
+        limits = (sampling.max_tokens, ask.max_tokens or sampling.max_tokens)
+        request = Request(
+            token_ids=_collapsed(stream),
+            images=tuple(stream.images),
+            temperature=sampling.temperature,
+            seed=int(session.rng.integers(2**62)),
+            limit=min(*limits, self._room(stream)),
+            stop=ask.stop,
+            regex=ask.regex,
+        )
+        return request, stream.token_ids
+
+    def _room(self, stream: Stream) -> int:
+        context = self._client().context
+        if len(stream.token_ids) >= context:
+            raise PolicyError(f"The context of {context} tokens is full.")
+        if len(stream.images) > self._max_images:
+            raise PolicyError(
+                f"The conversation has {len(stream.images)} images; the engine was started for at "
+                f"most {self._max_images} (max_images)."
+            )
+        return context - len(stream.token_ids)
+
+    async def _answer(self, future: Future[Piece]) -> Piece:
+        """Wait for the engine, and look now and then whether it still works."""
+        answer = asyncio.wrap_future(future)
+        try:
+            while not answer.done():
+                await asyncio.wait({answer}, timeout=self._patience)
+                if not answer.done():
+                    self._client().check()
+            return answer.result()
+        finally:
+            answer.cancel()
+
+    def _take(
+        self, piece: Piece, said: Said, request: Request, prompt: Sequence[int]
+    ) -> FinishReason:
+        """Add a piece to what was said; ``"abort"`` if the turn goes on."""
+        if piece.prompt_ids is not None:
+            _require_same([*prompt, *said.token_ids], piece.prompt_ids)
+        said.token_ids += piece.token_ids
+        said.logprobs += piece.logprobs
+        said.versions += [piece.version] * len(piece.token_ids)
+        state = self.rules.start(request.stop, request.regex)
+        for place, token in enumerate(said.token_ids):
+            if state.take(token):
+                # What follows is the end token that `TurnProcessor` forced.
+                for values in (said.token_ids, said.logprobs, said.versions):
+                    del values[place + 1 :]
+                return "stop"
+        return piece.finish
+
+    @abstractmethod
+    def _client(self) -> Client:
+        """The engine; one that died is started anew if it may be."""
+
+
+def _rest(request: Request, said: Said) -> Request:
+    """What is still to be asked for after some was said."""
+    done = len(said.token_ids)
+    if not done:
+        return request
+    return request._replace(
+        token_ids=request.token_ids + said.token_ids,
+        seed=request.seed + done,
+        limit=request.limit - done,
+        said=done,
+    )
+
+
+def _collapsed(stream: Stream) -> list[int]:
+    """The stream with one placeholder for each image."""
+    collapsed: list[int] = []
+    end = 0
+    for span in stream.spans:
+        collapsed += stream.token_ids[end : span.offset + 1]
+        end = span.offset + span.length
+    return collapsed + stream.token_ids[end:]
+
+
+def _write(session: TokenSession, said: Said, finish: FinishReason, regex: str | None) -> None:
+    stream = session.stream
+    last = said.versions[-1] if said.versions else 0
+    stream.say(session.turn, said.token_ids, said.logprobs, last, finish, regex)
+    stream.versions[len(stream.versions) - len(said.versions) :] = said.versions
+
+
+def _require_same(ours: Sequence[int], theirs: Sequence[int]) -> None:
+    """What the engine read must be what the trainer will read.
+
+    Raises:
+        PolicyError: If it is not; names the first difference.
+    """
+    if ours == theirs:
+        return
+    shorter = min(len(ours), len(theirs))
+    at = next((k for k in range(shorter) if ours[k] != theirs[k]), shorter)
+    raise PolicyError(
+        f"vLLM read another prompt than ours: {len(theirs)} tokens instead of {len(ours)}, the "
+        f"first difference at token {at}. As a rule its image processor resizes differently: "
+        "give both the same checkpoint, min_pixels and max_pixels."
+    )

@@ -1,0 +1,207 @@
+"""VLLMServerPolicy: a vLLM server sampled and sent weights over HTTP."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import torch
+
+from visenv.errors import ConfigurationError
+
+from . import environment
+from .client import ServerClient
+from .control import ServerControl
+from .launch import rank
+from .sampler import EngineSampler
+from .server import VLLMServer
+from .settings import EngineSettings
+from .transfer import Folder, Native, Transfer
+
+_TRANSFERS = ("folder", "ipc", "nccl")
+
+
+class VLLMServerPolicy(EngineSampler):
+    """What `VLLMPolicy` is, with the engine behind a server: on other GPUs, or another machine.
+
+    A server of its own that died is started anew for the next turn; if it had been sent weights,
+    for the next `load`.
+
+    Args:
+        model: A checkpoint folder or a hub name.
+        url: Of a server that runs, without ``/v1``; docs/vllm.md says how to start one. Of several,
+            or of one that several processes sample from, each process takes its own in turn, and
+            the first at each server sends it the weights. None starts one on this process's GPU.
+        dtype: Of the weights; see `EngineSettings` for this and the next six.
+        max_batch: Most turns sampled at once.
+        context: Most tokens in a conversation.
+        max_images: Most images in a conversation.
+        min_pixels: Smaller images are enlarged to this.
+        max_pixels: Larger images are shrunk to this.
+        sleep_level: What `sleep` does with a GPU's memory.
+        transfer: How weights get there: ``"folder"``, ``"ipc"``, ``"nccl"``; None is folder where
+            this machine has no GPU, otherwise ipc to a server of its own and nccl to others.
+        folder: Where weights are written for ``"folder"``; None is this machine's memory.
+        timeout: Most seconds for one turn.
+        transfer_timeout: Most seconds for a weight transfer.
+        retries: Further attempts after a failure that may pass.
+        options: Further arguments of vLLM's `EngineArgs` for a server of its own.
+
+    Attributes:
+        codec: Between messages and tokens.
+        manifest: Names and shapes of the weights that `load` expects.
+        server: The server of its own, or None.
+
+    Raises:
+        RunError: If there is no such checkpoint.
+        PolicyError: If it cannot be used, or the server does not start or answer.
+        ConfigurationError: If an option has a value it cannot have.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        url: str | Sequence[str] | None = None,
+        *,
+        dtype: str = "float32",
+        max_batch: int = 128,
+        context: int | None = None,
+        max_images: int = 8,
+        min_pixels: int | None = None,
+        max_pixels: int | None = None,
+        sleep_level: int = 2,
+        transfer: str | None = None,
+        folder: Path | None = None,
+        timeout: float = 600.0,
+        transfer_timeout: float = 600.0,
+        retries: int = 5,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        urls = [url] if isinstance(url, str) else list(url or ())
+        self._kind = transfer or _usual_transfer(apart=bool(urls))
+        if self._kind not in _TRANSFERS:
+            raise ConfigurationError(f"transfer must be one of {_TRANSFERS}, got {transfer!r}.")
+        settings = EngineSettings(
+            model=model,
+            dtype=dtype,
+            max_batch=max_batch,
+            context=context,
+            max_images=max_images,
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
+            sleep_level=sleep_level,
+            options=options or {},
+        )
+        environment.prepare(on_cpu=not torch.cuda.is_available(), ipc=self._kind == "ipc")
+        super().__init__(str(model), settings.codec(), max_images, patience=1.0)
+        self.server = None if urls else VLLMServer(settings, transfer=self._kind)
+        self._dtype = getattr(torch, dtype)
+        self._url = urls[rank() % len(urls)] if urls else ""
+        self._leads = not urls or rank() < len(urls)
+        self._folder = folder
+        self._sleep_level = sleep_level if torch.cuda.is_available() else 0
+        self._limits = {"timeout": timeout, "transfer_timeout": transfer_timeout}
+        self._retries = retries
+        self._starting = threading.Lock()
+        self._loaded = False
+        self._present = self._begin()
+
+    @property
+    def stale(self) -> bool:  # type: ignore[override]
+        """Whether `load` must be called before it samples: it died, or a transfer failed."""
+        return self._present.stale or (self._loaded and self._is_dead())
+
+    def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        """See `EnginePolicy.load`; a server of its own that died is started anew first."""
+        client = self._alive(restart=True)
+        self._loaded = True
+        packs = self._kind == "folder"
+        client.load(self.manifest.deliver(weights, self._dtype, packs), version)
+        self.version = version
+
+    def sleep(self) -> None:
+        """See `EnginePolicy.sleep`; turns under way, and new ones, wait for the awakening."""
+        self._present.sleep()
+
+    def wake(self) -> None:
+        """See `EnginePolicy.wake`; if weights were dropped, turns wait for `load` as well."""
+        self._present.wake()
+
+    def restart(self) -> None:
+        """Connect anew, a server of its own started anew too: `stale` if weights were loaded."""
+        with self._starting:
+            self._restart()
+
+    def close(self) -> None:
+        """Close the connections, and stop a server of its own."""
+        self._present.close()
+        if self.server is not None:
+            self.server.stop()
+
+    def _client(self) -> ServerClient:
+        return self._alive(restart=not self._loaded)
+
+    def _alive(self, *, restart: bool) -> ServerClient:
+        with self._starting:
+            if restart and self._is_dead():
+                self._restart()
+            return self._present
+
+    def _is_dead(self) -> bool:
+        return self.server is not None and not self.server.alive
+
+    def _restart(self) -> None:
+        self._present.close()
+        self._present = self._begin()
+        self._present.stale = self._loaded
+
+    def _begin(self) -> ServerClient:
+        if self.server is None:
+            return self._connect()
+        self.server.restart()
+        try:
+            return self._connect()
+        except BaseException:
+            self.server.stop()
+            raise
+
+    def _connect(self) -> ServerClient:
+        url = self._url or (self.server.url if self.server else "")
+        control = ServerControl(url, self._limits["transfer_timeout"], self._retries)
+        return ServerClient(
+            control,
+            self._transfer(control),
+            self.codec.end_id,
+            lambda: not self._is_dead(),
+            retries=self._retries,
+            sleep_level=self._sleep_level,
+            leads=self._leads,
+            **self._limits,
+        )
+
+    def _transfer(self, control: ServerControl) -> Transfer:
+        if self._kind == "folder":
+            return Folder(control.call, self._folder)
+        from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
+
+        native = HTTPVLLMWeightSyncClient(control.url, self._limits["transfer_timeout"])
+        return Native(native, self._kind, control.workers(), _address_seen_from(control.url))
+
+
+def _usual_transfer(apart: bool) -> str:
+    if not torch.cuda.is_available():
+        return "folder"
+    return "nccl" if apart else "ipc"
+
+
+def _address_seen_from(url: str) -> str:
+    """This machine's address on the way to a server; nothing is sent."""
+    parts = urlsplit(url)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((parts.hostname or "127.0.0.1", parts.port or 80))
+        address: str = probe.getsockname()[0]
+        return address

@@ -1,0 +1,131 @@
+"""How an engine is to be started, in this process or as a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from visenv.errors import ConfigurationError, PolicyError, RunError
+
+from ..tokens.codec import Codec
+from .images import ImageMeter
+
+PROCESSOR = "visenv.policies.vllm.processor:TurnProcessor"
+EXTENSION = "visenv.policies.vllm.worker.WeightSums"
+
+_DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What every engine of ours is told.
+
+    Attributes:
+        model: A checkpoint folder or a hub name.
+        dtype: Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
+        max_batch: Most turns sampled at once.
+        context: Most tokens in a conversation; None is the checkpoint's own limit.
+        max_images: Most images in a conversation.
+        min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
+        max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
+        sleep_level: What sleeping does with a GPU's memory: 0 keeps it, 1 moves the weights to the
+            CPU, 2 drops them, so that they must be loaded again. vLLM's CPU build keeps it always.
+        options: Further arguments of vLLM's `EngineArgs`, which win over ours.
+    """
+
+    model: str | Path
+    dtype: str = "float32"
+    max_batch: int = 128
+    context: int | None = None
+    max_images: int = 8
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+    sleep_level: int = 2
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _DTYPES:
+            raise ConfigurationError(f"dtype must be one of {_DTYPES}, got {self.dtype!r}.")
+        if self.sleep_level not in (0, 1, 2):
+            raise ConfigurationError(f"sleep_level must be 0, 1 or 2, got {self.sleep_level}.")
+
+    def codec(self) -> Codec:
+        """Between messages and tokens; it measures images instead of processing them.
+
+        Raises:
+            RunError: If there is no such checkpoint.
+            PolicyError: If it cannot be used; says why.
+        """
+        rows = read_config(self.model).text_config.vocab_size
+        codec = Codec(str(self.model), rows, self.min_pixels, self.max_pixels)
+        codec.encoder = ImageMeter(codec.processor.image_processor)
+        return codec
+
+    def arguments(self, codec: Codec, transfer: str) -> dict[str, Any]:
+        """The arguments of vLLM's `EngineArgs`.
+
+        Args:
+            codec: Of the same settings.
+            transfer: How weights will come; see `transfer`.
+        """
+        text = read_config(self.model).text_config
+        given: dict[str, Any] = {
+            "model": str(self.model),
+            "dtype": self.dtype,
+            "max_model_len": self.context or text.max_position_embeddings,
+            "max_num_seqs": self.max_batch,
+            "limit_mm_per_prompt": {"image": self.max_images, "video": 0},
+            "logits_processors": [PROCESSOR],
+            "logprobs_mode": "processed_logprobs",
+            "worker_extension_cls": EXTENSION,
+            "enable_prefix_caching": True,
+            "disable_log_stats": True,
+        }
+        if self.min_pixels is not None or self.max_pixels is not None:
+            given["mm_processor_kwargs"] = {"size": dict(codec.processor.image_processor.size)}
+        if transfer in ("ipc", "nccl"):
+            given["weight_transfer_config"] = {"backend": transfer}
+        if torch.cuda.is_available():
+            given["enable_sleep_mode"] = self.sleep_level > 0
+        else:
+            # Compiling for a CPU takes minutes; one GiB is plenty for what it can sample.
+            given |= {"enforce_eager": True, "kv_cache_memory_bytes": 2**30}
+        return given | dict(self.options)
+
+
+def read_config(model: str | Path) -> Any:
+    """A checkpoint's configuration.
+
+    Raises:
+        RunError: If there is no such checkpoint.
+        PolicyError: If the model does not see.
+    """
+    try:
+        config = transformers.AutoConfig.from_pretrained(str(model))
+    except (OSError, ValueError) as error:
+        raise RunError(f"There is no model to load at {model}: {error}") from error
+    if not hasattr(config, "vision_config") or not hasattr(config, "text_config"):
+        raise PolicyError(f"{model} is a {config.model_type}: a model without vision.")
+    return config
+
+
+def as_flags(arguments: Mapping[str, Any]) -> list[str]:
+    """The arguments of `EngineArgs` as those of vLLM's command line."""
+    flags: list[str] = []
+    for name, value in arguments.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            flags.append(flag if value else "--no-" + flag[2:])
+        elif isinstance(value, list):
+            flags += [flag, *map(str, value)]
+        else:
+            flags += [flag, json.dumps(value) if isinstance(value, dict) else str(value)]
+    return flags

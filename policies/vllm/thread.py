@@ -1,0 +1,282 @@
+"""EngineThread: an engine in this process, stepped by a thread of its own.
+
+Requests come from any thread or event loop. A second thread runs the image processor, so that the
+engine goes on sampling meanwhile.
+
+Weights change between two steps. Turns under way are interrupted first: what each has sampled goes
+back with the version that sampled it, and the policy asks for the rest. So the keys and values that
+a token was sampled from are all of its own version.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from visenv.errors import PolicyError
+
+from .engine import Engine
+from .line import Line, Watch
+from .request import Piece, Request
+from .weights import Delivery
+
+Result = TypeVar("Result")
+
+_FAREWELL = 30.0
+"""Seconds an engine is given to stop before it is left behind."""
+
+
+class EngineThread:
+    """A `Client` whose engine is in this process.
+
+    Args:
+        build: Makes the engine; called on its thread.
+        context: Most tokens in a conversation.
+        timeout: Most seconds for one step of the engine, or for the images of one prompt.
+        transfer_timeout: Most seconds for a weight transfer, a sleep or an awakening.
+
+    Attributes:
+        context: Most tokens in a conversation.
+        stale: Whether it lacks the weights it should sample with.
+        dead: Why it samples no more, or None.
+
+    Raises:
+        PolicyError: If the engine does not start.
+    """
+
+    def __init__(
+        self, build: Callable[[], Engine], context: int, timeout: float, transfer_timeout: float
+    ) -> None:
+        self.context = context
+        self.stale = False
+        self.dead: PolicyError | None = None
+        self._timeout = timeout
+        self._transfer_timeout = transfer_timeout
+        self._limit = math.inf
+        self._names = itertools.count()
+        self._waiting: dict[str, Future[Piece]] = {}
+        self._running: set[str] = set()
+        self._held: list[str] = []
+        self._holding = False
+        self._cache = threading.Lock()  # of vLLM's cache of images
+        self._epoch = 0  # counts how often that cache was emptied
+        self._image_watch, self._step_watch = Watch(), Watch()
+        self._images = Line("visenv-vllm-images")
+        self._steps = Line("visenv-vllm-engine", lambda: bool(self._running), self._step)
+        self._engine = self._call(build, math.inf)
+
+    @property
+    def version(self) -> int:
+        """Of the weights the engine samples with."""
+        return self._engine.version
+
+    @property
+    def engine(self) -> Engine:
+        """The engine; it belongs to the thread."""
+        return self._engine
+
+    # ------------------------------------------------------------------ for any thread
+
+    def submit(self, request: Request) -> Future[Piece]:
+        """See `Client.submit`."""
+        future: Future[Piece] = Future()
+        if self.dead is not None:
+            future.set_exception(self.dead)
+            return future
+        name = str(next(self._names))
+        self._waiting[name] = future
+        future.add_done_callback(partial(self._on_done, name))
+        self._images.put(partial(self._render, name, request))
+        return future
+
+    def check(self) -> None:
+        """See `Client.check`."""
+        if self.dead is None and self._engine.lost:
+            self._die("died: its process has ended")
+        if self.dead is None and self._step_watch.seconds() > self._limit:
+            self._die(f"hangs: a step has taken longer than {self._limit:g} s")
+        if self.dead is None and self._image_watch.seconds() > self._timeout:
+            self._die(f"hangs: images have taken longer than {self._timeout:g} s")
+        if self.dead is not None:
+            raise self.dead
+
+    def load(self, delivery: Delivery, version: int) -> None:
+        """See `Client.load`."""
+        self._call(partial(self._load, delivery, version), self._transfer_timeout)
+
+    def sleep(self) -> None:
+        """See `Client.sleep`. Turns under way, and those asked for, wait for the awakening."""
+        self._call(self._sleep, self._transfer_timeout)
+
+    def wake(self) -> None:
+        """See `Client.wake`."""
+        self._call(self._wake, self._transfer_timeout)
+
+    def close(self) -> None:
+        """Stop the engine; one that hangs is left behind."""
+        hangs = self._step_watch.seconds() > self._limit
+        self._die("was closed")
+        self._images.stop(0)
+        if hangs:
+            self._engine.kill()
+        else:
+            self._steps.put(self._engine.close)
+        self._steps.stop(0 if hangs else _FAREWELL)
+
+    def _call(self, job: Callable[[], Result], timeout: float) -> Result:
+        """Do something on the engine's thread, and wait for it."""
+        if self.dead is not None:
+            raise self.dead
+        done: Future[Result] = Future()
+        self._steps.put(partial(self._settle, done, job, timeout))
+        with suppress(TimeoutError):
+            done.exception(None if timeout == math.inf else timeout)
+        if not done.done():
+            raise self._die(f"hangs: a transfer of weights has taken longer than {timeout:g} s")
+        return done.result()
+
+    def _settle(self, done: Future[Result], job: Callable[[], Result], limit: float) -> None:
+        self._limit = limit
+        try:
+            with self._step_watch:
+                done.set_result(job())
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+            done.set_exception(error)
+        self._limit = self._timeout
+
+    def _on_done(self, name: str, future: Future[Piece]) -> None:
+        if future.cancelled():
+            self._steps.put(partial(self._drop, name))
+
+    def _die(self, reason: str) -> PolicyError:
+        """Sample no more, and tell everyone who waits."""
+        self.dead = PolicyError(f"The vLLM engine {reason}.")
+        self._running.clear()
+        for name in list(self._waiting):
+            self._fail(name, self.dead)
+        return self.dead
+
+    def _fail(self, name: str, error: Exception) -> None:
+        future = self._waiting.pop(name, None)
+        with suppress(InvalidStateError):  # it was cancelled
+            if future is not None:
+                future.set_exception(error)
+
+    def _answer(self, name: str, piece: Piece) -> None:
+        future = self._waiting.pop(name, None)
+        with suppress(InvalidStateError):
+            if future is not None:
+                future.set_result(piece)
+
+    # ------------------------------------------------------------------ on the images' thread
+
+    def _render(self, name: str, request: Request) -> None:
+        with self._cache:
+            if name not in self._waiting:
+                return
+            try:
+                with self._image_watch:
+                    rendered = self._engine.render(request)
+            except Exception as error:  # noqa: BLE001 - it is this request's own
+                self._fail(name, PolicyError(f"vLLM cannot read this prompt: {error}"))
+                self._steps.put(self._empty_cache)
+                return
+            self._steps.put(partial(self._add, name, rendered, request, self._epoch))
+
+    # ------------------------------------------------------------------ on the engine's thread
+
+    def _add(self, name: str, rendered: Any, request: Request, epoch: int) -> None:
+        if epoch != self._epoch:  # what it refers to is gone: it must be rendered again
+            self._answer(name, self._nothing())
+        elif self._holding:
+            self._held.append(name)
+        elif self.stale:
+            self._fail(name, PolicyError("The engine has not the present weights: load them."))
+        else:
+            self._begin(name, rendered, request)
+
+    def _begin(self, name: str, rendered: Any, request: Request) -> None:
+        try:
+            with self._step_watch:
+                self._engine.add(name, rendered, request)
+        except Exception as error:  # noqa: BLE001 - it is this request's own
+            self._fail(name, PolicyError(f"vLLM does not take this prompt: {error}"))
+            self._empty_cache()
+            return
+        self._running.add(name)
+        if name not in self._waiting:  # it was cancelled on its way here
+            self._drop(name)
+
+    def _step(self) -> None:
+        try:
+            with self._step_watch:
+                ended = self._engine.step()
+        except Exception as error:  # noqa: BLE001 - everyone must hear of it
+            self._die(f"died: {error!r}")
+            return
+        for name, piece in ended:
+            self._running.discard(name)
+            self._answer(name, piece)
+
+    def _drop(self, name: str) -> None:
+        self._waiting.pop(name, None)
+        if name in self._running:
+            self._running.discard(name)
+            self._engine.abort(name)
+
+    def _nothing(self) -> Piece:
+        return Piece(None, [], [], "abort", self.version)
+
+    def _empty_cache(self) -> None:
+        """After a failure the two halves of vLLM's cache of images may differ."""
+        with self._cache:
+            self._epoch += 1
+            self._engine.forget_images()
+
+    def _interrupt(self) -> None:
+        self._running.clear()
+        for name, piece in self._engine.interrupt():
+            self._answer(name, piece)
+
+    def _load(self, delivery: Delivery, version: int) -> None:
+        with self._cache:
+            self._epoch += 1
+            self._interrupt()
+            self.stale = True
+            try:
+                self._engine.load(delivery)
+            except Exception as error:
+                if self._engine.transfer.broken:
+                    self._die(f"lost its trainer: {error}")
+                if isinstance(error, PolicyError):
+                    raise
+                raise PolicyError(f"The weights could not be loaded: {error!r}") from error
+            self._engine.version = version
+            self.stale = False
+        self._release()
+
+    def _sleep(self) -> None:
+        with self._cache:
+            self._epoch += 1
+            self._holding = True
+            self._interrupt()
+            self._engine.sleep()
+
+    def _wake(self) -> None:
+        self.stale |= self._engine.wake()
+        if not self.stale:
+            self._empty_cache()  # only one half knows the images of the turns that were held
+            self._release()
+
+    def _release(self) -> None:
+        """Let the turns be asked for again that waited for an awakening."""
+        self._holding = False
+        for name in self._held:
+            self._answer(name, self._nothing())
+        self._held.clear()

@@ -1,0 +1,277 @@
+"""How weights get into an engine, by vLLM's own means.
+
+=========  ==================================================================================
+``direct``  the engine computes in this process: its loader reads our tensors as they are
+``ipc``     it computes in other processes on the same GPUs: they map our memory (CUDA IPC)
+``nccl``    it computes on other GPUs: the trainer broadcasts to them
+``folder``  without a GPU, in other processes: the weights are written and read again
+=========  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors.torch import save_file
+
+from visenv.errors import ConfigurationError, PolicyError
+
+from . import launch
+from .weights import Delivery
+
+KINDS = ("auto", "direct", "ipc", "nccl", "folder")
+
+EXECUTOR = "visenv.policies.vllm.executor.OwnExecutor"
+
+
+class Transfer(Protocol):
+    """Sends weights to one engine.
+
+    Attributes:
+        broken: Whether a failure left the two sides out of step: the engine must be started anew.
+    """
+
+    broken: bool
+
+    def send(self, delivery: Delivery) -> None:
+        """Send all of them; returns when the engine has them."""
+
+
+class Direct:
+    """The engine's only worker is in this process.
+
+    vLLM's `load_weights` alone will not do on a CPU, where layers are packed after loading;
+    `reload_weights` packs them again, and keeps the addresses that CUDA graphs have recorded.
+    """
+
+    broken = False
+
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
+
+    def send(self, delivery: Delivery) -> None:
+        """Let the worker iterate over the weights."""
+        self._worker.reload_weights(weights_iterator=iter(delivery))
+
+
+class Native:
+    """vLLM's weight transfer between processes, from this one as the only sender.
+
+    Args:
+        client: Drives the engine's side: `EngineControl`, or vLLM's `HTTPVLLMWeightSyncClient`.
+        kind: ``"ipc"`` or ``"nccl"``.
+        workers: How many processes receive.
+        address: Of this machine, as the receivers see it.
+    """
+
+    def __init__(self, client: Any, kind: str, workers: int, address: str = "127.0.0.1") -> None:
+        self._address = address
+        self._client = client
+        self._kind = kind
+        self._workers = workers
+        self._source: Any = _Source()
+        self._sender: Any = None
+        self.broken = False
+
+    def send(self, delivery: Delivery) -> None:
+        """Send by vLLM's trainer engine; the first time the two sides find each other."""
+        self._source.delivery = delivery
+        self.broken = True
+        if self._sender is None:
+            self._sender = self._connect()
+        self._sender.send_weights()
+        self.broken = False
+
+    def _connect(self) -> Any:
+        try:
+            from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
+
+            information = self._information()
+        except ImportError as error:
+            raise PolicyError(
+                f"Weight transfer between processes needs vLLM 0.28 or newer ({error}). "
+                "With VLLM_ENABLE_V1_MULTIPROCESSING=0 the engine is in this process, and none "
+                "is needed."
+            ) from error
+        return WeightTransferTrainerFactory.trainer_init(
+            information, client=self._client, source=self._source
+        )
+
+    def _information(self) -> Any:
+        if self._kind == "ipc":
+            from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
+
+            return IPCTrainerInitInfo(rank=0, packed=True)
+        from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
+
+        return NCCLTrainerInitInfo(
+            master_address=self._address,
+            master_port=free_port(),
+            world_size=1 + self._workers,
+            rank=0,
+        )
+
+
+class _Source:
+    """vLLM's `WeightSource`: what is to be sent, and, before it is, the names and shapes.
+
+    vLLM builds its batches from these, so the weights must come in the model's own order.
+    """
+
+    delivery: Delivery
+
+    def metadata(self) -> list[Any]:
+        from vllm.distributed.weight_transfer.base import ParamMeta
+
+        return [
+            ParamMeta(name, self.delivery.dtype, shape)
+            for name, shape in self.delivery.shapes.items()
+        ]
+
+    def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
+        expected = iter(self.delivery.shapes)
+        for name, weight in self.delivery:
+            due = next(expected)
+            if name != due:
+                raise PolicyError(f"Weights must come in the model's order: {due}, not {name}.")
+            yield name, weight.contiguous()
+        if problem := self.delivery.problem():
+            raise PolicyError(f"These are not the model's weights: {problem}.")
+
+    def held_names(self) -> None:
+        return None
+
+
+class EngineControl:
+    """The four calls vLLM's sender makes to an engine of this process."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        """Let the workers get ready."""
+        self._call("init_weight_transfer_engine", init_info=init_info)
+
+    def start_weight_update(self) -> None:
+        """Weights are about to come."""
+        self._call("start_weight_update")
+
+    def update_weights(self, update_info: Any) -> None:
+        """Some weights come."""
+        self._call("update_weights", update_info=update_info)
+
+    def finish_weight_update(self, weight_version: str | None = None) -> None:
+        """All have come."""
+        self._call("finish_weight_update")
+
+    def _call(self, method: str, **arguments: Any) -> None:
+        self._engine.collective_rpc(method, kwargs=arguments)
+
+
+def resolve(kind: str, options: Mapping[str, Any]) -> str:
+    """Which transfer an engine of this process gets.
+
+    Args:
+        kind: What was asked for.
+        options: Of the engine.
+
+    Raises:
+        ConfigurationError: If the engine cannot be reached that way.
+    """
+    if is_split(options) and launch.count() > 1:
+        raise ConfigurationError(
+            "Each of several processes has one GPU for its engine: tensor_parallel_size and "
+            "pipeline_parallel_size must be 1. For a model that one GPU does not hold, sample from "
+            "a server on others (vllm-server)."
+        )
+    inside = _is_inside(options)
+    if kind == "auto":
+        return "direct" if inside else ("ipc" if torch.cuda.is_available() else "folder")
+    if kind == "direct" and not inside:
+        raise ConfigurationError(
+            'transfer="direct" needs the engine in this process, on one device: set '
+            'VLLM_ENABLE_V1_MULTIPROCESSING=0, or choose "ipc", "nccl" or "folder".'
+        )
+    if kind not in KINDS:
+        raise ConfigurationError(f"transfer must be one of {KINDS}, got {kind!r}.")
+    return kind
+
+
+def is_split(options: Mapping[str, Any]) -> bool:
+    """Whether an engine with these options computes on several devices."""
+    sizes = ("tensor_parallel_size", "pipeline_parallel_size")
+    return any(options.get(name, 1) != 1 for name in sizes)
+
+
+def _is_inside(options: Mapping[str, Any]) -> bool:
+    alone = os.environ.get("VLLM_ENABLE_V1_MULTIPROCESSING") == "0"
+    return alone and not is_split(options)
+
+
+def own_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What vLLM's `EngineArgs` is told because of where the engine is: one of several, or inside.
+
+    Args:
+        options: Of the engine.
+    """
+    told: dict[str, Any] = {"seed": launch.rank()}
+    return told | ({"distributed_executor_backend": EXECUTOR} if _is_inside(options) else {})
+
+
+def connect(engine: Any, kind: str) -> Transfer:
+    """The transfer to an `LLMEngine` of this process."""
+    if kind == "folder":
+        return Folder(lambda name, given: engine.collective_rpc(name, kwargs=given), None)
+    if kind == "direct":
+        core = engine.engine_core.engine_core
+        return Direct(core.model_executor.driver_worker.worker)
+    return Native(EngineControl(engine), kind, engine.vllm_config.parallel_config.world_size)
+
+
+class Folder:
+    """A server without a GPU: the weights are written to a folder, which it reads.
+
+    Args:
+        call: Calls a method of the server's workers.
+        folder: That the server sees too; None is one in memory, for a server on this machine.
+    """
+
+    broken = False
+
+    def __init__(self, call: Callable[[str, dict[str, str]], Any], folder: Path | None) -> None:
+        self._call = call
+        self._folder = folder
+
+    def send(self, delivery: Delivery) -> None:
+        """Write what is delivered; have it read if it is whole."""
+        memory = Path("/dev/shm")
+        place = self._folder or (memory if memory.is_dir() else None)
+        with tempfile.TemporaryDirectory(prefix="visenv-weights-", dir=place) as folder:
+            weights = {name: weight.cpu().contiguous() for name, weight in delivery}
+            if not delivery.problem():
+                _unshare(weights)
+                save_file(weights, Path(folder) / "model.safetensors")
+                self._call("reload_weights", {"weights_path": folder})
+
+
+def _unshare(weights: dict[str, torch.Tensor]) -> None:
+    """Give each weight memory of its own, as a safetensors file demands of a tied head."""
+    seen: set[int] = set()
+    for name, weight in weights.items():
+        if weight.data_ptr() in seen:
+            weights[name] = weight.clone()
+        seen.add(weight.data_ptr())
+
+
+def free_port() -> int:
+    """A port nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,112 @@
+"""Image processing and M-RoPE positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.types import ImageSpan
+
+torch = pytest.importorskip("torch")
+vision = pytest.importorskip("visenv.policies.tokens.vision")
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+
+def test_positions_by_hand() -> None:
+    """Two texts, an image of 2 x 3 placeholders, one text.
+
+    Text 0 and 1 stand at 0 and 1. The image begins at 2: rows 2, 3 and columns 2, 3, 4. Its longest
+    side is 3, so that the next text stands at 2 + 3 = 5.
+    """
+    span = ImageSpan(offset=2, length=6, sha256="", grid=(1, 4, 6))
+    positions = vision.rope_positions(9, [span], merge=2)
+    assert positions[0].tolist() == [0, 1, 2, 2, 2, 2, 2, 2, 5]
+    assert positions[1].tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 5]
+    assert positions[2].tolist() == [0, 1, 2, 3, 4, 2, 3, 4, 5]
+
+
+def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
+    images = [talk.picture(1, 96, 64), talk.picture(2, 64, 128), talk.picture(3)]
+    turns = [talk.shown("one", *images[:2]), talk.shown("two", images[2])]
+    session, _ = talk.alone(policy, 0, turns)
+    (segment,) = session.segments()
+    ids = torch.from_numpy(segment.token_ids).long()[None]
+    expected, _ = policy.network.model.model.get_rope_index(
+        input_ids=ids,
+        mm_token_type_ids=(ids == segment.placeholder_id).int(),
+        image_grid_thw=torch.tensor([span.grid for span in segment.images]),
+    )
+    found = vision.rope_positions(len(segment), segment.images, segment.merge)
+    np.testing.assert_array_equal(found, expected[:, 0])
+
+
+def test_patches_are_those_of_the_stock_processor(policy: Any, talk: Any) -> None:
+    images = [talk.picture(1, 90, 61), talk.picture(2), talk.picture(1, 90, 61)]
+    expected = policy.codec.processor.image_processor(
+        images=[image.pixels.copy() for image in images], return_tensors="pt"
+    )
+    found = policy.codec.encoder.encode(images)
+    assert [list(one.grid) for one in found] == expected["image_grid_thw"].tolist()
+    stacked = torch.cat([one.values for one in found])
+    torch.testing.assert_close(stacked, expected["pixel_values"].float())
+
+
+class Counting:
+    """An image processor that counts what it is given; every image is one patch."""
+
+    merge_size = 1
+
+    def __init__(self) -> None:
+        self.processed = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"class": "Counting"}
+
+    def __call__(self, images: list[Any], return_tensors: str) -> dict[str, Any]:
+        self.processed += len(images)
+        grid = torch.ones((len(images), 3), dtype=torch.int64)
+        return {"pixel_values": torch.zeros((len(images), 4)), "image_grid_thw": grid}
+
+
+def test_each_distinct_image_is_processed_once(talk: Any) -> None:
+    counting = Counting()
+    encoder = vision.ImageEncoder(counting)
+    encoder.encode([talk.picture(1), talk.picture(2), talk.picture(1)])
+    encoder.encode([talk.picture(2)])
+    assert counting.processed == 2
+
+
+def test_the_least_recently_used_images_go_first(talk: Any) -> None:
+    counting = Counting()
+    encoder = vision.ImageEncoder(counting, capacity=2 * 16)  # an image is 4 float32 values
+    one, two, three = (talk.picture(seed) for seed in (1, 2, 3))
+    encoder.encode([one, two])
+    encoder.encode([one])
+    encoder.encode([three])  # two goes
+    encoder.encode([one, three])
+    assert counting.processed == 3
+    encoder.encode([two])
+    assert counting.processed == 4
+
+
+def test_a_batch_may_exceed_the_capacity(talk: Any) -> None:
+    counting = Counting()
+    encoder = vision.ImageEncoder(counting, capacity=2 * 16)  # an image is 4 float32 values
+    images = [talk.picture(seed) for seed in range(5)]
+    assert len(encoder.encode(images)) == 5
+    assert counting.processed == 5
+
+
+def test_the_fingerprint_knows_every_setting(policy: Any) -> None:
+    processor = policy.codec.processor.image_processor
+    before = vision.ImageEncoder(processor).fingerprint
+    assert before == policy.codec.encoder.fingerprint
+    size = processor.size
+    try:
+        processor.size = {"shortest_edge": 1024, "longest_edge": 4096}
+        assert vision.ImageEncoder(processor).fingerprint != before
+    finally:
+        processor.size = size

@@ -1,0 +1,111 @@
+"""The head: chunks, what is kept, and in which precision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+naive = pytest.importorskip("tests.policies.transformers.naive")
+package = pytest.importorskip("visenv.policies.transformers")
+head_module = pytest.importorskip("visenv.policies.transformers.head")
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+WIDTH, VOCABULARY, CHUNK_ROWS = 8, 1000, 3
+
+
+def make_head(dtype: Any = None, *, single: bool = False) -> Any:
+    torch.manual_seed(0)
+    weight = torch.nn.Linear(WIDTH, VOCABULARY, bias=False, dtype=dtype).weight
+    banned = torch.zeros(VOCABULARY, dtype=torch.bool)
+    banned[5] = True
+    return head_module.Head(weight, banned, single=single)
+
+
+def places_of(count: int, temperature: float = 1.0) -> Any:
+    distinct = torch.zeros(2, VOCABULARY, dtype=torch.bool)
+    distinct[1, :500] = True
+    which = torch.arange(count) % 2
+    exclusions = head_module.Exclusions(distinct, which)
+    tokens = 500 + torch.arange(count)
+    return head_module.Places(tokens, torch.full((count,), temperature), exclusions)
+
+
+def test_probabilities_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal logits: 999 tokens that are not banned, 500 where the first half is excluded too."""
+    head = make_head()
+    with torch.no_grad():
+        head.weight.zero_()
+    picked, entropy = head(torch.randn(2, WIDTH), places_of(2))
+    expected = torch.tensor([999.0, 500.0]).log()
+    torch.testing.assert_close(picked, -expected)
+    torch.testing.assert_close(entropy, expected)
+
+
+def test_no_logits_outlive_their_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 50 places in chunks of 3, autograd keeps states and sums, never a row of logits."""
+    monkeypatch.setattr(head_module, "CHUNK", CHUNK_ROWS * 4 * VOCABULARY)
+    head, places = make_head(), places_of(50)
+    hidden = torch.randn(50, WIDTH, requires_grad=True)
+    kept: list[Any] = []
+
+    def keep(tensor: Any) -> Any:
+        kept.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, _same):
+        picked, _ = head(hidden, places)
+    others = [one for one in kept if one.data_ptr() != head.weight.data_ptr()]
+    assert max(one.numel() for one in others) == hidden.numel() < VOCABULARY
+    (gradient,) = torch.autograd.grad(picked.sum(), hidden)
+    monkeypatch.setattr(head_module, "CHUNK", 2**30)
+    whole, _ = head(hidden, places)
+    torch.testing.assert_close(picked, whole)
+    torch.testing.assert_close(gradient, torch.autograd.grad(whole.sum(), hidden)[0])
+
+
+def _same(tensor: Any) -> Any:
+    return tensor
+
+
+def test_a_head_in_float32_does_not_round_logits() -> None:
+    """A bfloat16 logit near 8 is a multiple of 1/32; the same in float32 is not."""
+    hidden = torch.full((1, WIDTH), 1.0, dtype=torch.bfloat16)
+    row = torch.full((WIDTH,), 1.0, dtype=torch.bfloat16)
+    row[0] = 1.0078125  # 1 + 1/128: the sum is 8 + 1/128
+    for single, expected in ((False, 8.0), (True, 8.0078125)):
+        head = make_head(torch.bfloat16, single=single)
+        with torch.no_grad():
+            head.weight[0] = row
+        logits = head(hidden)
+        assert logits.dtype == (torch.float32 if single else torch.bfloat16)
+        assert logits[0, 0].item() == expected
+        assert head(hidden, places_of(1))[0].dtype == torch.float32
+        head(hidden, places_of(1))[0].sum().backward()
+        assert head.weight.grad.dtype == torch.bfloat16
+
+
+@pytest.mark.component("outlines-core")
+def test_the_option_reaches_sampling_and_scoring(qwen3_folder: Path, talk: Any) -> None:
+    options = {"threads": 1, "dtype": "bfloat16"}
+    exact = package.TransformersPolicy(qwen3_folder, fp32_head=True, **options)
+    rounded = package.TransformersPolicy(qwen3_folder, **options)
+    image = talk.picture(1)
+    session, _ = talk.alone(exact, 0, [talk.shown("a", image)])
+    (segment,) = session.segments()
+    scored = exact.score([segment], {image.sha256: image}).logprobs[0].detach()
+    # What is left is bfloat16 below the head, with other shapes: a few steps of 2^-8.
+    assert float((scored - torch.from_numpy(segment.logprobs)).abs().max()) < 8 * 2**-8
+    other = rounded.score([segment], {image.sha256: image}).logprobs[0].detach()
+    assert not torch.equal(scored, other)
+
+
+def test_the_head_is_the_models_own(fresh: Any) -> None:
+    model = fresh.network.model
+    assert model.lm_head is fresh.network.head
+    assert model.lm_head.weight is model.model.language_model.embed_tokens.weight
+    assert "lm_head.banned" not in model.state_dict()
+    assert fresh.copy_frozen().network.head is not fresh.network.head

@@ -1,0 +1,135 @@
+"""One real engine for each architecture, and conversations for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from visenv.types import Image, Message, Segment
+
+if TYPE_CHECKING:
+    from visenv.policies.transformers import TransformersPolicy
+    from visenv.policies.vllm import VLLMPolicy
+
+HERE = Path(__file__).parent
+SMALL: dict[str, Any] = {"context": 512, "options": {"kv_cache_memory_bytes": 64 * 2**20}}
+"""Enough for what is played here; the default of a GiB takes longer to come by."""
+
+WARNINGS = (
+    # vLLM looks at every attribute of every module when it replaces Triton's kernels on a CPU.
+    "ignore:.*torch.distributed.reduce_op:FutureWarning",
+    # Its Python bindings, made by SWIG, have types without a module.
+    "ignore:builtin type .* has no __module__ attribute:DeprecationWarning",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            for warning in WARNINGS:
+                item.add_marker(pytest.mark.filterwarnings(warning))
+
+
+class Exam:
+    """Conversations of several shapes, and what to compare afterwards."""
+
+    def __init__(self, talk: Any) -> None:
+        self.talk = talk
+
+    def turns(self, index: int) -> list[list[Message]]:
+        """Two or three turns with 0 to 3 images of several shapes, different for every index."""
+        talk = self.talk
+        shapes = [(64, 64), (96, 64), (64, 128), (112, 112)]
+        images = [talk.picture(10 * index + k, *shapes[(index + k) % 4]) for k in range(index % 4)]
+        first, rest = images[: index % 3], images[index % 3 :]
+        turns = [
+            talk.shown(f"question {index} " * (1 + index % 3), *first),
+            talk.shown("", *rest),
+        ]
+        return turns + [talk.shown("and then?")] * (index % 2)
+
+    def play(self, policy: Any, indices: Sequence[int], **options: Any) -> list[Segment]:
+        """A conversation for each index, all at once."""
+        played = self.talk.together(
+            [self.talk.converse(policy, k, self.turns(k), **options) for k in indices]
+        )
+        return [segment for session, _ in played for segment in session.segments()]
+
+    def images(self, indices: Sequence[int]) -> dict[str, Image]:
+        """Every image of these conversations."""
+        messages = [message for k in indices for turn in self.turns(k) for message in turn]
+        return {image.sha256: image for message in messages for image in message.images}
+
+    def error(
+        self, judge: TransformersPolicy, segments: Sequence[Segment], images: dict[str, Image]
+    ) -> float:
+        """The largest difference between recorded and scored log-probabilities."""
+        scores = judge.score(segments, images).logprobs.detach().numpy()
+        return max(
+            float(np.abs(scores[row, : len(segment)] - segment.logprobs).max())
+            for row, segment in enumerate(segments)
+        )
+
+
+@pytest.fixture(scope="session")
+def exam(talk: Any) -> Exam:
+    return Exam(talk)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    """More threads than idle cores make small models several times slower."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session")
+def small() -> dict[str, Any]:
+    return SMALL
+
+
+@pytest.fixture(scope="session")
+def start() -> Iterator[Callable[..., VLLMPolicy]]:
+    """Starts engines; all are stopped at the end."""
+    from visenv.policies.vllm import VLLMPolicy
+
+    started: list[VLLMPolicy] = []
+
+    def start(folder: Path, **options: Any) -> VLLMPolicy:
+        given: Any = SMALL | options
+        started.append(VLLMPolicy(folder, **given))
+        return started[-1]
+
+    yield start
+    for policy in started:
+        policy.close()
+
+
+@pytest.fixture(scope="session")
+def vllm3(start: Callable[..., VLLMPolicy], qwen3_folder: Path) -> VLLMPolicy:
+    """Shared by tests that put its weights back."""
+    return start(qwen3_folder)
+
+
+@pytest.fixture(scope="session")
+def vllm2_5(start: Callable[..., VLLMPolicy], qwen2_5_folder: Path) -> VLLMPolicy:
+    """Shared by tests that leave its weights alone."""
+    return start(qwen2_5_folder)
+
+
+@pytest.fixture(params=["3", "2_5"])
+def pair(request: pytest.FixtureRequest) -> tuple[VLLMPolicy, TransformersPolicy]:
+    """The same checkpoint in vLLM and in transformers."""
+    which = request.param
+    return request.getfixturevalue(f"vllm{which}"), request.getfixturevalue(f"qwen{which}")
+
+
+@pytest.fixture
+def restored(vllm3: VLLMPolicy, qwen3: TransformersPolicy) -> Iterator[None]:
+    """Puts the weights of the shared engine back after a test that changes them."""
+    yield
+    vllm3.load(qwen3.network.model.state_dict().items(), 0)

@@ -1,0 +1,26 @@
+"""Measuring an image gives the placeholders that processing it gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from visenv.types import Image
+
+images = pytest.importorskip("visenv.policies.vllm.images")
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+
+@given(st.integers(4, 400), st.integers(4, 400))
+@settings(max_examples=60)
+def test_measured_as_processed(qwen3: Any, qwen2_5: Any, width: int, height: int) -> None:
+    image = Image.from_pixels(np.zeros((height, width, 3), np.uint8))
+    for policy in (qwen3, qwen2_5):
+        meter = images.ImageMeter(policy.codec.processor.image_processor)
+        assert meter.span(image, 7) == policy.codec.encoder.span(image, 7)
+        assert meter.fingerprint == policy.codec.encoder.fingerprint

@@ -1,0 +1,259 @@
+"""The policy with a real server: the same tokens, the same log-probabilities, its own failures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.algos.distributed.launching import ROOT, launch, require_two_who_sampled_alike
+from visenv.errors import PolicyError
+from visenv.types import Ask, Sampling
+
+pytestmark = [
+    pytest.mark.component("vllm", "torch", "transformers", "outlines-core"),
+    pytest.mark.timeout(900),  # a server takes its time to start
+]
+
+GREEDY = Sampling(0.0, 8)
+BOUND = 1e-5
+
+
+@pytest.fixture(scope="module")
+def served(qwen3_folder: Path, small: dict[str, Any]) -> Iterator[Any]:
+    from visenv.policies.vllm import VLLMServerPolicy
+
+    policy = VLLMServerPolicy(qwen3_folder, retries=2, **small)
+    yield policy
+    policy.close()
+
+
+@pytest.fixture
+def bodies(served: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is sent to the server."""
+    sent: list[dict[str, Any]] = []
+    make = served._present._body
+
+    def spy(request: Any) -> dict[str, Any]:
+        sent.append(make(request))
+        return sent[-1]
+
+    monkeypatch.setattr(served._present, "_body", spy)
+    return sent
+
+
+def test_the_server_says_what_transformers_says(served: Any, qwen3: Any, exam: Any) -> None:
+    ours = exam.play(served, range(8), sampling=GREEDY)
+    theirs = exam.play(qwen3, range(8), sampling=GREEDY)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.token_ids.tolist() == other.token_ids.tolist()
+        assert one.turns == other.turns
+    segments = exam.play(served, range(8), sampling=Sampling(0.7, 8))
+    assert exam.error(qwen3, segments, exam.images(range(8))) < BOUND
+    ask = Ask("<think>", ("</answer>",), r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
+    segments = exam.play(served, range(4), ask=ask, sampling=Sampling(1.0, 60))
+    assert exam.error(qwen3, segments, exam.images(range(4))) < BOUND
+
+
+def test_an_image_is_sent_once_and_again_when_the_server_forgot_it(
+    served: Any, talk: Any, bodies: list[dict[str, Any]]
+) -> None:
+    turns = [talk.shown("a", talk.picture(171)), talk.shown("b", talk.picture(172))]
+    _, expected = talk.alone(served, 0, turns, sampling=GREEDY)
+
+    def sent() -> list[list[bool]]:
+        return [[part["url"] is not None for part in body["content_parts"]] for body in bodies]
+
+    assert sent() == [[True], [False, True]]
+    bodies.clear()
+    served._present._control._ask("POST", "/reset_mm_cache")
+    _, again = talk.alone(served, 0, turns, sampling=GREEDY)
+    assert sent() == [[False], [True], [False, True]]  # refused, sent with the image, known again
+    assert [reply.text for reply in again] == [reply.text for reply in expected]
+
+
+def test_new_weights_go_through_a_folder_and_turns_go_on_with_them(
+    served: Any, fresh: Any, qwen3: Any, exam: Any, talk: Any
+) -> None:
+    import torch
+
+    with torch.no_grad():
+        for weight in fresh.parameters():
+            weight.mul_(1.1)
+    endless = Ask("", (), "[0-9]{400}")
+
+    async def run() -> Any:
+        turns = [talk.shown("a", talk.picture(3))]
+        long = Sampling(1.0, 420)
+        turn = asyncio.create_task(talk.converse(served, 4, turns, ask=endless, sampling=long))
+        while not served._present._flying:  # noqa: ASYNC110 - what is waited for is in a thread
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        given = fresh.network.model.state_dict().items()
+        await asyncio.to_thread(served.load, given, 6)
+        return await turn
+
+    session, (reply,) = asyncio.run(run())
+    (segment,) = session.segments()
+    versions = segment.policy_version[segment.loss_mask]
+    assert len(reply.text) == 400
+    assert versions.tolist() == sorted(versions.tolist())
+    assert set(versions.tolist()) <= {0, 6}
+    assert versions[-1] == 6
+    images = {image.sha256: image for image in session.stream.images}
+    for judge, version in ((qwen3, 0), (fresh, 6)):
+        scored = judge.score([segment], images).logprobs[0].detach().numpy()[segment.loss_mask]
+        part = versions == version
+        recorded = segment.logprobs[segment.loss_mask]
+        np.testing.assert_allclose(scored[part], recorded[part], rtol=0, atol=BOUND)
+    segments = exam.play(served, range(4), sampling=GREEDY)
+    assert exam.error(fresh, segments, exam.images(range(4))) < BOUND
+
+
+def test_wrong_weights_are_refused_until_they_are_right(served: Any, qwen3: Any, exam: Any) -> None:
+    given = dict(qwen3.network.model.state_dict())
+    missing = given.pop("model.visual.pos_embed.weight")
+    with pytest.raises(PolicyError, match=r"missing, model\.visual\.pos_embed\.weight"):
+        served.load(given.items(), 7)
+    assert served.stale
+    with pytest.raises(PolicyError, match="has not the present weights"):
+        exam.play(served, [0], sampling=GREEDY)
+    given["model.visual.pos_embed.weight"] = missing
+    served.load(given.items(), 8)
+    segments = exam.play(served, range(2), sampling=GREEDY)
+    assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
+
+
+def test_a_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
+    endless = Ask("", (), "[0-9]{400}")
+
+    async def run() -> None:
+        long = Sampling(1.0, 420)
+        turn = asyncio.create_task(
+            talk.converse(served, 4, [talk.shown("a")], ask=endless, sampling=long)
+        )
+        while not served._present._flying:  # noqa: ASYNC110 - what is waited for is in a thread
+            await asyncio.sleep(0.01)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+
+    asyncio.run(run())
+    control = served._present._control
+
+    def running() -> int:
+        return int(control._ask("POST", "/abort_requests", {}).json()["aborted"])
+
+    deadline = time.monotonic() + 30
+    while served._present._flying and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not served._present._flying
+    time.sleep(0.2)
+    assert running() == 0
+
+
+def test_a_prompt_the_server_refuses_is_its_own_error(served: Any, talk: Any) -> None:
+    shown = [talk.shown("a", *(talk.picture(k) for k in range(9)))]
+    served._max_images = 9
+    try:
+        with pytest.raises(PolicyError, match=r"does not take this prompt: .*8"):
+            talk.alone(served, 0, shown, sampling=GREEDY)
+    finally:
+        served._max_images = 8
+
+
+def test_asleep_it_waits(served: Any, exam: Any, talk: Any) -> None:
+    (expected,) = exam.play(served, [1], sampling=GREEDY)
+    served.sleep()
+
+    async def run() -> Any:
+        waiting = asyncio.create_task(talk.converse(served, 1, exam.turns(1), sampling=GREEDY))
+        done, _ = await asyncio.wait({waiting}, timeout=0.5)
+        assert not done
+        threading.Thread(target=served.wake).start()
+        session, _ = await waiting
+        return session.segments()[0]
+
+    assert asyncio.run(run()).token_ids.tolist() == expected.token_ids.tolist()
+
+
+def test_two_processes_train_with_one_server(
+    served: Any, qwen3: Any, qwen3_folder: Path, tmp_path: Path, exam: Any
+) -> None:
+    """Replicas, one of which sends the weights that both sample with."""
+    program = ROOT / "tests" / "algos" / "distributed" / "sampling.py"
+    done = launch("replicas", program, qwen3_folder, tmp_path / "run", served.server.url)
+    require_two_who_sampled_alike(done, tmp_path / "run")
+    served.load(qwen3.network.model.state_dict().items(), 10)
+    segments = exam.play(served, range(2), sampling=GREEDY)
+    assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
+
+
+def test_a_server_ends_with_a_trainer_that_is_killed(tmp_path: Path) -> None:
+    """The program of the server, with a server that only sleeps."""
+    package = tmp_path / "vllm" / "entrypoints" / "openai"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent, package.parent.parent):
+        (folder / "__init__.py").touch()
+    (package / "api_server.py").write_text("print('up', flush=True)\nimport time; time.sleep(600)")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "visenv.policies.vllm.serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    process.stdin.close()  # as the system does when whoever holds the other end dies
+    assert process.wait(60) == -signal.SIGKILL
+    process.stdout.close()
+
+
+def test_a_server_that_dies_is_an_error_with_a_name_and_is_started_anew_for_the_next_load(
+    served: Any, qwen3: Any, exam: Any, talk: Any
+) -> None:
+    served.load(qwen3.network.model.state_dict().items(), 8)
+    process = served.server._process
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+    assert served.stale  # a new server would begin with the checkpoint's weights
+    with pytest.raises(PolicyError, match=r"gives no answer|died"):
+        talk.alone(served, 0, [talk.shown("a")])
+    served.load(qwen3.network.model.state_dict().items(), 9)
+    assert not served.stale
+    segments = exam.play(served, range(2), sampling=GREEDY)
+    assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
+
+
+def test_a_server_that_cannot_start_shows_its_last_words(
+    qwen3_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from visenv.policies.vllm import VLLMServer
+    from visenv.policies.vllm.settings import EngineSettings
+
+    settings = EngineSettings(qwen3_folder)
+    with pytest.raises(PolicyError, match=r"did not start within 0\.1 s"):
+        VLLMServer(settings, timeout=0.1).start()
+    monkeypatch.setattr(sys, "executable", shutil.which("ls"))
+    with pytest.raises(PolicyError, match=r"(?s)ended while starting.*unrecognized option"):
+        VLLMServer(settings).start()
+
+
+def test_a_server_that_is_not_there(qwen3_folder: Path) -> None:
+    from visenv.policies.vllm import VLLMServerPolicy
+
+    with pytest.raises(PolicyError, match=r"127\.0\.0\.1:9 does not answer /v1/models"):
+        VLLMServerPolicy(qwen3_folder, "http://127.0.0.1:9", retries=1)
