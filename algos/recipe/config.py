@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from visenv.errors import ConfigurationError
 
-from ..grpo import GRPO
+from ..policy_gradient import DAPO
 from ..trainer import Optimisation, Rollouts, TrainerConfig
 
 
@@ -51,8 +52,11 @@ class Train:
     evaluation_data: str | None = None
     """Data set to evaluate on; by default the ?split=val of `data`."""
     model: str = "tiny"
-    """"tiny" or "tiny-arm" builds one from its config; otherwise a checkpoint folder or a hub
-    name."""
+    """"tiny", "tiny-arm" or "tiny-arft" builds one from its config; otherwise a checkpoint folder
+    or a hub name."""
+    sampler: Literal["transformers", "vllm"] = "transformers"
+    """Who samples in RL: the model that is trained, or vLLM, which is sent its weights. Only the
+    first repeats itself to the bit."""
     device: str = "cpu"
     """Device of the policy."""
     threads: int = 2
@@ -68,8 +72,8 @@ class Train:
     """The warm-up by SFT."""
     rl: TrainerConfig = field(default_factory=_rl)
     """Training by RL."""
-    grpo: GRPO = field(default_factory=GRPO)
-    """The algorithm of RL."""
+    grpo: DAPO = field(default_factory=DAPO)
+    """The algorithm of RL: GRPO with DAPO's clip-higher and mean over tokens."""
     episodes: int = 256
     """Held-out episodes of each evaluation."""
     controls: bool = True

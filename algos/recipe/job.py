@@ -15,7 +15,7 @@ from rich.console import Console
 from visenv.algorithm import Algorithm
 from visenv.errors import RunError
 from visenv.makers import env_maker, split_of
-from visenv.policy import TrainablePolicy
+from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.registration import MODELS, load
 from visenv.rollout import Collector, Env
 from visenv.seeding import seeds
@@ -24,7 +24,7 @@ from visenv.viewer import write_report
 
 from ..sft import SFT
 from ..trainer import Trainer, TrainerConfig
-from ..trainer.checkpoint import differences
+from ..trainer.identity import differences
 from .config import Train
 from .curves import draw_curves
 from .results import Results, Score
@@ -72,13 +72,23 @@ class Job:
         if done is not None:
             self.policy.load_weights(self._weights(name))
             return
-        folder = self.folder / name
-        trainer = Trainer(self.policy, algorithm, config, folder=folder, resume=folder.is_dir())
+        folder, taught = self.folder / name, isinstance(algorithm, SFT)
+        sampler = None if taught else self._sampler()
+        trainer = Trainer(
+            self.policy,
+            algorithm,
+            config,
+            folder=folder,
+            resume=folder.is_dir(),
+            sampler=sampler,
+        )
         self.console.rule(f"{name}: {config.steps} steps")
-        if isinstance(algorithm, SFT):
+        if taught:
             trainer.fit(self._demonstrations, self.train.batch_size)
         else:
             trainer.train(self.make_env)
+        if sampler is not None:
+            sampler.close()
         self.results.finish(name, config.steps, _seconds(folder))
 
     @cached_property
@@ -142,17 +152,30 @@ class Job:
         if changes := differences(json.loads(path.read_text(encoding="utf-8")), config):
             raise RunError(f"{self.folder} was begun with other settings: {'; '.join(changes)}.")
 
+    @cached_property
+    def _model(self) -> str | Path:
+        """The checkpoint to begin with; a tiny one is built."""
+        train = self.train
+        if train.model not in MODELS:
+            return train.model
+        model = self.folder / "model"
+        if not model.exists():
+            load("model", train.model)(model, seed=train.seed)
+        return model
+
     def _make_policy(self) -> TrainablePolicy[Any]:
         train = self.train
-        model: str | Path = train.model
-        if train.model in MODELS:
-            model = self.folder / "model"
-            if not model.exists():
-                load("model", train.model)(model, seed=train.seed)
         policy: TrainablePolicy[Any] = load("policy", "transformers")(
-            model, device=train.device, threads=train.threads
+            self._model, device=train.device, threads=train.threads
         )
         return policy
+
+    def _sampler(self) -> EnginePolicy[Any] | None:
+        """The engine that samples in the policy's place, if there is one."""
+        if self.train.sampler == "transformers":
+            return None
+        engine: EnginePolicy[Any] = load("policy", self.train.sampler)(self._model)
+        return engine
 
     def _maker(self, data: str | None, *more: str) -> Callable[[], Env]:
         return env_maker(self.train.env, (*self.train.option, *more), data)

@@ -3,9 +3,10 @@
 ::
 
     checkpoints/step_000123/
-        policy/          what `TrainablePolicy.save` writes
-        optimizer.pt     AdamW's moments
-        state.json       steps taken, the policy's version, and what the run was told
+        policy/          what `TrainablePolicy.save` writes: a checkpoint of its own
+        optimizer.pt     AdamW's moments, where every process holds all of them
+        deepspeed/       otherwise: each process's parts, as accelerate and DeepSpeed write them
+        state.json       steps taken, the policy's version, who wrote it, what the run was told
 
 No random state is kept: every step draws from streams made of the run's seed and its own number.
 """
@@ -19,75 +20,115 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from visenv.errors import RunError
 from visenv.policy import TrainablePolicy
 
-Identity = Mapping[str, Any]
-"""What a run was told, JSON-like; a checkpoint continues only a run that was told the same."""
+from .backend import Backend
+from .guard import Guard
+from .identity import Identity, differences
+from .processes import Processes
 
 
 class Checkpoints:
-    """The checkpoints of a run.
+    """The checkpoints of a run; every process makes the same calls.
 
     Args:
-        folder: Where they lie.
+        folder: Where they lie; all processes see it.
         keep: How many of the newest stay.
         identity: What the run was told.
+        policy: Whose weights are kept.
+        backend: Of this policy.
+        guard: Its norms are kept too.
+        processes: Who takes part.
     """
 
-    def __init__(self, folder: Path, keep: int, identity: Identity) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        keep: int,
+        identity: Identity,
+        *,
+        policy: TrainablePolicy[Any],
+        backend: Backend,
+        guard: Guard,
+        processes: Processes,
+    ) -> None:
         self.folder = folder
         self._keep = keep
         self._identity = json.loads(json.dumps(identity))
+        self._policy = policy
+        self._backend = backend
+        self._guard = guard
+        self._processes = processes
+        self._writers = {"processes": processes.count, "weights": backend.kind}
 
     @property
     def latest(self) -> Path | None:
         """The newest, or None."""
         return max(self.folder.glob("step_*"), default=None)
 
-    def save(
-        self, step: int, policy: TrainablePolicy[Any], optimizer: torch.optim.Optimizer
-    ) -> Path:
+    def save(self, step: int) -> Path:
         """Write the checkpoint of a run that has taken `step` steps; return its folder."""
         final = self.folder / f"step_{step:06d}"
-        if final.exists():  # a run is at one place only after so many steps
+        # A run is at one place only after so many steps. One process decides: others may be late.
+        if self._processes.broadcast(final.exists()):
             return final
         partial = self.folder / f".{final.name}"
-        shutil.rmtree(partial, ignore_errors=True)
-        (partial / "policy").mkdir(parents=True)
-        policy.save(partial / "policy")
-        torch.save(optimizer.state_dict(), partial / "optimizer.pt")
-        state = {"step": step, "policy_version": policy.version, "identity": self._identity}
-        (partial / "state.json").write_text(json.dumps(state, indent=2), encoding="utf-8")
-        publish(partial, final)
-        for old in sorted(self.folder.glob("step_*"))[: -self._keep]:
-            shutil.rmtree(old)
+        if self._processes.first:
+            shutil.rmtree(partial, ignore_errors=True)
+            (partial / "policy").mkdir(parents=True)
+        self._processes.wait()
+        self._backend.save(partial)
+        with self._backend.reading():
+            if self._processes.first:
+                self._policy.save(partial / "policy")
+        self._processes.wait()
+        if self._processes.first:
+            (partial / "state.json").write_text(json.dumps(self._state(step)), encoding="utf-8")
+            publish(partial, final)
+            for old in sorted(self.folder.glob("step_*"))[: -self._keep]:
+                shutil.rmtree(old)
+        self._processes.wait()
         return final
 
-    def load(
-        self, path: Path, policy: TrainablePolicy[Any], optimizer: torch.optim.Optimizer
-    ) -> int:
+    def load(self, path: Path) -> int:
         """Put the policy and the optimiser back to where they were; return the steps taken.
 
         Raises:
-            RunError: If the checkpoint is of another model or another run, or cannot be read.
+            RunError: If the checkpoint is of another model or another run, was written by other
+                processes, or cannot be read.
         """
         try:
             state = json.loads((path / "state.json").read_text(encoding="utf-8"))
-            moments = torch.load(path / "optimizer.pt", weights_only=True)
-        except Exception as error:  # broken bytes lead torch.load anywhere
+        except (OSError, ValueError) as error:
             raise RunError(f"The checkpoint {path} cannot be read: {error}") from error
+        self._check(path, state)
+        self._backend.load(path, path / "policy")
+        self._policy.version = state["policy_version"]
+        self._guard.remember(state["norms"])
+        return int(state["step"])
+
+    def _state(self, step: int) -> dict[str, Any]:
+        return {
+            "step": step,
+            "policy_version": self._policy.version,
+            "norms": self._guard.norms,
+            "written_by": self._writers,
+            "identity": self._identity,
+        }
+
+    def _check(self, path: Path, state: Mapping[str, Any]) -> None:
         if changes := differences(state["identity"], self._identity):
             raise RunError(
                 f"{path} is of a run with other settings: {'; '.join(changes)}. "
                 "Give the old ones to continue it, or another run name to begin anew."
             )
-        policy.load_weights(path / "policy")
-        policy.version = state["policy_version"]
-        optimizer.load_state_dict(moments)
-        return int(state["step"])
+        if changes := differences(state["written_by"], self._writers):
+            raise RunError(
+                f"{path} was written by another set of processes: {'; '.join(changes)}. Launch the "
+                f"run as it was to continue it. Its weights alone are in {path / 'policy'}: a new "
+                "run may begin from them, launched in any way."
+            )
 
 
 def publish(partial: Path, final: Path) -> None:
@@ -104,15 +145,3 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def differences(old: Identity, new: Identity, prefix: str = "") -> list[str]:
-    """What differs between two nested mappings, in words."""
-    found: list[str] = []
-    for key in dict.fromkeys((*old, *new)):
-        before, after = old.get(key), new.get(key)
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += differences(before, after, f"{prefix}{key}.")
-        elif before != after:
-            found.append(f"{prefix}{key} was {before!r} and is {after!r}")
-    return found

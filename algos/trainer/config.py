@@ -8,7 +8,10 @@ from typing import Literal, get_args
 
 from visenv.errors import ConfigurationError
 
+from .supply.selection import Selection
+
 Schedule = Literal["constant", "linear", "cosine"]
+OldLogprobs = Literal["sampler", "trainer"]
 
 
 def _at_least(config: object, limit: float, *names: str) -> None:
@@ -39,9 +42,25 @@ class Rollouts:
     """Most tokens in a turn; the environment may ask for fewer."""
     concurrency: int = 128
     """Most episodes in flight."""
+    retries: int = 2
+    """How often an episode that was aborted is played again."""
+    selection: Selection = field(default_factory=Selection)
+    """Which of the groups that are played a step learns from."""
+    max_staleness: int = 0
+    """Most steps that a sampling engine plays ahead, with weights so many steps old."""
+    sleep: bool = False
+    """Whether a sampling engine gives its memory back while weights are changed (colocated)."""
+    restarts: int = 3
+    """How often in a run a sampling engine that died is started again."""
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "groups", "group_size", "max_tokens", "concurrency")
+        _at_least(self, 0, "retries", "max_staleness", "restarts")
+        if self.sleep and self.max_staleness:
+            raise ConfigurationError(
+                "An engine that sleeps during the update cannot play ahead meanwhile: leave sleep "
+                f"off, or max_staleness at 0; got {self.max_staleness}."
+            )
         if not 0 < self.temperature < math.inf:
             raise ConfigurationError(
                 "temperature must be above 0, as episodes of a group would all be the same at 0; "
@@ -72,15 +91,28 @@ class Optimisation:
     minibatches: int = 1
     """Optimiser steps in a pass."""
     tokens_per_batch: int = 16384
-    """Most tokens, padding included, in one forward pass; a longer segment goes alone."""
+    """Most tokens that one forward pass reads; a longer segment goes alone."""
+    patches_per_batch: int | None = None
+    """Most image patches that one forward pass reads; None is no limit."""
+    old_logprobs: OldLogprobs = "sampler"
+    """Who tells how likely tokens were before the step: the sampler, or the trainer by one more
+    pass, which rounds as the update does where the sampler is another engine."""
+    spike: float | None = None
+    """A gradient norm that many times the median of the latest 50 stops the run; None: never."""
+    reference_every: int | None = None
+    """Steps after which the reference becomes the present policy; None: never."""
 
     def __post_init__(self) -> None:
-        if self.schedule not in get_args(Schedule):
-            raise ConfigurationError(
-                f"schedule is one of {get_args(Schedule)}, got {self.schedule!r}."
-            )
+        for name, choices in (("schedule", Schedule), ("old_logprobs", OldLogprobs)):
+            if getattr(self, name) not in get_args(choices):
+                raise ConfigurationError(
+                    f"{name} is one of {get_args(choices)}, got {getattr(self, name)!r}."
+                )
         _at_least(self, 0.0, "learning_rate", "warmup_steps", "weight_decay")
         _at_least(self, 1, "passes", "minibatches", "tokens_per_batch")
+        for name in ("patches_per_batch", "reference_every", "spike"):
+            if getattr(self, name) is not None:
+                _at_least(self, 1, name)
         _within(self, 0.0, 1.0, "beta1", "beta2")
         if not self.max_grad_norm > 0:
             raise ConfigurationError(f"max_grad_norm must be above 0, got {self.max_grad_norm}.")
@@ -115,9 +147,12 @@ class TrainerConfig:
     """How weights are changed."""
     saving: Saving = field(default_factory=Saving)
     """What is written, and how often."""
+    timeout: float = 1800.0
+    """Seconds that one process waits for another before the run stops with an error; sampling may
+    take one longer than another."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "steps")
+        _at_least(self, 1, "steps", "timeout")
         _at_least(self, 0, "seed")
 
 

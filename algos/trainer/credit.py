@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +22,47 @@ class Credited:
         segment: The token stream.
         advantages: float32 ``[length]``, 0 off the loss mask.
         images: The images it names, by hash.
+        group: The number of its group in the step.
+        old_logprobs: float32 ``[length]``, what the trainer computed before the step, or None.
     """
 
     segment: Segment
     advantages: NDArray[np.float32]
     images: Mapping[str, Image]
+    group: int
+    old_logprobs: NDArray[np.float32] | None = None
 
 
-def credit(algorithm: Algorithm, groups: Sequence[Group]) -> list[Credited]:
-    """Every segment of the groups, with the algorithm's advantages spread over its turns.
+class Size(NamedTuple):
+    """How much a group holds: sampled tokens, and segments."""
+
+    tokens: int
+    segments: int
+
+
+class Credits(NamedTuple):
+    """What one process learns from in a step.
+
+    Attributes:
+        own: The segments of this process's groups.
+        sizes: Of all groups of the step, those of other processes included.
+    """
+
+    own: list[Credited]
+    sizes: list[Size]
+
+
+def credit(
+    algorithm: Algorithm,
+    groups: Sequence[Group],
+    is_own: Callable[[Group], bool] = lambda _: True,
+) -> Credits:
+    """The algorithm's advantages, spread over the turns of every segment.
+
+    Args:
+        algorithm: Gives the advantages; it sees all groups, as its baseline may be theirs.
+        groups: Of the whole step.
+        is_own: Whether a group is this process's; the others' images are not here.
 
     Raises:
         ConfigurationError: If the algorithm gives advantages of a wrong shape, or not finite ones.
@@ -41,16 +74,23 @@ def credit(algorithm: Algorithm, groups: Sequence[Group]) -> list[Credited]:
             f"of its {[len(group) for group in groups]} episodes, "
             f"got {[len(group) for group in advantages]}."
         )
-    return [
+    own = [
         credited
-        for group, given in zip(groups, advantages, strict=True)
+        for number, (group, given) in enumerate(zip(groups, advantages, strict=True))
+        if is_own(group)
         for episode, advantage in zip(group, given, strict=True)
-        for credited in _credit_episode(algorithm, episode, np.asarray(advantage))
+        for credited in _credit_episode(algorithm, episode, np.asarray(advantage), number)
     ]
+    return Credits(own, [_size(group) for group in groups])
+
+
+def _size(group: Group) -> Size:
+    segments = [segment for episode in group for segment in episode.segments]
+    return Size(sum(int(each.loss_mask.sum()) for each in segments), len(segments))
 
 
 def _credit_episode(
-    algorithm: Algorithm, episode: Episode, advantage: NDArray[np.float64]
+    algorithm: Algorithm, episode: Episode, advantage: NDArray[np.float64], group: int
 ) -> list[Credited]:
     turns = len(episode.turns)
     if advantage.shape not in ((), (turns,)) or not np.isfinite(advantage).all():
@@ -61,7 +101,10 @@ def _credit_episode(
         )
     by_turn = np.broadcast_to(advantage, (turns,))
     images = {image.sha256: image for image in episode.images}
-    return [Credited(segment, _by_token(segment, by_turn), images) for segment in episode.segments]
+    return [
+        Credited(segment, _by_token(segment, by_turn), images, group)
+        for segment in episode.segments
+    ]
 
 
 def _by_token(segment: Segment, by_turn: NDArray[np.float64]) -> NDArray[np.float32]:

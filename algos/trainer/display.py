@@ -28,10 +28,13 @@ class Display:
         steps: Steps of the run.
         taken: Steps taken already.
         episodes: Episodes in a step.
+        shown: Whether this process shows anything.
     """
 
-    def __init__(self, label: str, steps: int, taken: int, episodes: int) -> None:
-        self._console = Console(stderr=True)
+    def __init__(
+        self, label: str, steps: int, taken: int, episodes: int, *, shown: bool = True
+    ) -> None:
+        self._console = Console(stderr=True, quiet=not shown)
         self._label = label
         self._steps = steps
         self._bars = Progress(
@@ -42,7 +45,7 @@ class Display:
             TimeRemainingColumn(),
             TextColumn("{task.fields[numbers]}"),
             console=self._console,
-            disable=not self._console.is_terminal,
+            disable=not (shown and self._console.is_terminal),
         )
         self._run = self._bars.add_task(label, total=steps, completed=taken, numbers="")
         self._step = self._bars.add_task("episodes", total=episodes, numbers="")

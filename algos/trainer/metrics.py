@@ -52,15 +52,40 @@ def _of_episode(episode: Episode) -> dict[str, float]:
     }
 
 
+_MEANS = ("engine_busy", "sampling_seconds", "env_seconds", "waiting_seconds", "staleness")
+_LARGEST = ("longest_seconds", "stalest", "waited_seconds")
+
+
+def reduced(reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """What the supplies of several processes report (`Supply.report`), as of one.
+
+    Counts and rates add up; shares and times of an episode are averaged; of what the step waits
+    for, the largest counts.
+    """
+    values: dict[str, list[float]] = defaultdict(list)
+    for report in reports:
+        for name, value in report.items():
+            values[name].append(value)
+    return {name: _reduce(name.split("/")[-1], each) for name, each in values.items()}
+
+
+def _reduce(name: str, values: Sequence[float]) -> float:
+    if name in _LARGEST:
+        return max(values)
+    return float(np.mean(values)) if name in _MEANS else sum(values)
+
+
 class MetricsLog:
     """Writes ``metrics.jsonl``, one object a step, and TensorBoard's files beside it.
 
     Args:
         folder: The run's folder.
         step: Steps taken; what an earlier run wrote after them is dropped.
+        stage: Of a curriculum, noted in each object; ``""`` if there is none.
     """
 
-    def __init__(self, folder: Path, step: int) -> None:
+    def __init__(self, folder: Path, step: int, stage: str = "") -> None:
+        self._stage = {"stage": stage} if stage else {}
         path = folder / "metrics.jsonl"
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
         with replacing(path) as partial:
@@ -70,7 +95,7 @@ class MetricsLog:
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Write the metrics of one step, counted from 1."""
-        self._file.write(json.dumps({"step": step, **metrics}) + "\n")
+        self._file.write(json.dumps({**self._stage, "step": step, **metrics}) + "\n")
         self._file.flush()
         for name, value in metrics.items():
             self._board.add_scalar(name, value, step)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,25 +13,24 @@ from numpy.typing import NDArray
 
 from visenv.algorithm import Algorithm, Batch
 from visenv.errors import ConfigurationError, DivergedError
-from visenv.policy import Scores, TrainablePolicy
+from visenv.policy import Budget, Scores, TrainablePolicy
 
+from .agreement import Agreement
+from .backend import Backend
 from .config import Optimisation
-from .credit import Credited
+from .credit import Credited, Credits, Size
+from .guard import Guard
+from .micro import MicroBatch, micro_batches
+from .processes import Processes
+
+Metrics = dict[str, float]
 
 
-def make_optimizer(policy: TrainablePolicy[Any], optimisation: Optimisation) -> torch.optim.AdamW:
-    """AdamW over the policy's parameters; only matrices decay."""
-    parameters = [each for each in policy.parameters() if each.requires_grad]
-    matrices = [each for each in parameters if each.ndim >= 2]
-    vectors = [each for each in parameters if each.ndim < 2]
-    return torch.optim.AdamW(
-        [
-            {"params": matrices, "weight_decay": optimisation.weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ],
-        lr=optimisation.learning_rate,
-        betas=(optimisation.beta1, optimisation.beta2),
-    )
+class _Minibatch(NamedTuple):
+    """The segments of one optimiser step that are this process's, and the size of all of it."""
+
+    own: list[Credited]
+    size: Size
 
 
 class Updater:
@@ -40,8 +40,14 @@ class Updater:
         policy: Whose weights change.
         algorithm: What the loss is.
         optimisation: How the weights change.
-        optimizer: Made by `make_optimizer` for this policy.
+        backend: Of this policy.
+        processes: Who takes part; all of them make the same calls.
+        guard: Refuses steps.
         reference: The frozen policy of a KL term, where the algorithm needs one.
+
+    Attributes:
+        latest: What the latest optimiser step read: segments, each with its log-probabilities
+            float32 ``[length]``, padded right.
     """
 
     def __init__(
@@ -49,120 +55,199 @@ class Updater:
         policy: TrainablePolicy[Any],
         algorithm: Algorithm,
         optimisation: Optimisation,
-        optimizer: torch.optim.Optimizer,
+        backend: Backend,
+        processes: Processes,
+        guard: Guard | None = None,
         reference: TrainablePolicy[Any] | None = None,
     ) -> None:
         self._policy = policy
         self._algorithm = algorithm
         self._optimisation = optimisation
-        self._optimizer = optimizer
+        self._backend = backend
+        self._processes = processes
+        self._guard = guard or Guard(optimisation.spike)
         self._reference = reference
+        self._budget = Budget(optimisation.tokens_per_batch, optimisation.patches_per_batch)
+        self.latest: list[tuple[Credited, torch.Tensor]] = []
 
     def update(
-        self, credited: Sequence[Credited], learning_rate: float, rng: np.random.Generator
+        self, given: Credits, learning_rate: float, rng: np.random.Generator
     ) -> dict[str, float]:
         """All optimiser steps for the segments of one step of the run.
 
+        A step whose gradient is exactly 0, for example because no episode was better than another,
+        leaves weights and optimiser alone.
+
         Args:
-            credited: The segments.
+            given: The segments.
             learning_rate: Of this step of the run.
-            rng: Draws the minibatches.
+            rng: Draws the minibatches, the same on every process.
 
         Returns:
             ``loss``, ``grad_norm`` (before clipping) and the algorithm's metrics, each the mean
-            over the optimiser steps.
+            over the optimiser steps; ``skipped``, the share of them that had no gradient; where
+            there is an importance correction, ``importance_effective``, the share of the sample
+            that counts: ``importance² / importance_square``; and `Agreement.measures`.
 
         Raises:
-            DivergedError: If a loss or a gradient is not finite; the weights keep their last good
-                values.
+            DivergedError: If a loss or a gradient is not finite, or the norm leaps; the weights
+                keep their last good values.
             ConfigurationError: If tokens without log-probabilities are to be used more than once.
         """
-        steps = self._optimisation.passes * self._optimisation.minibatches
-        if steps > 1 and any(np.isnan(each.segment.logprobs).any() for each in credited):
-            raise ConfigurationError(
-                "These episodes hold no log-probabilities, so a second optimiser step could not "
-                "tell how far the policy has moved: set passes and minibatches to 1."
-            )
-        for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate
+        optimisation = self._optimisation
+        own = given.own
         self._policy.train_mode(True)
-        totals: Counter[str] = Counter()
-        for minibatch in self._minibatches(credited, rng):
-            totals.update(self._optimise(minibatch))
-        return {name: value / steps for name, value in totals.items()}
+        agreement = Agreement()
+        if optimisation.old_logprobs == "trainer":
+            own = self._with_old_logprobs(own, agreement)
+        elif optimisation.passes * optimisation.minibatches > 1:
+            _require_logprobs(own)
+        taken: list[Metrics] = []
+        for minibatch in self._minibatches(own, given.sizes, rng):
+            first = not taken and optimisation.old_logprobs == "sampler"
+            taken.append(self._optimise(minibatch, learning_rate, agreement if first else None))
+        means = {name: value / len(taken) for name, value in _added(taken).items()}
+        if square := means.get("importance_square"):
+            means["importance_effective"] = means["importance"] ** 2 / square
+        return means | agreement.measures(self._processes)
 
     def _minibatches(
-        self, credited: Sequence[Credited], rng: np.random.Generator
-    ) -> Iterator[list[Credited]]:
+        self, own: Sequence[Credited], sizes: Sequence[Size], rng: np.random.Generator
+    ) -> Iterator[_Minibatch]:
+        """Groups stay whole, as what their members share is read once."""
         for _ in range(self._optimisation.passes):
-            order = rng.permutation(len(credited))
-            for part in np.array_split(order, self._optimisation.minibatches):
-                yield [credited[index] for index in part]
+            for part in np.array_split(rng.permutation(len(sizes)), self._optimisation.minibatches):
+                if not len(part):
+                    continue
+                places = {int(group): place for place, group in enumerate(part)}
+                chosen = [each for each in own if each.group in places]
+                chosen.sort(key=lambda each: places[each.group])
+                size = Size(*(sum(each) for each in zip(*(sizes[g] for g in places), strict=True)))
+                yield _Minibatch(chosen, size)
 
-    def _optimise(self, minibatch: Sequence[Credited]) -> Counter[str]:
-        """One optimiser step; its loss, gradient norm and metrics."""
-        tokens = sum(int(each.segment.loss_mask.sum()) for each in minibatch)
-        totals: Counter[str] = Counter()
-        self._optimizer.zero_grad()
-        for part in cut(minibatch, self._optimisation.tokens_per_batch):
-            loss = self._algorithm.loss(self._batch(part, tokens, len(minibatch)))
-            _require_finite("loss", loss.value)
-            loss.value.backward()
-            totals.update({"loss": loss.value.item(), **loss.metrics})
-        parameters = [each for group in self._optimizer.param_groups for each in group["params"]]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self._optimisation.max_grad_norm)
-        _require_finite("gradient", norm)
-        self._optimizer.step()
-        self._policy.updated()
-        totals["grad_norm"] = norm.item()  # type: ignore[assignment]
-        return totals
+    def _optimise(
+        self, minibatch: _Minibatch, learning_rate: float, agreement: Agreement | None
+    ) -> Metrics:
+        """One optimiser step; its loss, gradient norm and metrics over all processes."""
+        parts = micro_batches(self._policy, minibatch.own, self._budget, self._processes)
+        shares: list[Metrics] = [{"loss": 0.0}]
+        self.latest = []
+        self._backend.begin(learning_rate)
+        for number, part in enumerate(parts, start=1):
+            with self._backend.micro_batch(last=number == len(parts)):
+                loss, metrics = self._loss(part, minibatch.size, agreement)
+                shares.append({"loss": loss.item(), **metrics})
+                self._backend.backward(loss)
+        totals = _added(self._processes.gather(_added(shares)))
+        loss_value = totals["loss"]
+        norm = self._backend.step(
+            lambda norm: norm > 0 and self._guard.problem(loss_value, norm) is None
+        )
+        if problem := self._guard.problem(loss_value, norm):
+            raise DivergedError(problem)
+        if norm > 0:
+            self._guard.taken(norm)
+            self._policy.updated()
+        return totals | {"grad_norm": norm, "skipped": float(norm == 0)}
 
-    def _batch(self, part: Sequence[Credited], tokens: int, segments: int) -> Batch:
-        scores = _score(self._policy, part)
+    def _loss(
+        self, part: MicroBatch, size: Size, agreement: Agreement | None
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """The loss of a micro-batch, and its metrics."""
+        scores, ballast = self._score(part)
+        if not part.own:
+            return ballast, {}
+        self.latest += zip(part.own, scores.logprobs.detach().cpu(), strict=True)
+        loss = self._algorithm.loss(self._batch(part.own, scores, size))
+        if agreement is not None:
+            self._compare(part.own, scores, agreement)
+        return (loss.value if part.filler is None else loss.value + ballast), loss.metrics
+
+    def _score(self, part: MicroBatch) -> tuple[Scores, torch.Tensor]:
+        """The scores of a micro-batch's own segments, and a 0 from its filler, for the graph."""
+        scores = self._backend(part.collated(self._policy))
+        if part.filler is None:
+            return scores, scores.logprobs.new_zeros(())
+        return Scores(*(each[:-1] for each in scores)), scores.logprobs[-1].sum() * 0.0
+
+    def _batch(self, part: Sequence[Credited], scores: Scores, size: Size) -> Batch:
         logprobs = scores.logprobs
-        old = _padded([each.segment.logprobs for each in part], logprobs)
-        reference = None
-        if self._reference is not None:
-            with torch.no_grad():
-                reference = _score(self._reference, part).logprobs
+        sampling = _padded([each.segment.logprobs for each in part], logprobs)
+        old = sampling
+        if self._optimisation.old_logprobs == "trainer":
+            old = _padded([_known(each.old_logprobs) for each in part], logprobs)
+        # Where the engine gave none: this is the first use, so the weights are those.
+        old = torch.where(old.isnan(), logprobs.detach(), old)
         return Batch(
             logprobs=logprobs,
-            # Where the engine gave none: this is the first use, so the weights are those.
-            old_logprobs=torch.where(old.isnan(), logprobs.detach(), old),
-            reference_logprobs=reference,
+            old_logprobs=old,
+            sampling_logprobs=torch.where(sampling.isnan(), old, sampling),
+            reference_logprobs=self._reference_logprobs(part),
             entropy=scores.entropy,
             advantages=_padded([each.advantages for each in part], logprobs),
             mask=scores.mask,
-            total_tokens=tokens,
-            total_segments=segments,
+            total_tokens=size.tokens,
+            total_segments=size.segments,
+        )
+
+    def _reference_logprobs(self, part: Sequence[Credited]) -> torch.Tensor | None:
+        if self._reference is None:
+            return None
+        images = {sha256: image for each in part for sha256, image in each.images.items()}
+        with torch.no_grad():
+            return self._reference.score([each.segment for each in part], images).logprobs
+
+    def _with_old_logprobs(self, own: Sequence[Credited], agreement: Agreement) -> list[Credited]:
+        """The segments with the log-probabilities that the present weights give them."""
+        known: dict[int, NDArray[np.float32]] = {}
+        for part in micro_batches(self._policy, own, self._budget, self._processes):
+            with torch.no_grad():
+                scores, _ = self._score(part)
+            for each, row in zip(part.own, scores.logprobs.float().cpu().numpy(), strict=True):
+                known[id(each)] = row[: len(each.segment)]
+            if part.own:
+                self._compare(part.own, scores, agreement)
+        return [replace(each, old_logprobs=known[id(each)]) for each in own]
+
+    def _compare(self, part: Sequence[Credited], scores: Scores, agreement: Agreement) -> None:
+        version = self._policy.version
+        segments = [each.segment for each in part]
+        fresh = [each.loss_mask & (each.policy_version == version) for each in segments]
+        agreement.add(
+            scores.logprobs,
+            _padded([each.logprobs for each in segments], scores.logprobs),
+            _padded(fresh, scores.logprobs) > 0,
         )
 
 
-def cut(credited: Sequence[Credited], tokens: int) -> Iterator[list[Credited]]:
-    """Micro-batches of like lengths, each of at most `tokens` tokens with its padding."""
-    part: list[Credited] = []
-    for each in sorted(credited, key=lambda each: -len(each.segment)):
-        if part and len(part[0].segment) * (len(part) + 1) > tokens:
-            yield part
-            part = []
-        part.append(each)
-    if part:
-        yield part
+def _added(shares: Sequence[Metrics]) -> Metrics:
+    """Sums by name."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for share in shares:
+        for name, value in share.items():
+            totals[name] += value
+    return dict(totals)
 
 
-def _score(policy: TrainablePolicy[Any], part: Sequence[Credited]) -> Scores:
-    images = {sha256: image for each in part for sha256, image in each.images.items()}
-    return policy.score([each.segment for each in part], images)
+def _require_logprobs(own: Sequence[Credited]) -> None:
+    if any(np.isnan(each.segment.logprobs).any() for each in own):
+        raise ConfigurationError(
+            "These episodes hold no log-probabilities, so a second optimiser step could not tell "
+            "how far the policy has moved: set passes and minibatches to 1, or old_logprobs to "
+            "'trainer'."
+        )
 
 
-def _padded(rows: Sequence[NDArray[np.float32]], like: torch.Tensor) -> torch.Tensor:
-    """The rows as one tensor of the shape and on the device of `like`, padded right with 0."""
+def _known(logprobs: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    assert logprobs is not None
+    return logprobs
+
+
+def _padded(
+    rows: Sequence[NDArray[np.float32] | NDArray[np.bool_]], like: torch.Tensor
+) -> torch.Tensor:
+    """The rows as one float32 tensor of the shape and on the device of `like`, padded with 0."""
     padded = np.zeros(tuple(like.shape), np.float32)
     for place, row in enumerate(rows):
         padded[place, : len(row)] = row
     return torch.from_numpy(padded).to(like.device)
-
-
-def _require_finite(what: str, value: torch.Tensor) -> None:
-    if not torch.isfinite(value):
-        raise DivergedError(f"the {what} is {value.item()}")

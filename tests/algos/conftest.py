@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from visenv.errors import RunError
-from visenv.policy import Scores, Session, TrainablePolicy
+from visenv.errors import PolicyError, RunError
+from visenv.policy import Budget, EnginePolicy, Scores, Session, TrainablePolicy
 from visenv.types import (
     Ask,
     Episode,
@@ -135,12 +135,35 @@ class Bigrams(torch.nn.Module):
         return torch.log_softmax(logits + banned, -1)
 
 
+class Scorer(torch.nn.Module):
+    """Scores segments with the bigrams it holds."""
+
+    def __init__(self, network: Bigrams) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, segments: Sequence[Segment]) -> Scores:
+        width = max(map(len, segments))
+        tokens, mask = torch.zeros(len(segments), width, dtype=torch.int64), []
+        for row, segment in enumerate(segments):
+            tokens[row, : len(segment)] = torch.from_numpy(segment.token_ids.astype(np.int64))
+            mask.append(np.pad(segment.loss_mask, (0, width - len(segment))))
+        given = self.network(tokens[:, :-1])
+        given = torch.cat([torch.zeros_like(given[:, :1]), given], 1)
+        sampled = torch.from_numpy(np.stack(mask))
+        logprobs = given.gather(-1, tokens[..., None])[..., 0].masked_fill(~sampled, 0.0)
+        plogp = torch.where(given.isinf(), 0.0, given.exp() * given)
+        entropy = -plogp.sum(-1).detach().masked_fill(~sampled, 0.0)
+        return Scores(logprobs, entropy, sampled)
+
+
 class ToyPolicy(TrainablePolicy[ToySession]):
     """`Bigrams` behind the contract of trainable policies."""
 
     def __init__(self, seed: int = 0, dropout: float = 0.0, width: int = VOCABULARY) -> None:
         self.version = 0
         self.network = Bigrams(seed, dropout, width).eval()
+        self.module = Scorer(self.network)
         self.scored: list[int] = []
 
     def open(self, env: gym.Env[Any, str], seed: int) -> ToySession:
@@ -172,24 +195,21 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         values = {name: getattr(episode, name) for name in episode.__dataclass_fields__}
         return Episode(**{**values, "segments": session.segments()})
 
-    def score(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Scores:
+    def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
+        parts: list[list[int]] = []
+        for index in sorted(range(len(segments)), key=lambda index: -len(segments[index])):
+            first = segments[parts[-1][0]] if parts else None
+            if first is None or len(first) * (len(parts[-1]) + 1) > budget.tokens:
+                parts.append([])
+            parts[-1].append(index)
+        return parts
+
+    def collate(
+        self, segments: Sequence[Segment], images: Mapping[str, Image]
+    ) -> Sequence[Segment]:
         self.scored.append(len(segments))
         assert all(span.sha256 in images for each in segments for span in each.images)
-        width = max(map(len, segments))
-        tokens, mask = torch.zeros(len(segments), width, dtype=torch.int64), []
-        for row, segment in enumerate(segments):
-            tokens[row, : len(segment)] = torch.from_numpy(segment.token_ids.astype(np.int64))
-            mask.append(np.pad(segment.loss_mask, (0, width - len(segment))))
-        given = self.network(tokens[:, :-1])
-        given = torch.cat([torch.zeros_like(given[:, :1]), given], 1)
-        sampled = torch.from_numpy(np.stack(mask))
-        logprobs = given.gather(-1, tokens[..., None])[..., 0].masked_fill(~sampled, 0.0)
-        plogp = torch.where(given.isinf(), 0.0, given.exp() * given)
-        entropy = -plogp.sum(-1).detach().masked_fill(~sampled, 0.0)
-        return Scores(logprobs, entropy, sampled)
-
-    def parameters(self) -> Iterable[torch.nn.Parameter]:
-        return self.network.parameters()
+        return segments
 
     def train_mode(self, on: bool) -> None:
         self.network.train(on)
@@ -216,6 +236,54 @@ class ToyPolicy(TrainablePolicy[ToySession]):
     def weights(self) -> bytes:
         """All weights, to be compared to the bit."""
         return b"".join(each.detach().numpy().tobytes() for each in self.network.parameters())
+
+
+class ToyEngine(EnginePolicy[ToySession]):
+    """Samples as `ToyPolicy` does, with the weights it was last sent.
+
+    Args:
+        failures: How many of its first transfers fail, half way.
+        dies_at: Turns after which it dies, once.
+    """
+
+    def __init__(self, failures: int = 0, dies_at: int | None = None) -> None:
+        self.version = -1
+        self.stale = True
+        self.log: list[str] = []
+        self._inner = ToyPolicy(seed=99)
+        self._failures = failures
+        self._left = dies_at
+
+    def open(self, env: gym.Env[Any, str], seed: int) -> ToySession:
+        return ToySession(seed)
+
+    async def respond(self, session: ToySession, ask: Ask, sampling: Sampling) -> Reply:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                self._left, self.stale = None, True
+        if self.stale:
+            raise PolicyError("The engine is dead.")
+        return await self._inner.respond(session, ask, sampling)
+
+    def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        self.log.append(f"load {version}")
+        given = iter(weights)
+        first = next(given)
+        if self._failures:
+            self._failures -= 1
+            self.stale = True
+            raise PolicyError("The transfer took too long.")
+        named = {name: weight.clone() for name, weight in (first, *given)}
+        self._inner.module.load_state_dict(named)
+        self.version = self._inner.version = version
+        self.stale = False
+
+    def sleep(self) -> None:
+        self.log.append("sleep")
+
+    def wake(self) -> None:
+        self.log.append("wake")
 
 
 def demonstration(first: str, second: str, grey: int = 0) -> Episode:

@@ -125,3 +125,17 @@ def test_real_photographs_need_no_change_of_code(tmp_path: Path) -> None:
 def test_wrong_values_are_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         smallest(tmp_path, **changes)
+
+
+@pytest.mark.component("vllm")
+def test_vllm_may_sample_in_its_place(tmp_path: Path) -> None:
+    words = "--name job --threads 1 --sampler vllm --no-controls --episodes 1"
+    words += " --demonstrations 4 --batch-size 2 --warm-up.steps 1 --rl.steps 2"
+    words += " --rl.rollouts.groups 1 --rl.rollouts.group-size 2 --rl.rollouts.max-tokens 8"
+    call = f"import sys; from visenv.cli import main; sys.exit(main({['train', *words.split()]}))"
+    command = [sys.executable, "-c", call]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = (tmp_path / "runs" / "job" / "rl" / "metrics.jsonl").read_text().splitlines()
+    # The engine began with the checkpoint's weights and was sent those of the warm-up.
+    assert [json.loads(row)["sampler/largest"] < 1e-4 for row in rows] == [True, True]

@@ -14,6 +14,7 @@ def test_the_loss_is_the_mean_over_the_tokens_of_the_step() -> None:
     batch = Batch(
         logprobs=torch.tensor([[-1.0, nan], [-2.0, -3.0]], requires_grad=True),
         old_logprobs=torch.full((2, 2), nan),
+        sampling_logprobs=torch.full((2, 2), nan),
         reference_logprobs=None,
         entropy=torch.tensor([[0.3, nan], [0.4, 0.5]]),
         advantages=torch.ones(2, 2),

@@ -73,3 +73,31 @@ def test_learning_rates_by_hand(schedule: Any, expected: list[float]) -> None:
 def test_a_run_may_be_all_warm_up() -> None:
     optimisation = Optimisation(learning_rate=1.0, schedule="linear", warmup_steps=4)
     assert [learning_rate(optimisation, step, 2) for step in range(2)] == [0.25, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "value"),
+    [
+        (Rollouts, "retries", -1),
+        (Rollouts, "restarts", -1),
+        (Rollouts, "max_staleness", -1),
+        (Optimisation, "patches_per_batch", 0),
+        (Optimisation, "reference_every", 0),
+        (Optimisation, "spike", 0.5),
+        (Optimisation, "spike", math.nan),
+        (TrainerConfig, "timeout", 0),
+    ],
+)
+def test_a_wrong_value_of_the_engine_is_refused_by_name(made: Any, name: str, value: float) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{name} must be .*{value}"):
+        made(**{name: value})
+
+
+def test_who_tells_old_log_probabilities_is_one_of_two() -> None:
+    with pytest.raises(ConfigurationError, match=r"'sampler', 'trainer'.*'engine'"):
+        Optimisation(old_logprobs="engine")  # type: ignore[arg-type]
+
+
+def test_an_engine_that_sleeps_cannot_play_ahead() -> None:
+    with pytest.raises(ConfigurationError, match="leave sleep off, or max_staleness at 0"):
+        Rollouts(sleep=True, max_staleness=1)

@@ -33,7 +33,7 @@ class _Fixed(Algorithm):
 )
 def test_by_hand(toy: Any, advantage: Any, expected: list[float]) -> None:
     episode = toy.ToyPolicy().encode(toy.demonstration("a", "b"))
-    (credited,) = credit(_Fixed(advantage), [[episode]])
+    (credited,) = credit(_Fixed(advantage), [[episode]]).own
     assert credited.advantages.tolist() == expected
     assert credited.advantages.dtype == np.float32
     assert credited.images.keys() == {episode.images[0].sha256}
@@ -43,5 +43,5 @@ def test_by_hand(toy: Any, advantage: Any, expected: list[float]) -> None:
 def test_every_segment_of_every_episode_is_there_in_order(toy: Any) -> None:
     policy = toy.ToyPolicy()
     groups = [[policy.encode(toy.demonstration(a, b)) for b in "ab"] for a in "cd"]
-    segments = [each.segment for each in credit(_Fixed(1.0), groups)]
+    segments = [each.segment for each in credit(_Fixed(1.0), groups).own]
     assert segments == [episode.segments[0] for group in groups for episode in group]

@@ -80,6 +80,16 @@ def test_what_was_logged_after_the_checkpoint_is_dropped(tmp_path: Path) -> None
     ]
 
 
+def test_rows_of_a_curriculum_tell_their_stage(tmp_path: Path) -> None:
+    from visenv.algos.trainer.metrics import MetricsLog
+
+    log = MetricsLog(tmp_path, step=0, stage="look")
+    log.write(1, {"reward": 0.5})
+    log.close()
+    row = json.loads((tmp_path / "metrics.jsonl").read_text())
+    assert row == {"stage": "look", "step": 1, "reward": 0.5}
+
+
 def test_tensorboard_holds_the_same_numbers(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

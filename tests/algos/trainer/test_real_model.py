@@ -10,7 +10,7 @@ import gymnasium as gym
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.algos.grpo import GRPO
+from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.registration import load
@@ -39,7 +39,9 @@ def _weights(policy: Any) -> list[bytes]:
 
 def _metrics(folder: Path) -> list[dict[str, float]]:
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in row.items() if not k.startswith("seconds")} for row in rows]
+    return [
+        {k: v for k, v in row.items() if not k.startswith(("seconds", "rollout"))} for row in rows
+    ]
 
 
 def _config(steps: int) -> TrainerConfig:

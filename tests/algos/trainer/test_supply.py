@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.algos.trainer.supply import Taken, usable
+from visenv.algos.trainer.supply import Share, Taken, usable
 from visenv.errors import RunError
 from visenv.types import Episode
 
@@ -22,6 +22,7 @@ class _Listed(Taken):
         self.size = size
         self._episodes = cast(Any, range(count))
         self._seed = seed
+        self._share = Share()
 
     def numbers(self, step: int) -> list[int]:
         return [number for (number,) in self.groups(step, lambda _: None)]  # type: ignore[misc]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from visenv.algorithm import Algorithm, Batch, Loss
-from visenv.algos.grpo import GRPO
+from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
 from visenv.episodes import read_episodes
@@ -35,7 +35,11 @@ def _metrics(folder: Path) -> list[dict[str, float]]:
     """What does not depend on the clock."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return [
-        {name: value for name, value in json.loads(line).items() if "seconds" not in name}
+        {
+            name: value
+            for name, value in json.loads(line).items()
+            if not name.startswith(("seconds", "rollout"))
+        }
         for line in lines
     ]
 
@@ -147,8 +151,8 @@ spec = importlib.util.spec_from_file_location("toy", sys.argv[1])
 toy = importlib.util.module_from_spec(spec)
 sys.modules["toy"] = toy
 spec.loader.exec_module(toy)
-from visenv.algos.grpo import GRPO
-from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.trainer import Optimisation, Rollouts, Saving, Selection, Trainer, TrainerConfig
 
 resets = []
 def on_reset(seed):

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from visenv.algos.grpo import GRPO
+from visenv.algos.policy_gradient import DAPO, GRPO
 from visenv.algos.sft import SFT
+from visenv.algos.trainer.backend import make_backend
 from visenv.algos.trainer.config import Optimisation
-from visenv.algos.trainer.credit import Credited, credit
-from visenv.algos.trainer.update import Updater, cut, make_optimizer
+from visenv.algos.trainer.credit import Credits, credit
+from visenv.algos.trainer.processes import Processes
+from visenv.algos.trainer.update import Updater
 from visenv.errors import ConfigurationError
 from visenv.rollout import Collector
 from visenv.types import Sampling
@@ -22,23 +22,31 @@ from visenv.types import Sampling
 pytestmark = pytest.mark.component("torch")
 
 
-def _played(toy: Any, policy: Any, groups: int = 4) -> list[Credited]:
+def _updater(
+    policy: Any, algorithm: Any, optimisation: Optimisation, reference: Any = None
+) -> Updater:
+    processes = Processes(timeout=60)
+    backend = make_backend(policy, optimisation, processes)
+    return Updater(policy, algorithm, optimisation, backend, processes, reference=reference)
+
+
+def _played(toy: Any, policy: Any, algorithm: Any) -> Credits:
     collector = Collector(toy.Echo, policy, Sampling(max_tokens=3))
-    return credit(GRPO(), collector.groups(range(groups), size=4))
+    return credit(algorithm, collector.groups(range(4), size=4))
 
 
 def _updated(toy: Any, algorithm: Any, optimisation: Optimisation, reference: bool = False) -> Any:
     policy = toy.ToyPolicy()
-    credited = _played(toy, policy)
+    credited = _played(toy, policy, algorithm)
     frozen = toy.ToyPolicy(seed=1).copy_frozen() if reference else None
-    updater = Updater(policy, algorithm, optimisation, make_optimizer(policy, optimisation), frozen)
+    updater = _updater(policy, algorithm, optimisation, frozen)
     metrics = updater.update(credited, optimisation.learning_rate, np.random.default_rng(0))
     return policy, metrics
 
 
-@pytest.mark.parametrize("normalisation", ["token", "sequence"])
-def test_micro_batches_change_neither_gradient_nor_metrics(toy: Any, normalisation: Any) -> None:
-    algorithm = GRPO(kl_weight=0.1, normalisation=normalisation)
+@pytest.mark.parametrize("kind", [GRPO, DAPO])  # the mean by sequence, and by token
+def test_micro_batches_change_neither_gradient_nor_metrics(toy: Any, kind: Any) -> None:
+    algorithm = kind(kl_weight=0.1)
     whole, metrics = _updated(toy, algorithm, Optimisation(tokens_per_batch=10**6), reference=True)
     parts, shares = _updated(toy, algorithm, Optimisation(tokens_per_batch=16), reference=True)
     assert len(whole.scored) == 1
@@ -54,7 +62,7 @@ def test_it_is_what_adamw_does(toy: Any) -> None:
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in ("ab", "cd", "aa")]
     optimisation = Optimisation(learning_rate=0.1, weight_decay=0.5, max_grad_norm=0.01)
     credited = credit(SFT(), [[episode] for episode in episodes])
-    updater = Updater(policy, SFT(), optimisation, make_optimizer(policy, optimisation))
+    updater = _updater(policy, SFT(), optimisation)
     metrics = updater.update(credited, 0.1, np.random.default_rng(0))
 
     weight, bias = twin.parameters()
@@ -73,8 +81,15 @@ def test_it_is_what_adamw_does(toy: Any) -> None:
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
 
 
+class _Sloped(GRPO):
+    """Every episode has an advantage of its own."""
+
+    def advantages(self, groups: Any) -> Any:
+        return [[np.asarray(np.sin(each.seed + each.member)) for each in g] for g in groups]
+
+
 def test_passes_and_minibatches_use_every_segment_equally(toy: Any) -> None:
-    policy, metrics = _updated(toy, GRPO(), Optimisation(0.05, passes=2, minibatches=2))
+    policy, metrics = _updated(toy, _Sloped(), Optimisation(0.05, passes=2, minibatches=2))
     assert policy.version == 4
     assert policy.scored == [8, 8, 8, 8]
     assert abs(metrics["ratio"] - 1) > 1e-4  # from the second step on the policy has moved
@@ -84,27 +99,25 @@ def test_tokens_without_log_probabilities_serve_one_step_only(toy: Any) -> None:
     policy = toy.ToyPolicy()
     credited = credit(GRPO(), [[policy.encode(toy.demonstration("a", "b"))] * 2])
     for optimisation in (Optimisation(passes=2), Optimisation(minibatches=2)):
-        updater = Updater(policy, GRPO(), optimisation, make_optimizer(policy, optimisation))
+        updater = _updater(policy, GRPO(), optimisation)
         with pytest.raises(ConfigurationError, match="set passes and minibatches to 1"):
             updater.update(credited, 0.1, np.random.default_rng(0))
-    once = Optimisation()
-    updater = Updater(policy, GRPO(), once, make_optimizer(policy, once))
+    updater = _updater(policy, GRPO(), Optimisation())
     assert updater.update(credited, 0.1, np.random.default_rng(0))["ratio"] == 1.0
 
 
-@given(st.lists(st.integers(1, 30), max_size=20), st.integers(1, 100))
-def test_micro_batches_hold_every_segment_once_within_the_budget(
-    lengths: list[int], tokens: int
-) -> None:
-    given_segments: Any = [_OfLength(length) for length in lengths]
-    parts = list(cut(given_segments, tokens))
-    held = [id(each) for part in parts for each in part]
-    assert sorted(held) == sorted(map(id, given_segments))
-    for part in parts:
-        longest = max(len(each.segment) for each in part)
-        assert len(part) == 1 or longest * len(part) <= tokens
-
-
-class _OfLength:
-    def __init__(self, length: int) -> None:
-        self.segment = range(length)
+def test_the_effective_sample_is_what_is_left_of_it_after_weighting(toy: Any) -> None:
+    optimisation = Optimisation(old_logprobs="trainer", minibatches=2)
+    policy = toy.ToyPolicy()
+    algorithm = GRPO(correction="token")
+    credited = _played(toy, policy, algorithm)
+    for each in credited.own:  # as a sampler with other rounding reports them
+        each.segment.logprobs[::2] -= 0.5
+    updater = _updater(policy, algorithm, optimisation)
+    metrics = updater.update(credited, 0.1, np.random.default_rng(0))
+    # A weight w of exp(0.5) or 1, and never of one kind alone: mean(w)^2 < mean(w^2).
+    assert metrics["importance"] > 1
+    effective = metrics["importance"] ** 2 / metrics["importance_square"]
+    assert metrics["importance_effective"] == effective < 0.999
+    _, plain = _updated(toy, GRPO(), Optimisation())
+    assert "importance_effective" not in plain

@@ -1,0 +1,15 @@
+"""visenv inside TRL: its trainer with our episodes, or our tools in its own loop."""
+
+from .export import to_trl
+from .factory import environment_factory, native_reward
+from .rows import rows
+from .trainer import VisenvGRPOTrainer, environment_reward
+
+__all__ = [
+    "VisenvGRPOTrainer",
+    "environment_factory",
+    "environment_reward",
+    "native_reward",
+    "rows",
+    "to_trl",
+]

@@ -1,0 +1,60 @@
+"""Our episodes as rows of TRL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from visenv.errors import ConfigurationError
+from visenv.types import Episode
+
+from ..stream import cut
+
+
+def to_trl(episode: Episode) -> dict[str, Any]:
+    """An episode as one row of what TRL's ``rollout_func`` returns, its images beside it.
+
+    Args:
+        episode: Played by a policy that deals in tokens, and not aborted.
+
+    Returns:
+        ``prompt_ids``, ``completion_ids``, ``logprobs`` (NaN where the engine gave none) and
+        ``env_mask`` (1 for what the policy sampled), lists of one length but the first;
+        ``images``, one `Image` for each run of placeholders of both together; ``env_reward``.
+
+    Raises:
+        ConfigurationError: If the episode was aborted, has no tokens, or replaced its context: a
+            row of TRL is one stream of tokens.
+    """
+    if episode.status == "aborted":
+        raise ConfigurationError(f"An aborted episode is no training data: {episode.reason}")
+    if len(episode.segments) != 1:
+        raise ConfigurationError(
+            f"A row of TRL is one stream of tokens; this episode of {episode.env_id} has "
+            f"{len(episode.segments)}. Environments that replace their context are trained by "
+            "visenv's own trainer or by verl's."
+        )
+    stream = cut(episode.segments[0], {image.sha256: image for image in episode.images})
+    return {
+        "prompt_ids": stream.prompt_ids,
+        "completion_ids": stream.response_ids,
+        "logprobs": stream.logprobs,
+        "env_mask": stream.response_mask,
+        "images": stream.images,
+        "env_reward": episode.reward,
+    }
+
+
+def blank(filler: int) -> dict[str, Any]:
+    """A row that teaches nothing, in place of an aborted episode.
+
+    Args:
+        filler: Any token that is not an image's.
+    """
+    return {
+        "prompt_ids": [filler],
+        "completion_ids": [filler],
+        "logprobs": [0.0],
+        "env_mask": [0],
+        "images": [],
+        "env_reward": None,
+    }

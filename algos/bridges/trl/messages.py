@@ -1,0 +1,34 @@
+"""Our messages as TRL's: plain for its logs and reward functions, with images for its prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import PIL.Image
+
+from visenv.types import Episode, Image, Message
+
+
+def opening(episode: Episode) -> list[dict[str, Any]]:
+    """What was shown before the first turn, each image a marker."""
+    first = episode.turns[0].messages if episode.turns else (Message("user", ("",)),)
+    return _plain(first)
+
+
+def conversation(episode: Episode) -> list[dict[str, Any]]:
+    """The policy's turns and what was shown between them, each image a marker."""
+    messages: list[dict[str, Any]] = []
+    for number, turn in enumerate(episode.turns):
+        messages += _plain(turn.messages) if number else []
+        messages.append({"role": "assistant", "content": turn.text})
+    return messages or [{"role": "assistant", "content": ""}]
+
+
+def to_pil(image: Image) -> PIL.Image.Image:
+    """The image as TRL's processors take it."""
+    return PIL.Image.fromarray(image.pixels)
+
+
+def _plain(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    return [{"role": message.role, "content": message.plain()} for message in messages]

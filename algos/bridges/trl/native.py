@@ -1,0 +1,158 @@
+"""An episode whose turns are taken by TRL's own loop, tool call by tool call.
+
+TRL parses what the model wrote, calls a method for each tool call, and stops at a turn without one.
+The environment wants whole turns: so each call is stepped as a turn that holds the call alone, and
+what TRL had kept back, the thoughts and the final answer, is handed in when the rollout is done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+
+from visenv.env import Observation, VisEnv
+from visenv.grammar import Call, ParsedTurn
+from visenv.types import Event, Image, Log, Message, TurnTaken
+
+from .messages import to_pil
+
+_OPENING, _CLOSING = "<tool_response>\n", "\n</tool_response>"
+_ENDED = "The episode has ended. Give your final answer."
+
+Block = dict[str, Any]
+
+
+class NativeEpisode:
+    """Plays one episode after the other in one environment, for TRL.
+
+    Args:
+        make_env: Makes the environment, a `VisEnv` that speaks by `ToolCallGrammar`.
+    """
+
+    def __init__(self, make_env: Callable[[], gym.Env[Observation, str]]) -> None:
+        self._make_env = make_env
+        self._open()
+        self._reward = 0.0
+        self._calls = 0
+        self._over = True
+        self._aborted = ""
+
+    def begin(self, seed: int, index: int | None) -> list[Block]:
+        """Reset; what the environment shows first, as content blocks.
+
+        A sample that cannot be read aborts the episode instead of the run. The environment is made
+        anew after an episode that was aborted.
+        """
+        if self._aborted:
+            self._env.close()
+            self._open()
+        self._reward, self._calls, self._over, self._aborted = 0.0, 0, True, ""
+        options = None if index is None else {"index": index}
+        try:
+            _, info = self._env.reset(seed=seed, options=options)
+        except Exception as error:  # noqa: BLE001 - one bad row must not end a run
+            self._aborted = f"{type(error).__name__}: {error}"
+            return [{"type": "text", "text": "This task could not be opened."}]
+        self._over = False
+        return _blocks(info["step"].messages)
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str | list[Block]:
+        """Take a turn that calls a tool; what it returned."""
+        if self._over:
+            return _ENDED
+        self._calls += 1
+        text = self._base.grammar.compose(ParsedTurn(calls=(Call(name, arguments),)))
+        shown = _blocks(self._step(text)) or [{"type": "text", "text": _ENDED}]
+        texts = [block["text"] for block in shown if block["type"] == "text"]
+        return shown if len(texts) < len(shown) else "".join(texts)
+
+    def finish(self, completion: Sequence[Mapping[str, Any]]) -> float | None:
+        """Hand in all that the model wrote; the reward, or None for an aborted episode.
+
+        The last turn is stepped unless it was a tool call that has been. An episode that TRL ended
+        (its limit of calls or of tokens) is paid what its steps have paid so far.
+
+        Args:
+            completion: The messages of the rollout, as TRL hands them to reward functions.
+        """
+        said = [message for message in completion if message["role"] == "assistant"]
+        calls = [(name, turn_text(message)) for message in said for name in _called(message)]
+        texts = [text for name, text in calls if name in self._base.tools]
+        if not self._aborted:
+            self._complete(texts)
+        if said and not self._over and (len(texts) > self._calls or not _called(said[-1])):
+            self._step(turn_text(said[-1]))
+        return None if self._aborted else self._reward
+
+    def _open(self) -> None:
+        self._env = self._make_env()
+        base = self._env.unwrapped
+        assert isinstance(base, VisEnv)
+        self._base = base
+
+    def _step(self, text: str) -> tuple[Message, ...]:
+        try:
+            _, reward, _, _, info = self._env.step(text)
+        except Exception as error:
+            self._over, self._aborted = True, f"{type(error).__name__}: {error}"
+            raise
+        record = info["step"]
+        self._reward += float(reward)
+        self._over, self._aborted = record.ask is None, info["aborted"]
+        messages: tuple[Message, ...] = record.messages
+        return messages
+
+    def _complete(self, texts: Iterable[str]) -> None:
+        """Put what the turns really said in place of the calls alone: rewards read the log."""
+        left = iter(texts)
+
+        def whole(event: Event) -> Event:
+            if type(event) is not TurnTaken:
+                return event
+            text = next(left, event.text)
+            return event._replace(text=text, thought=self._base.grammar.parse(text).thought)
+
+        self._base.log = Log([whole(event) for event in self._base.log])
+
+
+def turn_text(message: Mapping[str, Any]) -> str:
+    """A turn as the model wrote it, from the parts that a response template made of it."""
+    thought = message.get("reasoning_content")
+    parts = [f"<think>{thought}</think>"] if thought is not None else []
+    parts += [message["content"]] if message.get("content") else []
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", {})
+        written = {"name": function.get("name"), "arguments": function.get("arguments")}
+        parts.append(f"<tool_call>\n{json.dumps(written, ensure_ascii=False)}\n</tool_call>")
+    return "\n".join(parts)
+
+
+def _called(message: Mapping[str, Any]) -> list[str]:
+    """The names of the tools that a message calls."""
+    calls = message.get("tool_calls") or ()
+    return [str(call.get("function", {}).get("name")) for call in calls]
+
+
+def _blocks(messages: Sequence[Message]) -> list[Block]:
+    """Messages as content blocks.
+
+    The chat template writes the tags around a tool's result itself. Text that looks like a control
+    token is broken by a blank: TRL's tokenization of the prompt would take it for one.
+    """
+    parts = [part for message in messages for part in (*message.parts, "\n\n")][:-1]
+    blocks: list[Block] = []
+    for part in parts:
+        if isinstance(part, Image):
+            blocks.append({"type": "image", "image": to_pil(part)})
+        else:
+            text = part.removeprefix(_OPENING).replace("<|", "< |")
+            blocks.append({"type": "text", "text": text})
+    for block in reversed(blocks):
+        if _CLOSING in block.get("text", ""):
+            head, _, tail = block["text"].rpartition(_CLOSING)
+            block["text"] = head + tail
+            break
+    return [block for block in blocks if block["type"] == "image" or block["text"]]

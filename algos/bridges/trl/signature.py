@@ -1,0 +1,69 @@
+"""A tool of ours as a Python function of the kind that becomes a JSON schema in transformers.
+
+``transformers.utils.get_json_schema`` reads the signature, the type hints and a Google docstring;
+all three are made from the tool's pydantic model.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from visenv.tools import Arguments, Tool
+
+
+def method_of(tool: Tool[Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that looks like the tool and takes whatever it is given.
+
+    What does not fit the model is for the environment to refuse, in its own words; a signature that
+    Python checked would answer with Python's.
+
+    Args:
+        tool: Gives name, description and arguments.
+        call: What the method does: ``call(self, name, arguments)``.
+    """
+
+    def method(self: Any, /, **arguments: Any) -> Any:
+        return call(self, tool.name, arguments)
+
+    model: type[Arguments] = tool.arguments
+    hints = {name: plain(field.annotation) for name, field in model.model_fields.items()}
+    taken = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            annotation=hints[name],
+            default=inspect.Parameter.empty if field.is_required() else field.get_default(),
+        )
+        for name, field in model.model_fields.items()
+    ]
+    receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = inspect.Signature([receiver, *taken])  # type: ignore[attr-defined]
+    method.__annotations__ = hints
+    method.__name__ = method.__qualname__ = tool.name
+    method.__doc__ = _docstring(tool.description, model)
+    return method
+
+
+def plain(annotation: Any) -> Any:
+    """A type without pydantic's constraints, however deep they lie."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is None or origin is Literal:
+        return annotation
+    if origin is Annotated:
+        return plain(inner[0])
+    if origin in (Union, UnionType):
+        return reduce(or_, [plain(each) for each in inner])
+    return origin[tuple(plain(each) for each in inner)]
+
+
+def _docstring(description: str, model: type[Arguments]) -> str:
+    described = [
+        f"    {name}: {' '.join((field.description or name).split())}"
+        for name, field in model.model_fields.items()
+    ]
+    return "\n".join([description, "", "Args:", *described]) if described else description

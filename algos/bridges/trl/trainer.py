@@ -1,0 +1,233 @@
+"""TRL's GRPO trainer with episodes that visenv plays: any environment, images in any turn.
+
+TRL keeps all that comes after sampling: rewards and their scaling, the loss, the reference model,
+the optimiser, logging, checkpoints. Two private methods of it are overridden, the only way that TRL
+leaves for images which an environment returns; so its version is pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch
+import trl
+from datasets import Dataset
+from trl.models.utils import unwrap_model_for_generation
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from visenv.errors import ConfigurationError
+from visenv.policy import EnginePolicy, TrainablePolicy
+from visenv.rollout import Collector, Env, Executor, Place
+from visenv.types import Episode, Group, Sampling
+
+from ...trainer.metrics import measure
+from ..free import FreePolicy
+from .export import blank, to_trl
+from .messages import conversation, opening, to_pil
+from .model import Attention, ban, parts
+
+TESTED = "1.16"
+_LEFT_ALONE: Mapping[str, Any] = {
+    "use_vllm": False,
+    "use_transformers_continuous_batching": False,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": None,
+    "repetition_penalty": 1.0,
+    "generation_kwargs": None,
+    "mask_truncated_completions": False,
+}
+"""Options of TRL's own sampling, which does not take place, and one that takes every turn cut by a
+stop string for a truncated one."""
+
+
+def environment_reward(episode: Sequence[Episode], **_: Any) -> list[float | None]:
+    """The reward of each episode; None where it was aborted, so that TRL leaves it out."""
+    return [None if each.status == "aborted" else each.reward for each in episode]
+
+
+class VisenvGRPOTrainer(GRPOTrainer):
+    """Trains a visenv policy with TRL's GRPO.
+
+    ::
+
+        policy = load("policy", "transformers")("Qwen/Qwen2.5-VL-3B-Instruct", device="cuda")
+        trainer = VisenvGRPOTrainer(
+            policy,
+            lambda: gym.make("visenv/ZoomVQA-v0"),
+            args=GRPOConfig(...),
+            train_dataset=rows(range(10_000)),
+        )
+        trainer.train()
+
+    The model that TRL trains is the policy's own. Turns are sampled without the form that an
+    environment may ask for (`FreePolicy`). An aborted episode is masked and left out of its
+    group's baseline; its row still counts where a loss is a mean over rows
+    (``loss_type="grpo"``). Reward functions get the `Episode` of each row as ``episode``.
+
+    Args:
+        policy: What learns: a model run by transformers.
+        make_env: Makes one environment.
+        args: TRL's configuration. Its options of sampling have no effect and are refused.
+        train_dataset: From `rows`.
+        sampler: An engine that plays in place of `policy` and is sent its weights; TRL's importance
+            correction for vLLM is then applied.
+        turn_tokens: Most tokens in a turn.
+        concurrency: Most episodes in flight.
+        executor: Where environments run; by default here, one call at a time.
+        retries: How often an aborted episode is played again.
+        reward_funcs: Added to the environment's reward, as TRL adds them.
+        **others: As `GRPOTrainer` takes them.
+
+    Raises:
+        ConfigurationError: If this is not the version of TRL that was tested, or an option is set
+            that would have no effect.
+    """
+
+    def __init__(
+        self,
+        policy: TrainablePolicy[Any],
+        make_env: Callable[[], Env],
+        args: GRPOConfig,
+        train_dataset: Dataset,
+        *,
+        sampler: EnginePolicy[Any] | None = None,
+        turn_tokens: int = 512,
+        concurrency: int = 128,
+        executor: Executor | None = None,
+        retries: int = 0,
+        reward_funcs: Sequence[Callable[..., list[float | None]]] = (),
+        **others: Any,
+    ) -> None:
+        _check_version()
+        _check_options(args, others)
+        model, codec = parts(policy)
+        self.policy = policy
+        self.sampler = sampler
+        self._attention = Attention(model)
+        self._filler = int(codec.end_id)
+        ban(model, codec.banned)
+        super().__init__(
+            model=model,
+            reward_funcs=[environment_reward, *reward_funcs],
+            args=args,
+            train_dataset=train_dataset,
+            processing_class=codec.processor,
+            **others,
+        )
+        if self.ref_model is not None:
+            ban(self.accelerator.unwrap_model(self.ref_model), codec.banned)
+        self._collector = Collector(
+            make_env,
+            FreePolicy(policy if sampler is None else sampler),
+            Sampling(args.temperature, turn_tokens),
+            concurrency,
+            executor=executor,
+            retries=retries,
+        )
+        self._episodes: list[Episode] = []
+        # Under these two names TRL reads images which tools returned, and corrects for an engine.
+        self.tools = [make_env]
+        self.use_vllm = sampler is not None
+
+    def train(self, *args: Any, **options: Any) -> Any:
+        """Train, as TRL does, and close the environments."""
+        try:
+            return super().train(*args, **options)
+        finally:
+            self._collector.close()
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        """Play what the rows name; TRL does the rest with what `_generate` makes of it."""
+        self._episodes = self._play(inputs)
+        played = zip(inputs, self._episodes, strict=True)
+        shown = [row | {"prompt": opening(each), "episode": each} for row, each in played]
+        batch: dict[str, Any] = super()._generate_and_score_completions(shown)
+        return batch
+
+    def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
+        """The episodes in the shape of TRL's own generation, a row for each prompt."""
+        rows = [
+            blank(self._filler) if each.status == "aborted" else to_trl(each)
+            for each in self._episodes
+        ]
+        images = [[to_pil(image) for image in row["images"]] for row in rows]
+        return (
+            [row["prompt_ids"] for row in rows],
+            [row["completion_ids"] for row in rows],
+            [row["env_mask"] for row in rows],
+            [conversation(each) for each in self._episodes],
+            [row["logprobs"] for row in rows],
+            {},
+            images if any(images) else None,
+            images,
+        )
+
+    def _play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
+        training = cast("torch.nn.Module", self.model).training
+        size = cast("int", self.num_generations if training else self.num_generations_eval)
+        before = self.accelerator.process_index * len(inputs)
+        places = []
+        for number, row in enumerate(inputs, start=before):
+            group, member = divmod(number, size)
+            places.append(Place(int(row["seed"]), group, member, row.get("index")))
+        with self._sampling():
+            episodes = self._collector.episodes(places)
+        self._note(episodes)
+        return episodes
+
+    @contextmanager
+    def _sampling(self) -> Iterator[None]:
+        """The weights gathered, in evaluation mode, and in the engine where there is one."""
+        trained = cast("torch.nn.Module", self.model)
+        training, args = trained.training, cast("Any", self.args)
+        gathered = unwrap_model_for_generation(
+            self.model_wrapped,
+            self.accelerator,
+            gather_deepspeed3_params=args.ds3_gather_for_generation,
+            gradient_checkpointing_kwargs=args.gradient_checkpointing_kwargs,
+        )
+        with self._attention.own(), gathered, torch.no_grad():
+            self.policy.updated()
+            self.policy.train_mode(False)
+            if self.sampler is not None:
+                self.sampler.wake()
+                self.sampler.load(self.policy.named_weights(), self.policy.version)
+            yield
+        if self.sampler is not None:
+            self.sampler.sleep()
+        trained.train(training)
+
+    def _note(self, episodes: Sequence[Episode]) -> None:
+        """Have TRL log what our own trainer logs."""
+        groups: dict[int, Group] = {}
+        for episode in episodes:
+            groups[episode.group] = [*groups.get(episode.group, ()), episode]
+        for name, value in measure(list(groups.values())).items():
+            self._log_metric(name if "/" in name else f"episodes/{name}", value)
+
+
+def _check_version() -> None:
+    if trl.__version__.rsplit(".", 1)[0] != TESTED:
+        raise ConfigurationError(
+            f"VisenvGRPOTrainer overrides private methods of TRL {TESTED}, and this is TRL "
+            f"{trl.__version__}: install trl=={TESTED}.*, or use environment_factory or visenv's "
+            "own trainer."
+        )
+
+
+def _check_options(args: GRPOConfig, others: Mapping[str, Any]) -> None:
+    for name, value in _LEFT_ALONE.items():
+        if getattr(args, name) != value:
+            raise ConfigurationError(
+                f"{name}={getattr(args, name)!r} has no effect here, because the episodes are "
+                f"sampled by visenv: leave it at {value!r}."
+            )
+    ways = {"tools", "rollout_func", "environment_factory", "processing_class", "model"} & {*others}
+    if ways:
+        raise ConfigurationError(
+            f"VisenvGRPOTrainer plays the episodes and has the policy's model: leave out {ways}."
+        )

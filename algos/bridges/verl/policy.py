@@ -1,0 +1,136 @@
+"""A policy whose turns are sampled by verl's servers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+import gymnasium as gym
+import numpy as np
+
+from visenv.env import Observation
+from visenv.errors import PolicyError
+from visenv.policy import Policy
+from visenv.types import Ask, FinishReason, Reply, Sampling
+
+from .export import to_pil
+
+SECONDS: ContextVar[list[float]] = ContextVar("SECONDS")
+"""Where the rollout that is being played notes how long each of its turns was sampled."""
+
+
+class Room(NamedTuple):
+    """What a row of verl holds.
+
+    Attributes:
+        prompt: Most tokens before the policy first speaks.
+        response: Most tokens from there on, the environment's included.
+    """
+
+    prompt: int
+    response: int
+
+
+class ServerPolicy(Policy[Any]):
+    """Samples through ``server_manager.generate``, token ids in, token ids out.
+
+    Placeholders are sent expanded, as verl's servers expect them. A form that an environment asks
+    for (`Ask.regex`) is not enforced: verl scores every token among all.
+
+    Args:
+        server: verl's server manager.
+        codec: Between messages and tokens, for the model that the servers run.
+        params: Further sampling parameters, as verl gives them to the agent loop.
+        room: What a row of verl holds.
+    """
+
+    def __init__(self, server: Any, codec: Any, params: Mapping[str, Any], room: Room) -> None:
+        self._server = server
+        self._codec = codec
+        self._params = params
+        self._room = room
+        # One id for each episode sends all its turns to the server that has its keys and values.
+        self._requests: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+    def open(self, env: gym.Env[Observation, str], seed: int) -> Any:
+        """A new session of tokens."""
+        session = self._codec.open(seed)
+        self._requests[session] = uuid4().hex
+        return session
+
+    async def respond(self, session: Any, ask: Ask, sampling: Sampling) -> Reply:
+        """Sample the next turn.
+
+        Raises:
+            PolicyError: If there is no room left, or the server aborted the request.
+        """
+        codec, stream = self._codec, session.stream
+        session.sample_at(sampling.temperature)
+        increment = codec.increment(stream, session.pending, ask.prefix)
+        session.pending = []
+        codec.encoder.check(increment.images)
+        stream.show(increment, codec.encoder, codec.image_id)
+        limits = (self._left(stream), sampling.max_tokens, ask.max_tokens or sampling.max_tokens)
+        output = await self._generate(session, min(limits), ask.stop, sampling.temperature)
+        tokens = self._until_stop(output.token_ids, ask.stop)
+        logprobs = (output.log_probs or [math.nan] * len(tokens))[: len(tokens)]
+        text = codec.vocabulary.decode(tokens)
+        ended = tokens[-1:] == [codec.end_id] or any(stop in text for stop in ask.stop)
+        finish: FinishReason = "stop" if ended else "length"
+        version = int(output.extra_fields.get("global_steps") or 0)
+        stream.say(session.turn, tokens, logprobs, version, finish)
+        said = (np.array(tokens, np.int32), np.array(logprobs, np.float32), finish)
+        reply = Reply(ask.prefix + text, *said)
+        session.said(reply)
+        return reply
+
+    async def _generate(
+        self, session: Any, limit: int, stop: Sequence[str], temperature: float
+    ) -> Any:
+        """What the servers sampled after all that the session holds."""
+        started = time.perf_counter()
+        params = {**self._params, "temperature": temperature, "max_tokens": limit}
+        images = [to_pil(image) for image in session.stream.images]
+        output = await self._server.generate(
+            request_id=self._requests[session],
+            prompt_ids=list(session.stream.token_ids),
+            sampling_params=params | ({"stop": list(stop)} if stop else {}),
+            image_data=images or None,
+        )
+        if (seconds := SECONDS.get(None)) is not None:
+            seconds.append(time.perf_counter() - started)
+        if output.stop_reason in ("aborted", "abort"):
+            raise PolicyError("The server aborted the request.")
+        if self._codec.image_id in output.token_ids:
+            raise PolicyError("The server let the policy sample an image's placeholder.")
+        return output
+
+    def _left(self, stream: Any) -> int:
+        """Tokens that may still be sampled."""
+        count = len(stream.token_ids)
+        start = stream.turns[0].start if stream.turns else count
+        left = self._room.response - (count - start)
+        if start > self._room.prompt or left < 1:
+            raise PolicyError(
+                f"The episode does not fit a row of verl: {start} tokens before the policy speaks "
+                f"(prompt_length {self._room.prompt}) and {count - start} after (response_length "
+                f"{self._room.response}). Images are never cut."
+            )
+        return left
+
+    def _until_stop(self, tokens: Sequence[int], stops: Sequence[str]) -> list[int]:
+        """The tokens up to the one that completes a stop string; servers may go on a little."""
+        spelling = self._codec.vocabulary.bytes
+        wanted = [stop.encode() for stop in stops]
+        longest = max(map(len, wanted), default=0)
+        tail = b""
+        for kept, token in enumerate(tokens, start=1):
+            tail = tail[-longest:] + spelling[token] if longest else b""
+            if any(stop in tail for stop in wanted):
+                return list(tokens[:kept])
+        return list(tokens)

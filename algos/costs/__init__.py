@@ -1,0 +1,16 @@
+"""What a step costs on paper: tokens, FLOPs and bytes, from the sizes of model and work."""
+
+from .memory import activation_bytes, exchanged_bytes, state_bytes
+from .model import QWEN2_5_VL, Model
+from .work import Work, read_flops, update_flops
+
+__all__ = [
+    "QWEN2_5_VL",
+    "Model",
+    "Work",
+    "activation_bytes",
+    "exchanged_bytes",
+    "read_flops",
+    "state_bytes",
+    "update_flops",
+]

@@ -1,0 +1,101 @@
+"""The sizes of Qwen2.5-VL models, and how many parameters that makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_PATCH_VALUES = 3 * 2 * 14 * 14
+"""Colours, frames, rows and columns of one patch."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A Qwen2.5-VL by the numbers of its published ``config.json``.
+
+    Attributes:
+        name: Its size as people say it.
+        hidden: Width of the language model; its query heads together are as wide.
+        layers: Depth of the language model.
+        key_value: Width of the keys, and of the values: heads of 128.
+        mlp: Width inside the MLP.
+        vocabulary: Rows of the embedding.
+        tied: Whether the head is the embedding.
+        vision_mlp: Width inside the vision tower's MLP.
+        vision: Width of the vision tower.
+        vision_layers: Depth of the vision tower.
+        vision_full: How many of those attend to the whole image, not to windows of 8 x 8 patches.
+    """
+
+    name: str
+    hidden: int
+    layers: int
+    key_value: int
+    mlp: int
+    vocabulary: int
+    tied: bool
+    vision_mlp: int
+    vision: int = 1280
+    vision_layers: int = 32
+    vision_full: int = 4
+
+    @property
+    def layer_matrices(self) -> int:
+        """Weights of one layer's matrices: q and o, k and v, and the three of the MLP."""
+        return self.hidden * (2 * self.hidden + 2 * self.key_value + 3 * self.mlp)
+
+    @property
+    def language(self) -> int:
+        """Parameters of the language model."""
+        vectors = self.hidden + 2 * self.key_value + 2 * self.hidden  # biases of q, k, v; two norms
+        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
+        return self.layers * (self.layer_matrices + vectors) + self.hidden + embeddings
+
+    @property
+    def vision_matrices(self) -> int:
+        """Weights of the matrices of one layer of the vision tower: q, k, v, o and the MLP."""
+        return 4 * self.vision**2 + 3 * self.vision * self.vision_mlp
+
+    @property
+    def embedding_matrix(self) -> int:
+        """Weights that turn a patch into a vector."""
+        return _PATCH_VALUES * self.vision
+
+    @property
+    def merger_matrices(self) -> int:
+        """Weights that turn four patches into a token."""
+        return (4 * self.vision) ** 2 + 4 * self.vision * self.hidden
+
+    @property
+    def tower(self) -> int:
+        """Parameters of the vision tower with its merger."""
+        # Biases of q, k, v and o, of gate and up, and of down; two norms.
+        vectors = 4 * self.vision + 2 * self.vision_mlp + self.vision + 2 * self.vision
+        merger_vectors = self.vision + 4 * self.vision + self.hidden
+        layers = self.vision_layers * (self.vision_matrices + vectors)
+        return layers + self.embedding_matrix + self.merger_matrices + merger_vectors
+
+    @property
+    def parameters(self) -> int:
+        """All of them."""
+        return self.language + self.tower
+
+    def lora(self, rank: int) -> int:
+        """Parameters of adapters of that rank on every matrix of the language model's layers."""
+        square, narrow = 2 * 2 * self.hidden, 2 * (self.hidden + self.key_value)
+        return self.layers * rank * (square + narrow + 3 * (self.hidden + self.mlp))
+
+    @property
+    def key_value_bytes(self) -> int:
+        """Keys and values of one token in bf16."""
+        return 2 * self.layers * self.key_value * 2
+
+
+QWEN2_5_VL = {
+    model.name: model
+    for model in (
+        Model("3B", 2048, 36, 2 * 128, 11008, 151936, True, 3420),
+        Model("7B", 3584, 28, 4 * 128, 18944, 152064, False, 3420),
+        Model("72B", 8192, 80, 8 * 128, 29568, 152064, False, 3456),
+    )
+}
+"""``Qwen/Qwen2.5-VL-{3B,7B,72B}-Instruct``: their config.json."""

@@ -1,0 +1,82 @@
+"""How much better than its peers an episode, or a turn, did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Scale = Literal["group", "batch", "none"]
+
+EPSILON = 1e-4
+"""Added to the standard deviation, as in Groundlight's and TRL's code."""
+
+
+def group_relative(groups: Sequence[ArrayLike], scale: Scale = "group") -> list[Floats]:
+    """``(r - mean) / (std + 1e-4)``, with the mean of the group.
+
+    The standard deviation is the sample one (divisor n - 1). A group whose rewards are all equal,
+    one of a single reward included, teaches nothing: its advantages are exactly 0.
+
+    Args:
+        groups: Of each group of a step its rewards, one for each episode (or turn).
+        scale: Whose standard deviation divides: the ``"group"``'s, that of the whole ``"batch"``
+            (all groups given), or ``"none"``, which weights easy and hard samples up (Dr. GRPO,
+            arXiv:2503.20783, section 3.1).
+
+    Returns:
+        float64, one array for each group, of its length.
+
+    Source: DeepSeekMath (arXiv:2402.03300), section 4.1.2; the 0 at no spread is Groundlight's.
+    """
+    values = [np.asarray(group, np.float64) for group in groups]
+    if scale == "none":
+        return [_centred(each) for each in values]
+    whole = np.concatenate(values) if scale == "batch" else None
+    return [
+        _centred(each) / (_deviation(each if whole is None else whole) + EPSILON) for each in values
+    ]
+
+
+def leave_one_out(rewards: ArrayLike) -> Floats:
+    """``r - mean of the others' r``, float64 ``[episodes]``; 0 where there are no others.
+
+    Source: RLOO (arXiv:2402.14740), section 3.2.
+    """
+    centred = _centred(np.asarray(rewards, np.float64))
+    return centred * (len(centred) / max(len(centred) - 1, 1))
+
+
+def whitened(values: Floats, counts: NDArray[np.int64]) -> Floats:
+    """``(v - mean) / sqrt(variance + 1e-8)``, where every value stands for `counts` tokens.
+
+    Args:
+        values: float64 ``[turns]``, of a whole step.
+        counts: int64 ``[turns]``, the sampled tokens that share a value.
+
+    Returns:
+        float64 ``[turns]``; exactly 0 if no two tokens differ.
+
+    Source: REINFORCE++ (arXiv:2501.03262), section 3; the variance (divisor tokens - 1) and the
+    1e-8 are verl's.
+    """
+    counted = values[counts > 0]
+    if len(counted) == 0 or counted.min() == counted.max():
+        return np.zeros(len(values))
+    centred: Floats = values - np.average(values, weights=counts)
+    variance = (counts * centred**2).sum() / (counts.sum() - 1)
+    return centred / float(np.sqrt(variance + 1e-8))
+
+
+def _centred(values: Floats) -> Floats:
+    if len(values) < 2 or values.min() == values.max():
+        return np.zeros(len(values))
+    centred: Floats = values - values.mean()
+    return centred
+
+
+def _deviation(values: Floats) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0

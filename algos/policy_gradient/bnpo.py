@@ -1,0 +1,34 @@
+"""GRPO normalised by the tokens of the batch (TRL's ``bnpo``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from visenv.algorithm import Batch
+
+from .aggregation import token_mean
+from .base import Clipped, GroupRelative
+from .ratio import TokenLosses, token_ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class BNPO(GroupRelative, Clipped):
+    """``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - ε, 1 + ε) A_i)``.
+
+    ``A_i = (r_i - mean) / std`` in the group. TRL divides by the tokens of the batch in memory, so
+    that its result depends on how a step is cut; here the batch is the step. That leaves DAPO's
+    normaliser with PPO's clip. It is not the Beta normalisation of arXiv:2506.02864, which is
+    called BNPO too.
+
+    Source: TRL 1.16, ``loss_type="bnpo"``.
+    """
+
+    def token_losses(self, batch: Batch) -> TokenLosses:
+        """The clipped loss, with the ratio of each token."""
+        return self.clipped(token_ratio(batch), batch)
+
+    def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The mean over all tokens of the step."""
+        return token_mean(values, batch)

@@ -1,0 +1,46 @@
+"""Clipped importance sampling policy optimisation (CISPO)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from visenv.algorithm import Batch
+
+from .aggregation import token_mean
+from .base import GroupRelative
+from .ratio import TokenLosses, token_ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class CISPO(GroupRelative):
+    """``1/Σ_i |o_i| Σ_i Σ_t -sg(clip(ρ_it, min_ratio, max_ratio)) A_i log p_it``.
+
+    REINFORCE weighted by the ratio: clipping bounds the weight (sg: without gradient), and no token
+    loses its gradient. ``A_i = (r_i - mean) / std`` in the group.
+
+    Source: MiniMax-M1 (arXiv:2506.13585), section 3.1, which has no lower bound; the upper is
+    ScaleRL's (arXiv:2510.13786). TRL's `epsilon_high` is `max_ratio`, verl's `clip_ratio_high`
+    is ``max_ratio - 1``.
+    """
+
+    min_ratio: float = 0.0
+    """Least weight of a token."""
+    max_ratio: float = 5.0
+    """Greatest weight of a token."""
+
+    def token_losses(self, batch: Batch) -> TokenLosses:
+        """The weighted negative log-likelihood. Watches the ratio and the shares clipped."""
+        ratio = token_ratio(batch).detach()
+        weight = ratio.clamp(self.min_ratio, self.max_ratio)
+        watched = {
+            "clip_low": ratio < self.min_ratio,
+            "clip_high": ratio > self.max_ratio,
+            "ratio": ratio,
+        }
+        return TokenLosses(-weight * batch.advantages * batch.logprobs, watched)
+
+    def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The mean over all tokens of the step."""
+        return token_mean(values, batch)

@@ -1,0 +1,37 @@
+"""Decoupled clip and dynamic sampling policy optimisation (DAPO)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from visenv.algorithm import Batch
+
+from .aggregation import token_mean
+from .base import Clipped, GroupRelative
+from .ratio import TokenLosses, token_ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class DAPO(GroupRelative, Clipped):
+    """``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i)``.
+
+    ``A_i = (r_i - mean) / std`` in the group. GRPO with more room upwards, so that unlikely tokens
+    can become likely, and with every token of the step weighing the same. Its overlong shaping and
+    filtering are the options `overlong_limit` and `mask_truncated`; its dynamic sampling is the
+    trainer's, as it decides what is played.
+
+    Source: DAPO (arXiv:2503.14476), equations 8 to 10.
+    """
+
+    clip_high: float = 0.28
+    """How far above 1."""
+
+    def token_losses(self, batch: Batch) -> TokenLosses:
+        """The clipped loss, with the ratio of each token."""
+        return self.clipped(token_ratio(batch), batch)
+
+    def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The mean over all tokens of the step."""
+        return token_mean(values, batch)

@@ -1,0 +1,38 @@
+"""GRPO done right (Dr. GRPO): without its two biases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from visenv.algorithm import Batch
+
+from .advantage import Scale
+from .aggregation import sequence_sum
+from .base import Clipped, GroupRelative
+from .ratio import TokenLosses, token_ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrGRPO(GroupRelative, Clipped):
+    """``1/G Σ_i 1/max_tokens Σ_t -min(ρ_it A_i, clip(ρ_it, 1 - low, 1 + high) A_i)``.
+
+    ``A_i = r_i - mean`` in the group: no standard deviation, which weights by difficulty; and a
+    constant in place of ``|o_i|``, which makes long wrong answers cheap.
+
+    Source: Dr. GRPO (arXiv:2503.20783), section 3.
+    """
+
+    scale: Scale = "none"
+    """Whose standard deviation divides the advantages."""
+    max_tokens: int = 512
+    """The constant: most tokens that an episode may sample. It only scales the gradient."""
+
+    def token_losses(self, batch: Batch) -> TokenLosses:
+        """The clipped loss, with the ratio of each token."""
+        return self.clipped(token_ratio(batch), batch)
+
+    def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The sum of each sequence over a constant, then the mean of those."""
+        return sequence_sum(values, batch) / self.max_tokens

@@ -1,0 +1,38 @@
+"""Group sequence policy optimisation (GSPO)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from visenv.algorithm import Batch
+
+from .aggregation import sequence_mean
+from .base import Clipped, GroupRelative
+from .ratio import TokenLosses, sequence_ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class GSPO(GroupRelative, Clipped):
+    """``1/G Σ_i -min(s_i A_i, clip(s_i, 1 - low, 1 + high) A_i)``.
+
+    ``s_i = (Π_t ρ_it)^(1/|o_i|)``: the ratio is the sequence's, so that it is clipped whole; it
+    moves less than a token's, and so does its clip. ``A_i = (r_i - mean) / std`` in the group. In
+    the form of GSPO-token, which is the same until turns differ in advantage.
+
+    Source: GSPO (arXiv:2507.18071), equations 5 to 7, 13 and 14; clip of its section 5.1.
+    """
+
+    clip_low: float = 3e-4
+    """How far below 1 the ratio still counts."""
+    clip_high: float = 4e-4
+    """How far above 1."""
+
+    def token_losses(self, batch: Batch) -> TokenLosses:
+        """The clipped loss, with the ratio of the sequence."""
+        return self.clipped(sequence_ratio(batch), batch)
+
+    def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The mean of each sequence, then of those."""
+        return sequence_mean(values, batch)

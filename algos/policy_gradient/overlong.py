@@ -1,0 +1,33 @@
+"""What becomes of episodes that are too long, or were cut off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from visenv.types import Episode
+
+from .credit import sampled_tokens
+
+
+def soft_punishment(length: int, limit: int, buffer: int) -> float:
+    """0 up to ``limit - buffer`` tokens, then falling in a line to -1 at `limit` and beyond.
+
+    Source: DAPO (arXiv:2503.14476), equation 13.
+    """
+    return -min(max(length - (limit - buffer), 0) / buffer, 1.0)
+
+
+def punished(episode: Episode, limit: int, buffer: int, penalty: float) -> Episode:
+    """The episode with `penalty` times its soft punishment added to the reward of its last turn."""
+    length = int(sampled_tokens(episode).sum())
+    added = penalty * soft_punishment(length, limit, buffer)
+    if added == 0:
+        return episode
+    *others, last = episode.turns
+    return replace(episode, turns=(*others, replace(last, reward=last.reward + added)))
+
+
+def was_cut_off(episode: Episode) -> bool:
+    """Whether a limit ended the episode, or one of its turns, before the policy did."""
+    lengthy = any(turn.finish_reason == "length" for turn in episode.turns)
+    return episode.status == "truncated" or lengthy

@@ -1,0 +1,63 @@
+"""REINFORCE++: the baseline is the whole step's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from visenv.algorithm import Batch
+from visenv.types import Group
+
+from .advantage import Floats, whitened
+from .aggregation import token_mean
+from .base import Clipped
+from .credit import returns_to_go, sampled_tokens
+from .options import Baseline
+from .ratio import TokenLosses, token_ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReinforcePlusPlus(Clipped):
+    """``1/Σ_i |o_i| Σ_i Σ_t -min(ρ_it A_it, clip(ρ_it, 1 - ε, 1 + ε) A_it)``.
+
+    ``A_it = (R_it - mean) / std``, where ``R_it`` is the return to go, and mean and standard
+    deviation are over all sampled tokens of the step: groups of one will do. The paper's divergence
+    is a part of the reward; here it is a part of the loss (`kl_weight`), as in its variant with a
+    baseline, which takes k2.
+
+    Source: REINFORCE++ (arXiv:2501.03262), section 3.
+    """
+
+    baseline: Baseline = "none"
+    """"group" first takes the group's mean reward off (REINFORCE++ with baseline)."""
+    discount: float = 1.0
+    """What a turn's return counts of the return of the next turn."""
+
+    def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
+        """The returns to go of all turns of the step, whitened token by token."""
+        episodes = [episode for group in groups for episode in group]
+        if not episodes:
+            return [[] for _ in groups]
+        returns = [self._returns(group) for group in groups]
+        flat = np.concatenate([each for group in returns for each in group])
+        counts = np.concatenate([sampled_tokens(episode) for episode in episodes])
+        ends = np.cumsum([len(episode.turns) for episode in episodes])
+        parts = iter(np.split(whitened(flat, counts), ends[:-1]))
+        return [[next(parts) for _ in group] for group in groups]
+
+    def _returns(self, group: Group) -> list[Floats]:
+        mean = 0.0
+        if self.baseline == "group" and group:
+            mean = float(np.mean([episode.reward for episode in group]))
+        return [returns_to_go(episode, self.discount) - mean for episode in group]
+
+    def token_losses(self, batch: Batch) -> TokenLosses:
+        """The clipped loss, with the ratio of each token."""
+        return self.clipped(token_ratio(batch), batch)
+
+    def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The mean over all tokens of the step."""
+        return token_mean(values, batch)

@@ -1,0 +1,65 @@
+"""How well the sampler and the trainer agree on how likely the sampled tokens were.
+
+The two run the same weights, maybe in different engines with different rounding. A sampler that
+reads other tokens, images or weights than the trainer shows here first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .processes import Processes
+
+
+@dataclass
+class Agreement:
+    """Sums over tokens that were sampled with the present weights."""
+
+    tokens: float = 0.0
+    distance: float = 0.0
+    largest: float = 0.0
+    ratios: float = 0.0
+    squares: float = 0.0
+
+    def add(self, trainer: torch.Tensor, sampler: torch.Tensor, fresh: torch.Tensor) -> None:
+        """Compare log-probabilities.
+
+        Args:
+            trainer: ``[segments, length]``, in nats.
+            sampler: The same shape; NaN where none was reported.
+            fresh: bool, the same shape: sampled with the present weights.
+        """
+        compared = fresh & ~sampler.isnan()
+        difference = (trainer.detach().double() - sampler.double())[compared]
+        if not len(difference):
+            return
+        ratio = difference.exp()
+        self.tokens += len(difference)
+        self.distance += float(difference.abs().sum())
+        self.largest = max(self.largest, float(difference.abs().max()))
+        self.ratios += float(ratio.sum())
+        self.squares += float(ratio.square().sum())
+
+    def measures(self, processes: Processes) -> dict[str, float]:
+        """Over all processes; nothing where nothing could be compared.
+
+        Returns:
+            ``sampler/distance``, the mean of ``|log p_trainer - log p_sampler|``, and
+            ``sampler/largest`` of them; ``sampler/ratio``, the mean of ``p_trainer / p_sampler``
+            (1 in expectation), and ``sampler/effective``, the effective sample size of weighting
+            with it, as a share of the tokens: ``(Σ w)² / (n Σ w²)``.
+        """
+        all_of_them = processes.gather(self)
+        tokens = sum(each.tokens for each in all_of_them)
+        if not tokens:
+            return {}
+        ratios = sum(each.ratios for each in all_of_them)
+        squares = sum(each.squares for each in all_of_them)
+        return {
+            "sampler/distance": sum(each.distance for each in all_of_them) / tokens,
+            "sampler/largest": max(each.largest for each in all_of_them),
+            "sampler/ratio": ratios / tokens,
+            "sampler/effective": ratios**2 / (tokens * squares),
+        }

@@ -1,0 +1,229 @@
+"""The update of weights, through accelerate: by one process, by replicas, or by DeepSpeed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from accelerate.utils import DistributedType
+
+from visenv.errors import ConfigurationError, RunError
+from visenv.policy import Scores, TrainablePolicy, as_they_are
+
+from .config import Optimisation
+from .processes import Processes
+
+Accept = Callable[[float], bool]
+"""Told the norm of the gradient, before clipping; says whether the weights may change by it."""
+
+
+class Backend(ABC):
+    """A policy's module and its optimiser, prepared by accelerate.
+
+    An optimiser step is: `begin`; for each micro-batch, inside `micro_batch`, a forward pass by
+    calling the backend, and `backward`; then `step`. Every process makes the same calls; gradients
+    are added up over micro-batches and processes.
+
+    Attributes:
+        kind: What it is, in a checkpoint's words.
+        partitioned: Whether a process holds but a part of the weights.
+    """
+
+    kind: str
+    partitioned: bool = False
+
+    @abstractmethod
+    def __call__(self, collated: Any) -> Scores:
+        """The module's forward pass on what `TrainablePolicy.collate` gave."""
+
+    @abstractmethod
+    def begin(self, learning_rate: float) -> None:
+        """Begin an optimiser step."""
+
+    @abstractmethod
+    def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
+        """A context for the forward and backward pass of one micro-batch of a step."""
+
+    @abstractmethod
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add the gradient of a loss of this process."""
+
+    @abstractmethod
+    def step(self, accept: Accept) -> float:
+        """Change the weights, if `accept` allows it; the norm of the gradient."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write what continuing needs beside the policy's weights; all processes together."""
+
+    @abstractmethod
+    def load(self, folder: Path, policy: Path) -> None:
+        """Put weights and optimiser back to where they were; all processes together.
+
+        Args:
+            folder: What `save` wrote.
+            policy: What `TrainablePolicy.save` wrote.
+        """
+
+    def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
+        """A context in which these parameters are whole on every process."""
+        return as_they_are(parameters)
+
+    def playing(self) -> AbstractContextManager[None]:
+        """A context in which the policy samples, each process on its own."""
+        return nullcontext()
+
+    def reading(self) -> AbstractContextManager[None]:
+        """A context in which the first process reads all weights (to save them)."""
+        return nullcontext()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the policy's module as if nothing had ever wrapped it."""
+
+
+def make_optimizer(policy: TrainablePolicy[Any], optimisation: Optimisation) -> torch.optim.AdamW:
+    """AdamW over the policy's parameters; only matrices decay."""
+    return torch.optim.AdamW(
+        parameter_groups(policy, optimisation),
+        lr=optimisation.learning_rate,
+        betas=(optimisation.beta1, optimisation.beta2),
+    )
+
+
+def parameter_groups(
+    policy: TrainablePolicy[Any], optimisation: Optimisation
+) -> list[dict[str, Any]]:
+    """The policy's parameters, matrices and vectors apart; no group is empty."""
+    parameters = [each for each in policy.parameters() if each.requires_grad]
+    if not parameters:
+        raise ConfigurationError("The policy has no parameter that may be trained.")
+    matrices = [each for each in parameters if each.ndim >= 2]
+    vectors = [each for each in parameters if each.ndim < 2]
+    groups = [
+        {"params": matrices, "weight_decay": optimisation.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+class Replicated(Backend):
+    """Every process holds all weights: one process alone, or several whose gradients are averaged.
+
+    Args:
+        policy: Whose weights change.
+        optimisation: How they change.
+        processes: Who takes part.
+    """
+
+    names: ClassVar = {False: "one process", True: "replicas"}
+
+    def __init__(
+        self, policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
+    ) -> None:
+        self._policy = policy
+        self._processes = processes
+        self._max_grad_norm = optimisation.max_grad_norm
+        self.kind = self.names[processes.count > 1]
+        optimizer = make_optimizer(policy, optimisation)
+        self._parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        _check_dtype(self._parameters)
+        _check_device(self._parameters[0], processes)
+        self._module, self._optimizer = processes.accelerator.prepare(policy.module, optimizer)
+
+    def __call__(self, collated: Any) -> Scores:
+        """See `Backend`."""
+        scores: Scores = self._module(collated)
+        return scores
+
+    def begin(self, learning_rate: float) -> None:
+        """See `Backend`."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate
+        self._optimizer.zero_grad()
+
+    def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
+        """Replicas exchange gradients in the last one only."""
+        if last:
+            return nullcontext()
+        context: AbstractContextManager[None] = self._processes.accelerator.no_sync(self._module)
+        return context
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """See `Backend`; replicas average, so each brings its share times their number."""
+        if self._processes.count > 1:
+            loss = loss * self._processes.count
+        self._processes.accelerator.backward(loss)
+
+    def step(self, accept: Accept) -> float:
+        """See `Backend`."""
+        clip = self._processes.accelerator.clip_grad_norm_
+        norm = float(clip(self._parameters, self._max_grad_norm).item())
+        if accept(norm):
+            self._optimizer.step()
+        return norm
+
+    def save(self, folder: Path) -> None:
+        """AdamW's moments; they are the same everywhere."""
+        if self._processes.first:
+            torch.save(self._optimizer.state_dict(), folder / "optimizer.pt")
+
+    def load(self, folder: Path, policy: Path) -> None:
+        """See `Backend`."""
+        try:
+            moments = torch.load(folder / "optimizer.pt", weights_only=True)
+        except Exception as error:  # broken bytes lead torch.load anywhere
+            raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error
+        self._policy.load_weights(policy)
+        self._optimizer.load_state_dict(moments)
+
+    def close(self) -> None:
+        """See `Backend`."""
+        self._processes.accelerator.free_memory()
+
+
+def _check_dtype(parameters: Sequence[torch.nn.Parameter]) -> None:
+    narrow = {each.dtype for each in parameters if each.dtype.itemsize < 4}
+    if narrow:
+        raise ConfigurationError(
+            f"The trained weights are {', '.join(sorted(map(str, narrow)))}: small updates would "
+            "be rounded away. Keep them in float32, or launch with configs/zero2.yaml (one process "
+            "is enough), where the optimiser holds a float32 copy."
+        )
+
+
+def _check_device(parameter: torch.nn.Parameter, processes: Processes) -> None:
+    expected = processes.accelerator.device
+    places = {(each.type, each.index or 0) for each in (parameter.device, expected)}
+    if processes.count > 1 and len(places) > 1:
+        raise ConfigurationError(
+            f"The policy of process {processes.rank} is on {parameter.device}; each process has a "
+            f"device of its own, here {expected}: make it with device={str(expected)!r}."
+        )
+
+
+def make_backend(
+    policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
+) -> Backend:
+    """The backend that this process was launched for."""
+    if processes.accelerator.distributed_type == DistributedType.DEEPSPEED:
+        from .zero import Partitioned
+
+        return Partitioned(policy, optimisation, processes)
+    return Replicated(policy, optimisation, processes)
+
+
+@contextmanager
+def preparing(
+    policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
+) -> Iterator[Backend]:
+    """`make_backend`, closed at the end."""
+    backend = make_backend(policy, optimisation, processes)
+    try:
+        yield backend
+    finally:
+        backend.close()

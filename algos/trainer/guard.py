@@ -1,0 +1,51 @@
+"""What stops a run before its weights are spoilt: infinities, and gradients that leap."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from statistics import median
+
+_WATCHED = 50
+"""Gradient norms that the median is taken over."""
+_FIRST = 10
+"""Norms that must be known before one is called a leap."""
+
+
+class Guard:
+    """Looks at loss and gradient before each optimiser step; the same on every process.
+
+    Args:
+        spike: How many times the median norm is too much; None is no limit.
+    """
+
+    def __init__(self, spike: float | None) -> None:
+        self._spike = spike
+        self._norms: deque[float] = deque(maxlen=_WATCHED)
+
+    @property
+    def norms(self) -> list[float]:
+        """The norms that are remembered, for a checkpoint."""
+        return list(self._norms)
+
+    def remember(self, norms: Sequence[float]) -> None:
+        """Go on from a checkpoint's norms."""
+        self._norms = deque(norms, maxlen=_WATCHED)
+
+    def problem(self, loss: float, norm: float) -> str | None:
+        """What speaks against the step, or None."""
+        if not math.isfinite(loss):
+            return f"the loss is {loss}"
+        if not math.isfinite(norm):
+            return f"the gradient is {norm}"
+        if self._spike is None or len(self._norms) < _FIRST:
+            return None
+        usual = median(self._norms)
+        if norm <= self._spike * usual:
+            return None
+        return f"the gradient norm is {norm:.4g}, {norm / usual:.3g} times its median"
+
+    def taken(self, norm: float) -> None:
+        """A step with this norm was taken."""
+        self._norms.append(norm)

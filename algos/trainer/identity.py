@@ -1,0 +1,49 @@
+"""What a run was told, as far as it decides what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+from visenv.algorithm import Algorithm
+
+from .config import TrainerConfig
+from .supply import Supply
+
+Identity = Mapping[str, Any]
+"""JSON-like; a checkpoint continues only a run that was told the same."""
+
+
+def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Identity:
+    """All that a run was told but how often to save and how long to wait."""
+    told = asdict(config)
+    for name in ("saving", "timeout"):
+        del told[name]
+    for name in ("sleep", "restarts", "retries"):
+        del told["rollouts"][name]
+    if config.optimisation.schedule == "constant":
+        del told["steps"]  # then a longer run begins like a shorter one
+    given: Any = algorithm
+    options = (
+        {each.name: getattr(given, each.name) for each in fields(given)}
+        if is_dataclass(given)
+        else {}
+    )
+    return {
+        "algorithm": {"name": type(algorithm).__qualname__, **options},
+        "config": told,
+        "episodes": {"from": type(supply).__name__, "in_step": supply.size},
+    }
+
+
+def differences(old: Identity, new: Identity, prefix: str = "") -> list[str]:
+    """What differs between two nested mappings, in words."""
+    found: list[str] = []
+    for key in dict.fromkeys((*old, *new)):
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += differences(before, after, f"{prefix}{key}.")
+        elif before != after:
+            found.append(f"{prefix}{key} was {before!r} and is {after!r}")
+    return found

@@ -1,0 +1,107 @@
+"""Micro-batches: the forward passes of an optimiser step, as many on every process.
+
+Where several processes share a model, each must run the same parts of it equally often, or they
+wait for one another for ever. So a process with fewer micro-batches runs one more on a filler, and
+one whose micro-batch shows no image, where others' do, adds the filler to it. A filler is a segment
+of this very step, weighted with 0; it stays in the graph, for the sake of its backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from visenv.policy import Budget, TrainablePolicy
+from visenv.types import Image, Segment
+
+from .credit import Credited
+from .processes import Processes
+
+
+class Filler(NamedTuple):
+    """A segment that is only run."""
+
+    segment: Segment
+    images: Mapping[str, Image]
+
+    @property
+    def cost(self) -> tuple[bool, int]:
+        """What is smaller serves better: it must show images, and be short."""
+        return not self.segment.images, len(self.segment)
+
+
+class MicroBatch(NamedTuple):
+    """What one forward pass reads.
+
+    Attributes:
+        own: Segments that count.
+        filler: One that does not, or None.
+    """
+
+    own: Sequence[Credited]
+    filler: Filler | None = None
+
+    def collated(self, policy: TrainablePolicy[Any]) -> Any:
+        """As `TrainablePolicy.collate` gives it, the filler last."""
+        segments = [each.segment for each in self.own]
+        images = {sha256: image for each in self.own for sha256, image in each.images.items()}
+        if self.filler is not None:
+            segments.append(self.filler.segment)
+            images.update(self.filler.images)
+        return policy.collate(segments, images)
+
+
+class _Need(NamedTuple):
+    """What a process tells the others: how many micro-batches it has, and what it could lend."""
+
+    batches: int
+    lacks_images: bool
+    cost: tuple[bool, int] | None
+
+
+def micro_batches(
+    policy: TrainablePolicy[Any],
+    credited: Sequence[Credited],
+    budget: Budget,
+    processes: Processes,
+) -> list[MicroBatch]:
+    """The micro-batches of this process; every process gets as many.
+
+    Args:
+        policy: Splits them.
+        credited: The segments of this process.
+        budget: Of one forward pass.
+        processes: All of them make this call together.
+    """
+    indices = policy.split([each.segment for each in credited], budget) if credited else []
+    parts = [[credited[index] for index in part] for part in indices]
+    if processes.count == 1:
+        return [MicroBatch(part) for part in parts]
+    candidate = _candidate(credited)
+    cost = None if candidate is None else candidate.cost
+    needs = processes.gather(_Need(len(parts), not all(map(_shows_images, parts)), cost))
+    costs = [each.cost for each in needs]
+    count = max(each.batches for each in needs)
+    best = min((each for each in costs if each is not None), default=None)
+    if best is None:
+        return []
+    images = not best[0]
+    filler = None
+    if any(each.batches < count or (images and each.lacks_images) for each in needs):
+        filler = processes.broadcast(candidate, costs.index(best))
+    parts += [[]] * (count - len(parts))
+    return [
+        MicroBatch(part, filler if not part or (images and not _shows_images(part)) else None)
+        for part in parts
+    ]
+
+
+def _shows_images(part: Sequence[Credited]) -> bool:
+    return any(each.segment.images for each in part)
+
+
+def _candidate(credited: Sequence[Credited]) -> Filler | None:
+    """The segment that would serve best; one without a sampled token has no backward pass."""
+    fillers = [Filler(each.segment, each.images) for each in credited]
+    usable = [each for each in fillers if each.segment.loss_mask.any()]
+    return min(usable, key=lambda each: each.cost, default=None)

@@ -1,0 +1,220 @@
+"""Episodes that are played ahead, while the trainer still learns from those of earlier steps."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import numpy as np
+
+from visenv.errors import ConfigurationError, RunError
+from visenv.policy import TrainablePolicy
+from visenv.rollout import Collector
+from visenv.types import Episode, Group
+
+from .base import OnEpisode, Share, Supply
+from .player import Kept, StepPlayer
+from .selection import Selection
+
+Result = TypeVar("Result")
+
+_SECONDS_TO_CLOSE = 10.0
+
+
+class Ahead(Supply):
+    """Like `Played`, with sampling going on in a thread of its own during the update.
+
+    Each step keeps to its own scenes, those that `Played` would give it, but begins up to
+    `max_staleness` steps early, so that all its tokens are sampled with weights of at most so many
+    steps before. A group that is older nevertheless (new weights did not reach the sampler) is
+    dropped and replaced. With 0 nothing is played ahead.
+
+    Args:
+        collector: Plays, with a policy other than the one that learns: an engine that is sent
+            weights.
+        policy: What learns; its `version` tells how old tokens are.
+        groups: Groups in a step.
+        group_size: Episodes in a group.
+        seed: The run's seed.
+        share: Which of a step's groups this process plays.
+        selection: Which of the groups played are kept; by default the first ones, as they are.
+        max_staleness: Most steps that weights may have taken since a token was sampled.
+        updates: Weight updates in a step, by which versions are counted.
+        steps: Steps of the run, none being begun after the last; None is no end.
+
+    Raises:
+        ConfigurationError: If the collector plays ahead with the weights that are being changed.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        policy: TrainablePolicy[Any],
+        groups: int,
+        group_size: int,
+        seed: int,
+        share: Share = Share(),  # noqa: B008 - frozen
+        selection: Selection = Selection(),  # noqa: B008 - frozen
+        *,
+        max_staleness: int,
+        updates: int = 1,
+        steps: int | None = None,
+    ) -> None:
+        if max_staleness < 0:
+            raise ConfigurationError(f"max_staleness must be at least 0, got {max_staleness}.")
+        if max_staleness and collector.policy is policy:
+            raise ConfigurationError(
+                "Playing ahead samples while weights change, so it needs an engine of its own that "
+                "is sent them; set max_staleness to 0, or give one."
+            )
+        self.size = groups * group_size
+        self._policy = policy
+        self._player = StepPlayer(collector, groups, group_size, seed, share, selection)
+        self._max_staleness = max_staleness
+        self._updates = updates
+        self._steps = steps
+        self._thread = _LoopThread()
+        self._runs: dict[int, _Run] = {}
+        self._waited = 0.0
+        self._ages: list[int] = []
+        self._dropped = 0
+
+    def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
+        """The groups of the step, after those of the steps that may follow have begun.
+
+        Raises:
+            RunError: If weights do not reach the sampler, so that every group is too old.
+        """
+        began = time.monotonic()
+        self._policy.train_mode(False)
+        self._player.journal = self.journal
+        end = step + self._max_staleness + 1
+        for coming in range(step, end if self._steps is None else min(end, self._steps)):
+            if coming not in self._runs:
+                self._runs[coming] = _Run(self._thread, self._player, coming)
+        kept = self._runs.pop(step).wait(on_episode)
+        groups = self._fresh(step, kept, on_episode)
+        self._waited += time.monotonic() - began
+        return groups
+
+    def report(self) -> dict[str, float]:
+        """As `Played.report`; also how old groups were, in steps, and how long was waited.
+
+        ``rollout/staleness`` is a mean over groups and ``rollout/stalest`` the largest;
+        ``rollout/stale`` counts groups that were dropped; ``rollout/waited_seconds`` is how long
+        the trainer waited for episodes.
+        """
+
+        async def measured() -> dict[str, float]:
+            return self._player.report()
+
+        report = self._thread.submit(measured()).result() | {
+            "rollout/staleness": float(np.mean(self._ages)) if self._ages else 0.0,
+            "rollout/stalest": float(max(self._ages, default=0)),
+            "rollout/stale": float(self._dropped),
+            "rollout/waited_seconds": self._waited,
+        }
+        self._ages, self._dropped, self._waited = [], 0, 0.0
+        return report
+
+    def close(self) -> None:
+        """Cancel what is being played."""
+        self._thread.close()
+        self._runs.clear()
+
+    def _fresh(self, step: int, kept: Kept, on_episode: OnEpisode) -> list[Group]:
+        """The groups that are not too old, with others in place of those that are."""
+        fresh = self._young(kept.groups)
+        missing = len(kept.groups) - len(fresh)
+        if missing:
+            more = _Run(self._thread, self._player, step, kept.begun, missing)
+            fresh += self._young(more.wait(on_episode).groups)
+        if not fresh:
+            raise RunError(
+                f"Every group of step {step + 1} was sampled with weights more than "
+                f"{self._max_staleness} steps old: they do not reach the policy that samples."
+            )
+        return fresh
+
+    def _young(self, groups: list[Group]) -> list[Group]:
+        ages = [self._age(group) for group in groups]
+        self._ages += [age for age in ages if age <= self._max_staleness]
+        self._dropped += sum(age > self._max_staleness for age in ages)
+        pairs = zip(groups, ages, strict=True)
+        return [group for group, age in pairs if age <= self._max_staleness]
+
+    def _age(self, group: Group) -> int:
+        """Steps since the weights that sampled the oldest token of the group."""
+        segments = [segment for episode in group for segment in episode.segments]
+        versions = [each.policy_version[each.loss_mask] for each in segments if each.turns]
+        oldest = min((int(each.min()) for each in versions if each.size), default=None)
+        if oldest is None:
+            return 0
+        return max(0, -(-(self._policy.version - oldest) // self._updates))
+
+
+class _Run:
+    """A step that is being played in the other thread."""
+
+    def __init__(
+        self,
+        thread: _LoopThread,
+        player: StepPlayer,
+        step: int,
+        first: int = 0,
+        wanted: int | None = None,
+    ) -> None:
+        self._heard: SimpleQueue[Episode | None] = SimpleQueue()
+
+        async def play() -> Kept:
+            try:
+                return await player.play(step, self._heard.put, first, wanted)
+            finally:
+                self._heard.put(None)
+
+        self._kept = thread.submit(play())
+
+    def wait(self, on_episode: OnEpisode) -> Kept:
+        """Hear of each episode until the last has ended; raises what playing raised."""
+        for episode in iter(self._heard.get, None):
+            on_episode(episode)
+        return self._kept.result()
+
+
+class _LoopThread:
+    """An event loop in a thread of its own, begun when it is first needed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Begin it over there."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            run = self._loop.run_forever
+            self._thread = threading.Thread(target=run, name="visenv-ahead", daemon=True)
+            self._thread.start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """Cancel everything; one that blocks the loop is left behind."""
+        if self._loop is None:
+            return
+        loop, self._loop = self._loop, None
+        ended = asyncio.run_coroutine_threadsafe(_cancel_others(), loop)
+        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        self._thread.join(_SECONDS_TO_CLOSE)
+        if not self._thread.is_alive():
+            loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

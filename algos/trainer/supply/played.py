@@ -1,0 +1,52 @@
+"""Episodes that the policy plays when the step asks for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from visenv.policy import TrainablePolicy
+from visenv.rollout import Collector
+from visenv.types import Group
+
+from .base import OnEpisode, Share, Supply
+from .player import StepPlayer
+from .selection import Selection
+
+
+class Played(Supply):
+    """Episodes on fresh scenes, in groups, with the weights of the step.
+
+    Args:
+        collector: Plays.
+        policy: What learns, to switch it to sampling.
+        groups: Groups in a step.
+        group_size: Episodes in a group.
+        seed: The run's seed.
+        share: Which of a step's groups this process plays.
+        selection: Which of the groups played are kept; by default the first ones, as they are.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        policy: TrainablePolicy[Any],
+        groups: int,
+        group_size: int,
+        seed: int,
+        share: Share = Share(),  # noqa: B008 - frozen
+        selection: Selection = Selection(),  # noqa: B008 - frozen
+    ) -> None:
+        self.size = groups * group_size
+        self._policy = policy
+        self._player = StepPlayer(collector, groups, group_size, seed, share, selection)
+
+    def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
+        """Play them."""
+        self._policy.train_mode(False)
+        self._player.journal = self.journal
+        return asyncio.run(self._player.play(step, on_episode)).groups
+
+    def report(self) -> dict[str, float]:
+        """How well the time was used (`Meter.take`), and what was played, given up and read."""
+        return self._player.report()

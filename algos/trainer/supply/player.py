@@ -1,0 +1,174 @@
+"""Plays the groups of one step: all at once, others in place of those that teach nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from visenv.rollout import Collector, Place
+from visenv.seeding import seeds
+from visenv.types import Episode, Group
+
+from ..journal import Journal
+from .base import OnEpisode, Share, random_stream, whole
+from .selection import Choice, Selection
+
+_SCENES = 1
+"""Key of the scenes' stream of random numbers."""
+
+
+Known = Mapping[tuple[int, int], Episode]
+"""Episodes by group and member."""
+
+
+class Kept(NamedTuple):
+    """What a step learns from.
+
+    Attributes:
+        groups: The groups.
+        begun: Groups begun so far, counted by this process.
+    """
+
+    groups: list[Group]
+    begun: int
+
+
+class StepPlayer:
+    """Plays groups for any step, several steps at once if need be.
+
+    Args:
+        collector: Plays episodes.
+        groups: Groups in a step.
+        size: Episodes in a group.
+        seed: The run's seed.
+        share: Which of a step's groups this process plays.
+        selection: Which of those are kept.
+
+    Attributes:
+        journal: Keeps finished episodes; None keeps none.
+        counts: Since they were last reported: ``groups`` played, those given up as ``alike``, and
+            episodes ``replayed`` from the journal.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        groups: int,
+        size: int,
+        seed: int,
+        share: Share,
+        selection: Selection,
+    ) -> None:
+        self.collector = collector
+        self.journal: Journal | None = None
+        self.counts: Counter[str] = Counter()
+        self._groups = groups
+        self._size = size
+        self._seed = seed
+        self._share = share
+        self._own = share.of(groups)
+        self._selection = selection
+
+    async def play(
+        self, step: int, on_episode: OnEpisode, first: int = 0, wanted: int | None = None
+    ) -> Kept:
+        """Play groups of a step, or read from the journal what was played of them already.
+
+        Args:
+            step: Which step, counted from 0.
+            on_episode: Called as each episode ends.
+            first: How many groups were begun before, for more of them.
+            wanted: How many groups to keep; the share of a step by default.
+        """
+        known: Known = {}
+        if self.journal is not None:
+            known, kept = self.journal.read(step)
+            if kept is not None and not first:
+                for episode in (each for group in kept for each in group):
+                    self._replay(episode, on_episode)
+                return Kept(kept, len(self._own) + self._selection.spare_groups)
+        choice = Choice(len(self._own) if wanted is None else wanted, self._selection, first)
+        await self._choose(choice, step, known, on_episode)
+        groups = choice.kept()
+        self.counts.update(groups=choice.begun - first, alike=choice.alike)
+        if self.journal is not None and not first:
+            numbered = {self._number(index): group for index, group in groups.items()}
+            await asyncio.wrap_future(self.journal.finish(step, numbered))
+        return Kept(list(groups.values()), choice.begun)
+
+    async def _choose(self, choice: Choice, step: int, known: Known, on_episode: OnEpisode) -> None:
+        """Play groups until it is decided which are kept; cancel the others."""
+        running: dict[asyncio.Task[Group], int] = {}
+        async with _cancelling(running):
+            while not choice.done:
+                while (index := choice.begin()) is not None:
+                    group = self._group(step, self._number(index), known, on_episode)
+                    running[asyncio.create_task(group)] = index
+                ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in sorted(ended, key=lambda each: running[each]):
+                    choice.end(running.pop(task), task.result())
+
+    def _number(self, index: int) -> int:
+        """The number, in the step, of the group that this process begins at that place."""
+        spare = index - len(self._own)
+        if spare < 0:
+            return self._own[index]
+        return self._groups + spare * self._share.count + self._share.rank
+
+    async def _group(self, step: int, number: int, known: Known, on_episode: OnEpisode) -> Group:
+        """Play what is not known of a group, until it is large enough; cancel the slowest."""
+        seed = seeds(random_stream(self._seed, _SCENES, step), number + 1)[number]
+        places = [
+            Place(seed, number, member)
+            for member in range(self._size + self._selection.spare_members)
+        ]
+        ended: dict[int, Episode] = {}
+        running: dict[asyncio.Task[Episode], int] = {}
+        for place in places:
+            episode = known.get((number, place.member))
+            if episode is not None and episode.seed == seed:
+                ended[place.member] = self._replay(episode, on_episode)
+            else:
+                playing = self._play(step, place, on_episode)
+                running[asyncio.create_task(playing)] = place.member
+        async with _cancelling(running):
+            while running and len(whole(list(ended.values()))) < self._size:
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                ended |= {running.pop(task): task.result() for task in done}
+        best = sorted(ended, key=lambda member: (ended[member].status == "aborted", member))
+        return [ended[member] for member in sorted(best[: self._size])]
+
+    async def _play(self, step: int, place: Place, on_episode: OnEpisode) -> Episode:
+        episode = await self.collector.play(place, rank=step)
+        if self.journal is not None:
+            written = self.journal.add(step, episode)
+            if not self.journal.exact:  # otherwise half a step is of no use, nor is waiting for it
+                await asyncio.wrap_future(written)
+        on_episode(episode)
+        return episode
+
+    def _replay(self, episode: Episode, on_episode: OnEpisode) -> Episode:
+        self.counts["replayed"] += 1
+        on_episode(episode)
+        return episode
+
+    def report(self) -> dict[str, float]:
+        """What was measured and counted since the last report, by ``rollout/`` names."""
+        measured = self.collector.meter.take() | {k: float(v) for k, v in self.counts.items()}
+        self.counts.clear()
+        return {f"rollout/{name}": value for name, value in measured.items()}
+
+
+@asynccontextmanager
+async def _cancelling(tasks: Collection[asyncio.Task[Any]]) -> AsyncIterator[None]:
+    """Cancel, in the end, the tasks that are left, and wait until they have stopped."""
+    try:
+        yield
+    finally:
+        left = list(tasks)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

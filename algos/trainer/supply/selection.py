@@ -1,0 +1,113 @@
+"""Which of the groups that are played a step learns from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from visenv.errors import ConfigurationError
+from visenv.types import Group
+
+from .base import teachable
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How groups are chosen; by default the first ones drawn are taken as they come out."""
+
+    distinct: bool = False
+    """Whether groups in which all got the same reward, which teach nothing, are replaced by others
+    (dynamic sampling, DAPO)."""
+    spare_groups: int = 0
+    """Most groups played in a step in place of such ones, and of those that were aborted; where
+    they do not suffice, groups are taken as they are."""
+    early_groups: int = 0
+    """How many of the spare groups begin with the step, before it is known whether they are
+    needed; those that are not are cancelled."""
+    spare_members: int = 0
+    """Episodes begun in each group beyond its size; the slowest are cancelled."""
+    ordered: bool = True
+    """Whether the first groups drawn are kept, not the first that end. What is kept then depends on
+    what was played alone, never on how long it took."""
+
+    def __post_init__(self) -> None:
+        if min(self.spare_groups, self.early_groups, self.spare_members) < 0:
+            raise ConfigurationError(f"Numbers of spare groups and members begin at 0: {self}.")
+        if self.early_groups > self.spare_groups:
+            raise ConfigurationError(
+                f"early_groups are some of the spare_groups, got {self.early_groups} of "
+                f"{self.spare_groups}."
+            )
+        if self.distinct and not self.spare_groups:
+            raise ConfigurationError(
+                "With distinct, groups are replaced by others: say how many with spare_groups."
+            )
+        if self.ordered and self.spare_members:
+            raise ConfigurationError(
+                "With spare_members the fastest of a group are kept, which depends on the clock; "
+                "say so with ordered=False."
+            )
+
+
+class Choice:
+    """Decides, group by group, what is kept and whether another has to begin.
+
+    Args:
+        wanted: Groups to keep.
+        selection: How.
+        first: Number of the first group.
+
+    Attributes:
+        begun: Number of the group that would begin next.
+        alike: Groups given up because all their rewards were the same.
+    """
+
+    def __init__(self, wanted: int, selection: Selection, first: int = 0) -> None:
+        self.begun = first
+        self.alike = 0
+        self._first = first
+        self._wanted = wanted
+        self._selection = selection
+        self._last = first + wanted + selection.spare_groups
+        self._ended: dict[int, Group] = {}
+        self._good: list[int] = []
+
+    def begin(self) -> int | None:
+        """The number of a group that is to begin now, or None."""
+        bad = len(self._ended) - len(self._good)
+        running_or_good = self.begun - self._first - bad
+        enough = running_or_good >= self._wanted + self._selection.early_groups
+        if enough or self.begun >= self._last:
+            return None
+        self.begun += 1
+        return self.begun - 1
+
+    def end(self, number: int, group: Group) -> None:
+        """A group has ended."""
+        self._ended[number] = group
+        rewards = {episode.reward for episode in teachable(group)}
+        if self._selection.distinct and len(rewards) == 1:
+            self.alike += 1
+        elif rewards:
+            self._good.append(number)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing that could still end would change what is kept."""
+        all_ended = len(self._ended) == self.begun - self._first
+        return len(self._decided()) == self._wanted or (all_ended and self.begun >= self._last)
+
+    def kept(self) -> dict[int, Group]:
+        """The groups of the step by number: the good ones; others where the limit was reached."""
+        good = self._decided()
+        others = [number for number in sorted(self._ended) if number not in good]
+        chosen = good + others[: self._wanted - len(good)]
+        return {number: self._ended[number] for number in sorted(chosen)}
+
+    def _decided(self) -> list[int]:
+        """The good groups that are kept whatever happens next."""
+        good = self._good
+        if self._selection.ordered:
+            undecided = (n for n in range(self._first, self.begun) if n not in self._ended)
+            until = next(undecided, self.begun)
+            good = sorted(number for number in good if number < until)
+        return good[: self._wanted]

@@ -1,0 +1,63 @@
+"""Episodes taken from a list: supervised learning, and anything else that is not played."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from visenv.errors import ConfigurationError
+from visenv.types import Episode, Group
+
+from .base import OnEpisode, Share, Supply, random_stream
+
+_ORDER = 2
+"""Key of the orders' stream of random numbers."""
+
+
+class Taken(Supply):
+    """Episodes taken from a list, in a new random order each time all have been used.
+
+    Args:
+        episodes: All of them, with segments.
+        size: Episodes in a step.
+        seed: The run's seed.
+        share: Which of a step's episodes this process takes.
+
+    Raises:
+        ConfigurationError: If there is nothing to take, or an episode has no segments.
+    """
+
+    def __init__(
+        self,
+        episodes: Sequence[Episode],
+        size: int,
+        seed: int,
+        share: Share = Share(),  # noqa: B008 - frozen
+    ) -> None:
+        if size < 1 or not episodes:
+            raise ConfigurationError(
+                f"Expected episodes, and at least 1 in a step; got {len(episodes)} and {size}."
+            )
+        if not all(episode.segments for episode in episodes):
+            raise ConfigurationError(
+                "An episode has no segments to learn from; encode it first: policy.encode(episode)."
+            )
+        self.size = size
+        self._episodes = episodes
+        self._seed = seed
+        self._share = share
+
+    def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
+        """Of the next `size` episodes the share, each a group by itself."""
+        places = [step * self.size + place for place in self._share.of(self.size)]
+        count = len(self._episodes)
+        orders = {epoch: self._order(epoch) for epoch in {place // count for place in places}}
+        taken = [self._episodes[orders[place // count][place % count]] for place in places]
+        for episode in taken:
+            on_episode(episode)
+        return [[episode] for episode in taken]
+
+    def _order(self, epoch: int) -> list[int]:
+        rng = np.random.default_rng(random_stream(self._seed, _ORDER, epoch))
+        return [int(index) for index in rng.permutation(len(self._episodes))]

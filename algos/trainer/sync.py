@@ -1,0 +1,108 @@
+"""Keeping a sampling engine on the present weights, and alive."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from visenv.errors import PolicyError, RunError
+from visenv.policy import EnginePolicy, TrainablePolicy
+
+from .backend import Backend
+from .config import Rollouts
+from .processes import Processes
+
+
+class WeightSync:
+    """Sends the weights of a policy to the engine that samples for it.
+
+    Every process has an engine, or a share in one, and all make the same calls; `revive` alone is
+    each one's own.
+
+    Args:
+        engine: Of this process; None where the policy samples itself, and nothing is to be done.
+        policy: Whose weights are sent.
+        backend: Of this policy.
+        processes: Who takes part.
+        rollouts: Whether the engine sleeps in between, and how often it may be restarted.
+    """
+
+    def __init__(
+        self,
+        engine: EnginePolicy[Any] | None,
+        policy: TrainablePolicy[Any],
+        backend: Backend,
+        processes: Processes,
+        rollouts: Rollouts,
+    ) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._backend = backend
+        self._processes = processes
+        self._sleeps = rollouts.sleep
+        self._restarts = rollouts.restarts
+        self._changing = threading.Lock()
+
+    def changing(self) -> AbstractContextManager[Any]:
+        """A context in which weights change: an engine that dies meanwhile waits for the new."""
+        return self._changing
+
+    def sleep(self) -> None:
+        """The engine is not needed until the next `send`."""
+        if self._engine is not None and self._sleeps:
+            self._engine.sleep()
+
+    def send(self) -> None:
+        """Have the engine sample with the present weights; one that died is started anew.
+
+        Raises:
+            RunError: If it failed more often than it may.
+        """
+        if self._engine is None:
+            return
+        if self._sleeps:
+            self._engine.wake()
+        while failures := self._send_all(self._engine):
+            if self._restarts == 0:
+                raise RunError(
+                    "The sampling engine failed too often to go on; the last time: " + failures[0]
+                )
+            self._restarts -= 1
+
+    async def revive(self) -> None:
+        """Start the engine anew if it has died in the midst of sampling.
+
+        Raises:
+            PolicyError: If it cannot be done: the engine failed too often, or other processes hold
+                parts of the weights and are not asked; the next `send` tries again then.
+        """
+        if self._engine is None or not self._engine.stale:
+            return
+        if self._backend.partitioned:
+            raise PolicyError("The engine died; it gets weights again when all processes send.")
+        with self._changing:
+            if self._restarts == 0:
+                raise PolicyError("The sampling engine failed too often to start it again.")
+            self._restarts -= 1
+            self._engine.load(self._policy.named_weights(), self._policy.version)
+
+    def _all_weights(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The weights, once every engine has interrupted its turns: processes may share one."""
+        self._processes.wait()
+        yield from self._policy.named_weights(self._backend.whole)
+
+    def _send_all(self, engine: EnginePolicy[Any]) -> list[str]:
+        """One attempt; what went wrong, on all processes."""
+        failure = None
+        weights = self._all_weights()
+        try:
+            engine.load(weights, self._policy.version)
+        except PolicyError as error:
+            failure = str(error)
+        for _ in weights:  # those left: all processes gather all of them, or wait for ever
+            pass
+        return [each for each in self._processes.gather(failure) if each is not None]

@@ -1,0 +1,242 @@
+"""DeepSpeed's ZeRO stages 2 and 3 as a `Backend`: optimiser, gradients, weights held in parts.
+
+Read from DeepSpeed 0.19.8: `engine.backward` reduces the gradients of each micro-batch,
+`engine.step` changes the weights at the boundary that `set_gradient_accumulation_boundary` marked;
+an optimiser step whose norm is not finite is skipped and cleaned up by DeepSpeed itself, which is
+how a step is refused here.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import deepspeed
+import torch
+from accelerate.utils import DummyOptim
+
+from visenv.errors import ConfigurationError, RunError
+from visenv.policy import Scores, TrainablePolicy
+
+from .backend import Accept, Backend, make_optimizer, parameter_groups
+from .config import Optimisation
+from .processes import Processes
+
+_DECIDED = ("gradient_clipping", "gradient_accumulation_steps", "train_micro_batch_size_per_gpu")
+"""What a run decides, whatever a configuration says."""
+
+
+class Partitioned(Backend):
+    """Every process holds a part: of the optimiser and the gradients, in stage 3 of weights too.
+
+    The module must call its parts equally often on all processes, whatever it is given.
+
+    Args:
+        policy: Whose weights change.
+        optimisation: How they change; its clipping is DeepSpeed's.
+        processes: Who takes part.
+    """
+
+    def __init__(
+        self, policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
+    ) -> None:
+        self._policy = policy
+        self._processes = processes
+        accelerator = processes.accelerator
+        config = self._config = accelerator.deepspeed_plugin.deepspeed_config
+        self._told = {name: config.get(name, "auto") for name in _DECIDED}
+        self._stage = _configure(config, optimisation)
+        self.kind = f"ZeRO-{self._stage}"
+        self.partitioned = self._stage == 3
+        own = "optimizer" in config
+        optimizer: Any = (
+            DummyOptim(parameter_groups(policy, optimisation), optimisation.learning_rate)
+            if own
+            else make_optimizer(policy, optimisation)
+        )
+        self._engine, self._optimizer = accelerator.prepare(policy.module, optimizer)
+        self._accept: Accept = lambda _: True
+        self._norm = math.nan
+        self._guard()
+
+    # ------------------------------------------------------------------------ a step
+
+    def __call__(self, collated: Any) -> Scores:
+        """See `Backend`."""
+        scores: Scores = self._engine(collated)
+        return scores
+
+    def begin(self, learning_rate: float) -> None:
+        """See `Backend`."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate
+
+    @contextmanager
+    def micro_batch(self, *, last: bool) -> Iterator[None]:
+        """See `Backend`."""
+        self._engine.set_gradient_accumulation_boundary(is_boundary=last)
+        yield
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """See `Backend`; DeepSpeed averages over processes.
+
+        accelerate's own `backward` would step in the same breath, before anybody saw the norm.
+        """
+        self._engine.backward(loss * self._processes.count)
+
+    def step(self, accept: Accept) -> float:
+        """See `Backend`."""
+        self._accept = accept
+        self._norm = math.nan  # what it stays where DeepSpeed finds infinities before any norm
+        level = deepspeed.utils.logger.level
+        deepspeed.utils.logger.setLevel(logging.ERROR)  # it would call a refusal an overflow
+        try:
+            self._engine.step()
+        finally:
+            deepspeed.utils.logger.setLevel(level)
+        return self._norm
+
+    def _guard(self) -> None:
+        """Ask `accept` between the norm and the update; a refused norm is made an invalid one."""
+        optimizer = self._engine.optimizer
+        name = "scaled_global_norm" if self._stage == 2 else "_get_norm_groups"
+        compute: Callable[..., Any] = getattr(optimizer, name)
+
+        def asking(*arguments: Any, **options: Any) -> Any:
+            computed = compute(*arguments, **options)
+            groups = computed if isinstance(computed, list) else [computed]
+            norms = [float(each) for each in groups]
+            valid = all(each >= 0 and math.isfinite(each) for each in norms)  # invalid ones are -1
+            self._norm = math.hypot(*norms) / float(optimizer.loss_scale) if valid else math.nan
+            if self._accept(self._norm):
+                return computed
+            refused = [torch.full_like(each, math.nan) for each in groups]
+            return refused if isinstance(computed, list) else refused[0]
+
+        setattr(optimizer, name, asking)
+
+    # ----------------------------------------------------------------------- weights
+
+    def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
+        """See `Backend`."""
+        if not self.partitioned:
+            return nullcontext()
+        gathered: AbstractContextManager[None] = deepspeed.zero.GatheredParameters(list(parameters))
+        return gathered
+
+    @contextmanager
+    def playing(self) -> Iterator[None]:
+        """All weights on every device, and no hook that would take them away again."""
+        if not self.partitioned:
+            yield
+            return
+        offload = self._engine.optimizer.parameter_offload
+        parameters = list(self._engine.module.parameters())
+        offload.destroy()
+        offload.forward_hooks, offload.backward_hooks = [], []
+        try:
+            with self.whole(parameters):
+                yield
+        finally:
+            for parameter in parameters:
+                parameter.ds_active_sub_modules.clear()
+            offload.setup_zero_stage3_hooks()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """In stage 3 one weight after the other comes into the first process's main memory."""
+        held: list[tuple[torch.nn.Parameter, torch.Tensor, torch.Tensor]] = []
+        for parameter in self._engine.module.parameters() if self.partitioned else ():
+            with self.whole([parameter]):
+                copy = parameter.detach().cpu().clone() if self._processes.first else None
+            if copy is not None:
+                held.append((parameter, parameter.data, copy))
+        for parameter, _, copy in held:
+            parameter.data = copy
+        try:
+            yield
+        finally:
+            for parameter, part, _ in held:
+                parameter.data = part
+
+    # ------------------------------------------------------------------- checkpoints
+
+    def save(self, folder: Path) -> None:
+        """Each process's parts, as accelerate and DeepSpeed lay them out."""
+        with _quiet():
+            self._processes.accelerator.save_state(str(folder / "deepspeed"))
+
+    def load(self, folder: Path, policy: Path) -> None:
+        """See `Backend`; the parts hold the weights too."""
+        try:
+            with _quiet():
+                self._processes.accelerator.load_state(str(folder / "deepspeed"))
+        except Exception as error:  # broken bytes lead torch.load anywhere
+            raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error
+
+    def close(self) -> None:
+        """See `Backend`."""
+        parameters = [*self._engine.module.parameters()]
+        if self.partitioned:
+            with self.whole(parameters):
+                whole = {id(each): each.detach().clone() for each in parameters}
+        self._engine.destroy()
+        if self.partitioned:
+            _restore(self._engine.module, whole)
+        self._processes.accelerator.free_memory()
+        self._config.update(self._told)  # the next run of this process may decide otherwise
+
+
+def _restore(module: torch.nn.Module, whole: dict[int, torch.Tensor]) -> None:
+    """Plain parameters in the place of DeepSpeed's; what was one object stays one."""
+    made: dict[int, torch.nn.Parameter] = {}
+    for part in module.modules():
+        parameters: dict[str, torch.nn.Parameter | None] = {}
+        for name, old in part._parameters.items():  # noqa: SLF001 - DeepSpeed replaced it
+            if old is not None and id(old) not in made:
+                made[id(old)] = torch.nn.Parameter(whole[id(old)], old.requires_grad)
+            parameters[name] = None if old is None else made[id(old)]
+        part._parameters = parameters  # noqa: SLF001
+
+
+def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
+    """Make DeepSpeed's configuration say what `Optimisation` says; the ZeRO stage.
+
+    Raises:
+        ConfigurationError: If it says otherwise, or what cannot be done.
+    """
+    stage = config.get("zero_optimization", {}).get("stage")
+    if stage not in (2, 3):
+        raise ConfigurationError(
+            f"zero_optimization.stage must be 2 or 3, got {stage!r}; for replicas launch without "
+            "DeepSpeed."
+        )
+    if config.get("fp16", {}).get("enabled") is True:
+        raise ConfigurationError(
+            "fp16 is refused: its scaled losses skip steps without a word. Use bf16 or float32."
+        )
+    # What each micro-batch holds and when a step is due is decided step by step.
+    for name, value in zip(_DECIDED, (optimisation.max_grad_norm, 1, 1), strict=True):
+        if config.get(name, "auto") not in ("auto", value):
+            raise ConfigurationError(
+                f"DeepSpeed's {name} is {config[name]!r}, but this run decides it, here {value}: "
+                'leave it out of the configuration, or write "auto".'
+            )
+        config[name] = value
+    if "optimizer" in config:
+        told = {"betas": [optimisation.beta1, optimisation.beta2], "weight_decay": 0.0}
+        config["optimizer"].setdefault("params", {}).update(told)
+    return int(stage)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the deprecation warnings that accelerate and DeepSpeed give each other."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

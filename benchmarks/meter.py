@@ -1,0 +1,42 @@
+"""Time and memory of one process on a machine that others use too."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import time
+from pathlib import Path
+
+import torch
+
+
+def now(device: str) -> float:
+    """Seconds: of this process's processor time on a CPU, by the clock on a GPU."""
+    if device == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def rest(device: str) -> float:
+    """MiB held now; the high-water mark begins anew."""
+    gc.collect()
+    if device == "cpu":
+        ctypes.CDLL("libc.so.6").malloc_trim(0)  # or what comes finds room that was left over
+        Path("/proc/self/clear_refs").write_text("5", "ascii")
+        return _resident("VmRSS")
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated() / 2**20
+
+
+def most(device: str) -> float:
+    """MiB at the high-water mark."""
+    if device == "cpu":
+        return _resident("VmHWM")
+    return torch.cuda.max_memory_allocated() / 2**20
+
+
+def _resident(name: str) -> float:
+    status = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith(name)) / 2**10

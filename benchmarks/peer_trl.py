@@ -1,0 +1,120 @@
+"""TRL's GRPO loss on our episodes: its own `_compute_loss`, its own fused head, a stock model."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+import transformers
+
+from visenv.policies.transformers import TransformersPolicy
+from visenv.types import Image, Segment
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+
+
+class Peer:
+    """A `GRPOTrainer` that is handed episodes instead of generating them.
+
+    Args:
+        folder: The checkpoint.
+        policy: Ours, for its image processor.
+        device: Of the model.
+        dtype: Of the weights.
+        members: Of a group; the whole group is one batch.
+        checkpointing: Whether activations are made again for the gradient.
+        sampled_only: Whether its head leaves out the places it masks, as it does on a GPU; on a
+            CPU, as shipped, it scores every place of every sequence.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        policy: TransformersPolicy,
+        device: str,
+        dtype: torch.dtype,
+        members: int,
+        *,
+        checkpointing: bool,
+        sampled_only: bool,
+    ) -> None:
+        from datasets import Dataset
+        from trl.trainer.grpo_config import GRPOConfig
+        from trl.trainer.grpo_trainer import GRPOTrainer
+
+        self._policy = policy
+        model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype)
+        model.model.visual.requires_grad_(requires_grad=False)
+        with warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
+            warnings.simplefilter("ignore")
+            config = GRPOConfig(
+                output_dir=scratch,
+                per_device_train_batch_size=members,
+                num_generations=members,
+                gradient_checkpointing=checkpointing,
+                use_cpu=device == "cpu",
+                bf16=False,
+                report_to=[],
+                loss_type="dapo",
+                beta=0.0,
+                max_steps=1,
+            )
+            rows = Dataset.from_list([{"prompt": [{"role": "user", "content": "?"}]}])
+            self._trainer = GRPOTrainer(
+                model=model,
+                reward_funcs=_no_reward,
+                args=config,
+                train_dataset=rows,
+                processing_class=transformers.AutoProcessor.from_pretrained(folder),
+            )
+        trained: Any = self._trainer.model
+        self.model: Any = trained.to(device).train()
+        self._trainer.current_gradient_accumulation_steps = 1
+        self._device = device
+        self._sampled_only = sampled_only
+
+    def inputs(
+        self,
+        segments: Sequence[Segment],
+        images: Mapping[str, Image],
+        advantages: torch.Tensor,
+    ) -> dict[str, Any]:
+        """The episodes as TRL wants them; prompts and completions are of equal length here."""
+        ids = torch.from_numpy(np.stack([segment.token_ids for segment in segments])).long()
+        sampled = torch.from_numpy(np.stack([segment.loss_mask for segment in segments]))
+        prompt = int(sampled.int().argmax(1)[0])
+        shown = [images[span.sha256] for segment in segments for span in segment.images]
+        patches = self._policy.codec.encoder.encode(shown)
+        completion = ids[:, prompt:]
+        inputs = {
+            "prompt_ids": ids[:, :prompt],
+            "prompt_mask": torch.ones_like(ids[:, :prompt]),
+            "completion_ids": completion,
+            "completion_mask": torch.ones_like(completion),
+            "tool_mask": sampled[:, prompt:].long(),
+            "advantages": advantages,
+            "num_items_in_batch": sampled.sum(),
+            "pixel_values": torch.cat([each.values for each in patches]),
+            "image_grid_thw": torch.tensor([each.grid for each in patches]),
+            "mm_token_type_ids": (ids == segments[0].placeholder_id).long(),
+        }
+        moved: dict[str, Any] = {name: each.to(self._device) for name, each in inputs.items()}
+        return moved | {"num_images": [len(segment.images) for segment in segments]}
+
+    def loss(self, inputs: Mapping[str, Any]) -> torch.Tensor:
+        """TRL's loss (DAPO: the mean over all sampled tokens)."""
+        with mock.patch("trl.trainer.utils._use_triton", return_value=self._sampled_only):
+            value: torch.Tensor = self._trainer._compute_loss(self.model, dict(inputs))  # noqa: SLF001
+        return value
+
+
+def _no_reward(completions: list[Any], **_: Any) -> list[float | None]:
+    """TRL wants a reward function; ours has come with the episodes."""
+    return [0.0] * len(completions)

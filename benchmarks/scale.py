@@ -1,0 +1,257 @@
+"""The scaling on paper: tokens, bytes and seconds of a step for Qwen2.5-VL 3B, 7B and 72B.
+
+    python benchmarks/scale.py                       # 1, 8 and 64 GPUs
+    python benchmarks/scale.py --groups 512 --size 16 --mfu 0.31
+
+A step plays groups of episodes and learns from them once; the GPUs sample and train by turns. All
+of it is computed by the formulas that it prints (`visenv.algos.costs`), as if no episode waited for
+a tool or for a longer one; every rate is printed with where it comes from, "assumed" where nothing
+was measured. The MFU is the one that benchmarks/update.py printed on a GPU, if results/ has it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import tyro
+
+from visenv.algos.costs import (
+    QWEN2_5_VL,
+    Model,
+    Work,
+    activation_bytes,
+    exchanged_bytes,
+    read_flops,
+    state_bytes,
+    update_flops,
+)
+
+FORMULAS = """\
+N groups of G; P prompt tokens; C of a member, S of them sampled; D GPUs; W weights, T trained
+update tokens     shared N (P + G C), separate N G (P + C)
+attended pairs    shared N (P(P+1)/2 + G (CP + C(C+1)/2)), separate N G (P(P+1)/2 + CP + C(C+1)/2)
+forward FLOPs     2 matrices tokens + 4 hidden layers pairs + 2 hidden vocabulary N G S + vision
+update FLOPs      3 forward (LoRA 2; frozen vision 1), what checkpointing repeats not counted
+update seconds    update FLOPs / (D peak MFU)
+state bytes       ZeRO-0 2W + 2T + 12T, -1 2W + 2T + 12T/D, -2 2W + (2T + 12T)/D, -3 all / D
+activation bytes  tokens of a micro-batch (2 hidden layers + tensors of a layer) + chunk of logits
+KV bytes, a token 2 layers (key-value width) 2
+exchanged bytes   (D-1)/D (2T micro-batches + 2T), ZeRO-3 (D-1)/D (2T + 4W) micro-batches
+sync              2 bytes x the language model (LoRA is merged), gathered first under ZeRO-3, then
+                  read and written once in GPU memory
+rollout seconds   FLOPs of what is shown / (D peak MFU of reading) + waves S (seconds of a token)
+seconds, a token  max((2W + KV read) / (tp bandwidth), FLOPs / (tp peak MFU of reading))
+"""
+
+COLUMNS = (
+    "GPUs  trained  ZeRO  state+activations   engine   sends  synced | rollout   update "
+    "(separate)  exchange   sync     step | tokens/s  episodes/h"
+)
+
+GPU, GPU_BYTES, NODE = "H200 SXM", 141e9, 8
+LORA_RANK = 16
+RESULTS = Path(__file__).parent / "results"
+LEAST_SEQUENCES = 64
+"""An engine that has room for fewer at once gets more GPUs."""
+
+
+class Rate(NamedTuple):
+    """A number and where it comes from."""
+
+    value: float
+    source: str
+
+
+class Rates(NamedTuple):
+    """What seconds are computed with."""
+
+    peak: Rate = Rate(989e12, f"dense bf16 FLOP/s of an {GPU}: its data sheet")
+    mfu: Rate = Rate(0.25, "assumed: prime-rl publishes 0.22 to 0.37 for Qwen3-4B on an H100")
+    reading: Rate = Rate(0.4, "assumed: MFU of reading prompts")
+    bandwidth: Rate = Rate(0.6 * 4.8e12, "assumed: bytes/s, 60 % of the data sheet's 4.8 TB/s")
+    inside: Rate = Rate(0.8 * 450e9, "assumed: bytes/s in a node, 80 % of NVLink's 450 GB/s")
+    between: Rate = Rate(0.8 * 50e9, "assumed: bytes/s of a GPU between nodes, 80 % of 400 Gbit/s")
+    usable: Rate = Rate(0.9, "assumed: share of the GPU's 141 GB")
+
+    def link(self, gpus: int) -> float:
+        """Bytes a second from GPU to GPU."""
+        return self.inside.value if gpus <= NODE else self.between.value
+
+
+def measured_mfu(results: Path) -> Rate | None:
+    """The median of what benchmarks/update.py printed on a GPU into those files."""
+    printed = re.compile(r"^MFU of shared, text: ([\d.]+)%", re.MULTILINE)
+    found = {path: printed.findall(path.read_text("utf-8")) for path in results.glob("*update*")}
+    values = [float(each) / 100 for all_of_file in found.values() for each in all_of_file]
+    if not values:
+        return None
+    names = ", ".join(sorted(path.name for path in found if found[path]))
+    return Rate(statistics.median(values), f"measured: median of {names}")
+
+
+class Engine(NamedTuple):
+    """How one of the engines samples: its GPUs, and how many sequences at once."""
+
+    gpus: int
+    sequences: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One model on some GPUs, sharded no more than needed.
+
+    Attributes:
+        stage: ZeRO stage.
+        trained: Parameters that learn: the language model, or adapters on it.
+        engine: How it samples.
+    """
+
+    model: Model
+    work: Work
+    gpus: int
+    batch: int
+    stage: int
+    trained: int
+    engine: Engine
+
+    @property
+    def lora(self) -> bool:
+        """Whether only adapters learn."""
+        return self.trained < self.model.language
+
+    @property
+    def state(self) -> float:
+        """Bytes of weights, gradients and optimiser on a GPU."""
+        return state_bytes(self.model.parameters, self.trained, self.stage, self.gpus)
+
+    @property
+    def exchanged(self) -> float:
+        """Bytes that a GPU sends in the update."""
+        micro_batches = math.ceil(self.work.tokens(shared=True) / self.gpus / self.batch)
+        weights = self.model.parameters
+        return exchanged_bytes(weights, self.trained, self.stage, self.gpus, micro_batches)
+
+    @property
+    def sent(self) -> float:
+        """Bytes of weights that the engine is sent."""
+        return 2.0 * self.model.language
+
+    def update_seconds(self, rates: Rates, *, shared: bool = True) -> float:
+        """Computing the update."""
+        flops = update_flops(self.model, self.work, shared, lora=self.lora)
+        return flops / (self.gpus * rates.peak.value * rates.mfu.value)
+
+    def sync_seconds(self, rates: Rates) -> float:
+        """Sending the weights to the engines on the same GPUs."""
+        gathered = self.sent * (self.gpus - 1) / self.gpus if self.stage == 3 else 0.0
+        return gathered / rates.link(self.gpus) + 2 * self.sent / rates.bandwidth.value
+
+    def rollout_seconds(self, rates: Rates) -> float:
+        """Sampling all episodes, with the prompts of a group read once."""
+        model, work, (width, at_once) = self.model, self.work, self.engine
+        compute = rates.peak.value * rates.reading.value
+        keys = at_once * (work.prompt + work.completion / 2) * model.key_value_bytes
+        moved = (2 * model.parameters + keys) / (width * rates.bandwidth.value)
+        token = max(moved, 2 * model.language * at_once / (width * compute))
+        waves = math.ceil(work.episodes / (self.gpus // width) / at_once)
+        return read_flops(model, work) / (self.gpus * compute) + waves * work.sampled * token
+
+
+def engine_for(model: Model, work: Work, gpus: int, room: float) -> Engine | None:
+    """The fewest GPUs in whose `room` bytes each the weights and enough sequences fit."""
+    context = work.prompt + work.completion
+    for width in (each for each in (1, 2, 4, 8) if each <= gpus):
+        share = math.ceil(work.episodes / (gpus // width))
+        held = int((width * room - 2 * model.parameters) // (context * model.key_value_bytes))
+        if min(held, share) >= min(LEAST_SEQUENCES, share):
+            return Engine(width, min(held, share))
+    return None
+
+
+def plan(model: Model, work: Work, gpus: int, batch: int, usable: float) -> Plan | None:
+    """The least sharding that fits into `usable` bytes, all weights before LoRA; or None."""
+    for trained in (model.language, model.lora(LORA_RANK)):
+        for stage in (0,) if gpus == 1 else (2, 3):
+            state = state_bytes(model.parameters, trained, stage, gpus)
+            engine = engine_for(model, work, gpus, usable - state)
+            if engine is not None and state + activation_bytes(model, batch) <= usable:
+                return Plan(model, work, gpus, batch, stage, trained, engine)
+    return None
+
+
+# ------------------------------------------------------------------------------------------ print
+
+
+def row(made: Plan, rates: Rates) -> str:
+    """A plan as a line of the table; bytes in GB, times in seconds."""
+    rollout, update = made.rollout_seconds(rates), made.update_seconds(rates)
+    separate = made.update_seconds(rates, shared=False)
+    exchange, sync = made.exchanged / rates.link(made.gpus), made.sync_seconds(rates)
+    seconds = rollout + update + exchange + sync
+    episodes, sampled = made.work.episodes, made.work.episodes * made.work.sampled
+    activations = activation_bytes(made.model, made.batch)
+    return (
+        f"{made.gpus:4}  {f'LoRA {LORA_RANK}' if made.lora else 'all':7}  {made.stage:4}  "
+        f"{made.state / 1e9:7.1f} + {activations / 1e9:7.1f}  "
+        f"{made.engine.sequences:4} / {made.engine.gpus}  "
+        f"{made.exchanged / 1e9:6.1f}  {made.sent / 1e9:6.1f} | "
+        f"{rollout:7.1f}  {update:7.1f} ({separate:8.1f})  {exchange:8.1f}  {sync:5.2f}  "
+        f"{seconds:7.1f} | {sampled / rollout:8,.0f}  {3600 * episodes / seconds:10,.0f}"
+    )
+
+
+def show(model: Model, work: Work, rates: Rates, batch: int, sizes: tuple[int, ...]) -> None:
+    shared, separate = (update_flops(model, work, each) / 1e15 for each in (True, False))
+    print(
+        f"\nQwen2.5-VL-{model.name}: {model.parameters / 1e9:.2f} G parameters, "
+        f"{model.tower / 1e9:.2f} G of them in the vision tower, frozen; "
+        f"{model.key_value_bytes / 1e3:.1f} kB of keys and values a token\n"
+        f"update {shared:.1f} PFLOP, with separate prompts {separate:.1f} "
+        f"({separate / shared:.2f} x); below: GB on each GPU, sequences at once / GPUs of "
+        "an engine, seconds"
+    )
+    print(COLUMNS)
+    for gpus in sizes:
+        made = plan(model, work, gpus, batch, GPU_BYTES * rates.usable.value)
+        if made is None:
+            least = state_bytes(model.parameters, 0, 3, gpus) / 1e9
+            print(f"{gpus:4}  does not fit: {least:.0f} GB of frozen weights on each alone")
+        else:
+            print(row(made, rates))
+
+
+def main(
+    work: tyro.conf.OmitArgPrefixes[Work] = Work(),  # noqa: B008 - frozen
+    mfu: float | None = None,
+    batch: int = 16384,
+    gpus: tuple[int, ...] = (1, 8, 64),
+) -> None:
+    """Print the formulas, the rates, and a table for each model.
+
+    Args:
+        work: What a step plays.
+        mfu: Model FLOPs utilisation of the update, if you know better than what was measured.
+        batch: Tokens of a micro-batch.
+        gpus: How many.
+    """
+    given = None if mfu is None else Rate(mfu, "given with --mfu")
+    rates = Rates(mfu=given or measured_mfu(RESULTS) or Rates().mfu)
+    print(FORMULAS)
+    for name, (value, source) in zip(Rates._fields, rates, strict=True):
+        print(f"{name:10}{value:10.3g}  {source}")
+    print(
+        f"\n{work.groups} groups of {work.size}; prompt {work.prompt} tokens, completion "
+        f"{work.completion}, {work.sampled} of them sampled; the update reads "
+        f"{work.tokens(shared=True):,} tokens, {work.tokens(shared=False):,} with separate prompts"
+    )
+    for model in QWEN2_5_VL.values():
+        show(model, work, rates, batch, gpus)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,287 @@
+"""Episodes trained per second: shared prompts against padded ones, and against TRL.
+
+    python benchmarks/update.py
+    python benchmarks/update.py --device cuda --dtype bfloat16 --size 3b --checkpointing --at-once 1
+
+One group is one optimiser step: forward, backward, AdamW. Four ways, on the same episodes, all
+members in one pass:
+
+shared   what the trainer does: the prompt and each image once for all members
+padded   the same code without sharing: each member's segment whole (each image still once)
+trl      `GRPOTrainer._compute_loss` of TRL with its own fused head, on the stock model; its head
+         scores the completion alone, as on a GPU
+trl-cpu  the same as shipped: on a CPU its head scores every place (not run unless asked for)
+
+Each way is a process of its own and they take turns; medians count. Two shapes are measured at the
+same time, one core each. On a CPU times are processor
+seconds of one thread, so that a busy machine counts little, with wall seconds beside them; on a GPU
+all are wall seconds. The vision tower is frozen and timed apart; "text" is the step without it. The
+ceiling is what reading shared tokens once can give: G (P + C) / (P + G C), C with what is shown.
+Memory is how far a step goes beyond weights and optimiser. "Gradient" is the distance from the
+shared way's, relative to its norm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import torch
+
+from benchmarks.meter import most, now, rest
+from benchmarks.peer_trl import Peer
+from benchmarks.random_vlm import SHAPES, Shape, build, group, weights
+from visenv.policies.transformers import TransformersPolicy
+from visenv.policies.transformers.pack import pack
+from visenv.policy import Scores
+
+WAYS = ("shared", "padded", "trl", "trl-cpu")
+
+
+class Taken(NamedTuple):
+    """What a step took: seconds whole, in the vision tower and by the wall; MiB."""
+
+    whole: float
+    vision: float
+    wall: float
+    memory: float
+
+    @property
+    def text(self) -> float:
+        return self.whole - self.vision
+
+
+# ---------------------------------------------------------------------- a way, in its own process
+
+
+class Step:
+    """One way to take an optimiser step on a group."""
+
+    def __init__(self, way: str, options: argparse.Namespace, shape: Shape, members: int) -> None:
+        self._device = options.device
+        self.policy = TransformersPolicy(
+            options.folder,
+            device=options.device,
+            dtype=options.dtype,
+            freeze_vision=True,
+            gradient_checkpointing=options.checkpointing,
+            threads=options.threads,
+        )
+        segments, images = group(self.policy, shape, members)
+        self.policy.network.head.banned.zero_()  # TRL bans nothing
+        self.policy.train_mode(True)
+        advantages = torch.linspace(-1, 1, members).to(options.device)
+        self.model: Any = self.policy.network.model
+        if way.startswith("trl"):
+            dtype = getattr(torch, options.dtype)
+            peer = Peer(
+                options.folder, self.policy, options.device, dtype, members,
+                checkpointing=options.checkpointing, sampled_only=way == "trl",
+            )  # fmt: skip
+            inputs = peer.inputs(segments, images, advantages)
+            self.model = peer.model
+            self._loss: Callable[[], torch.Tensor] = lambda: peer.loss(inputs)
+            del self.policy.network, self.policy.module, self.policy.decoder
+        else:
+
+            def loss() -> torch.Tensor:
+                self.policy.network.vision.forget()  # or it would be free from the second step on
+                packed = pack(self.policy.codec, segments, images, share=way == "shared")
+                scores: Scores = self.policy.module(packed)
+                ratio = torch.exp(scores.logprobs - scores.logprobs.detach())
+                value: torch.Tensor = -(advantages[:, None] * ratio * scores.mask).sum()
+                return value / scores.mask.sum()
+
+            self._loss = loss
+        trained = [weight for weight in self.model.parameters() if weight.requires_grad]
+        self._optimizer = torch.optim.AdamW(trained, lr=0.0)
+        for weight in trained:
+            weight.grad = torch.zeros_like(weight)
+        self._optimizer.step()  # makes the optimiser's moments
+        self._looking = 0.0
+        self._watch(self.model.model.visual)
+
+    def _watch(self, tower: torch.nn.Module) -> None:
+        def before(*_: Any) -> None:
+            self._looking -= now(self._device)
+
+        def after(*_: Any) -> None:
+            self._looking += now(self._device)
+
+        tower.register_forward_pre_hook(before)
+        tower.register_forward_hook(after)
+
+    def take(self) -> Taken:
+        self._optimizer.zero_grad()
+        self._looking = 0.0
+        held = rest(self._device)
+        wall, start = time.perf_counter(), now(self._device)
+        self._loss().backward()
+        self._optimizer.step()
+        whole = now(self._device) - start
+        wall = time.perf_counter() - wall
+        return Taken(whole, self._looking, wall, most(self._device) - held)
+
+    def gradient(self) -> dict[str, torch.Tensor]:
+        """That of the latest step; the weights stayed as they were, the rate is 0."""
+        named: Iterable[tuple[str, Any]] = self.model.named_parameters()
+        return {name: weight.grad.cpu() for name, weight in named if weight.grad is not None}
+
+
+_STEP: list[Step] = []
+"""What this process is to do, at most one."""
+
+
+def prepare(way: str, options: argparse.Namespace, shape: Shape, members: int) -> None:
+    _STEP.clear()
+    gc.collect()
+    _STEP.append(Step(way, options, shape, members))
+
+
+def take() -> Taken:
+    return _STEP[0].take()
+
+
+def keep_gradient(file: Path) -> None:
+    torch.save(_STEP[0].gradient(), file)
+
+
+# --------------------------------------------------------------------------------------- measuring
+
+
+Processes = Mapping[str, ProcessPoolExecutor]
+
+
+def measure(
+    processes: Processes, options: argparse.Namespace, shape: Shape, members: int
+) -> tuple[dict[str, Taken], dict[str, float]]:
+    """The median step of each way; and how far its gradient is from that of the first way."""
+    for way, process in processes.items():
+        process.submit(prepare, way, options, shape, members).result()
+    taken: dict[str, list[Taken]] = {way: [] for way in processes}
+    for _ in range(options.rounds):
+        for way, process in processes.items():
+            taken[way].append(process.submit(take).result())
+    apart = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for way, process in processes.items():
+            process.submit(keep_gradient, Path(scratch) / way).result()
+        first = torch.load(Path(scratch) / "shared")
+        for way in processes:
+            apart[way] = difference(torch.load(Path(scratch) / way), first)
+    medians = {way: Taken(*map(statistics.median, zip(*each, strict=True)))
+               for way, each in taken.items()}  # fmt: skip
+    return medians, apart
+
+
+def difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    """Of two gradients, relative to the second."""
+    assert one.keys() == other.keys()
+    apart = sum(float((one[name] - other[name]).double().square().sum()) for name in other)
+    return math.sqrt(apart / sum(float(each.double().square().sum()) for each in other.values()))
+
+
+def mfu(options: argparse.Namespace, tokens: int, seconds: float) -> float:
+    """Model FLOPs utilisation: 6 N T / (t F).
+
+    N: weights of the language model's layers, T: tokens read, t: seconds, F: the device's peak.
+    Left out, to our disadvantage: attention, the head, and what checkpointing does twice.
+    """
+    layers = weights(options.folder)["layers"]
+    return float(6 * layers * tokens / seconds / options.peak_tflops / 1e12)
+
+
+def report(
+    processes: Processes, options: argparse.Namespace, shape: Shape, members: int
+) -> Iterator[str]:
+    """The lines of one shape."""
+    taken, apart = measure(processes, options, shape, members)
+    shared = taken["shared"]
+    yield f"\n{shape}, G = {members}: {shape.read(members)} tokens read of {shape.whole(members)}"
+    yield f"{'':60}times as much as shared takes"
+    yield (
+        "           text s  vision s    wall s  episodes/s  MiB  gradient  "
+        " text  with vision  memory"
+    )
+    for way, one in taken.items():
+        times = (one.text / shared.text, one.whole / shared.whole, one.memory / shared.memory)
+        yield (
+            f"{way:8} {one.text:8.2f} {one.vision:9.2f} {one.wall:9.2f} "
+            f"{members / one.whole:11.3f} {one.memory:4.0f} {apart[way]:9.1e} "
+            "{:6.2f} {:12.2f} {:7.2f}".format(*times)
+        )
+    if "padded" in taken:
+        ceiling, gain = shape.ceiling(members), taken["padded"].text / shared.text
+        yield f"ceiling {ceiling:.2f}, reached {gain:.2f} = {gain / ceiling:.0%}"
+    if options.peak_tflops:
+        used = mfu(options, shape.read(members), shared.text)
+        yield f"MFU of shared, text: {used:.1%}"
+
+
+def heading(options: argparse.Namespace) -> str:
+    """Versions and sizes."""
+    names = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "trl"))
+    sizes = ", ".join(f"{part} {one / 1e6:.2f} M" for part, one in weights(options.folder).items())
+    return (
+        f"python {platform.python_version()}, {names}; {options.dtype}, {options.device}, "
+        f"{options.threads} thread(s), {options.rounds} rounds, "
+        f"checkpointing {options.checkpointing}, load {os.getloadavg()[0]:.1f}\n"
+        f"{options.size} Qwen2.5-VL: {sizes}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--size", default="22m", help="22m, or 3b: Qwen2.5-VL-3B's architecture")
+    parser.add_argument("--members", type=int, nargs="+", default=[8, 16])
+    parser.add_argument("--shapes", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--ways", nargs="+", default=list(WAYS[:3]), choices=WAYS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1, help="of each process")
+    parser.add_argument("--at-once", type=int, default=2, help="shapes measured at the same time")
+    parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--peak-tflops", type=float, default=0, help="of the device, for the MFU")
+    parser.add_argument("--folder", type=Path, help="where the model is kept")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        options.folder = build(options.folder or scratch / "model", options.size)
+        print(heading(options), flush=True)
+        free: SimpleQueue[Processes] = SimpleQueue()
+        for _ in range(options.at_once):
+            free.put({
+                way: stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
+                for way in options.ways
+            })  # fmt: skip
+
+        def cell(shape: Shape, members: int) -> str:
+            processes = free.get()
+            try:
+                return "\n".join(report(processes, options, shape, members))
+            finally:
+                free.put(processes)
+
+        cells = [(SHAPES[number], each) for number in options.shapes for each in options.members]
+        with ThreadPoolExecutor(options.at_once) as pool:
+            for lines in pool.map(cell, *zip(*cells, strict=True)):
+                print(lines, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""An environment with an image in every turn, whatever a policy says, and a tiny model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from visenv.errors import ServiceError
+from visenv.registration import load
+from visenv.types import Ask, Image, Message, Sample, StepRecord, TurnTaken
+
+TURNS = 2
+
+
+class Pictures(gym.Env[Any, str]):
+    """Shows a picture, then another; pays by how long the turns are.
+
+    Args:
+        trouble: Called with the seed and the number of the step (-1 at the reset); may raise.
+    """
+
+    def __init__(self, trouble: Callable[[int, int], None] = lambda seed, turn: None) -> None:
+        self._trouble = trouble
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        assert seed is not None
+        self._seed = seed
+        self._turn = 0
+        self._trouble(seed, -1)
+        self.sample = Sample(f"picture {seed}", "What is it?")
+        return None, self._info(StepRecord(self._show("left or right?"), (), Ask()))
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._trouble(self._seed, self._turn)
+        event = TurnTaken(self._turn, action, None)
+        self._turn += 1
+        over = self._turn == TURNS
+        record = StepRecord(() if over else self._show(" now clear "), (event,))
+        record.ask = None if over else Ask("<think>")
+        return None, float(len(action) % 7) / 4, over, False, self._info(record)
+
+    def _show(self, text: str) -> tuple[Message, ...]:
+        side = 48 + 24 * self._turn
+        pixels = self.np_random.integers(0, 255, (side, 72, 3), dtype=np.uint8)
+        return (Message("user", (Image.from_pixels(pixels), text)),)
+
+    def _info(self, record: StepRecord) -> dict[str, Any]:
+        return {"step": record, "aborted": "", "truncated_by": ""}
+
+
+def unavailable(seed: int, turn: int) -> None:
+    """Trouble: the second step of an odd seed needs a service that is away."""
+    if seed % 2 and turn == 1:
+        raise ServiceError("judge", "away")
+
+
+@pytest.fixture
+def pictures() -> Any:
+    """This module: fixtures are the only way in that importlib mode leaves."""
+    import sys
+
+    return sys.modules[__name__]
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = load("model", "tiny")(tmp_path_factory.mktemp("model") / "tiny", seed=0)
+    return folder

@@ -1,0 +1,101 @@
+"""A segment cut in two, and the row of TRL that it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from visenv.algos.bridges.stream import cut
+from visenv.errors import ConfigurationError
+from visenv.types import Episode, Image, ImageSpan, Message, Segment, Turn, TurnSpan
+
+PAD = 9
+FIRST, SECOND = (Image.from_pixels(np.full((4, 4, 3), grey, np.uint8)) for grey in (1, 2))
+
+
+def _segment(sampled: tuple[tuple[int, int], ...]) -> Segment:
+    """``5 [9 9] 6 7 8 [9] 4 3`` with an image of two placeholders and one of one."""
+    tokens = np.array([5, PAD, PAD, 6, 7, 8, PAD, 4, 3], np.int32)
+    mask = np.zeros(9, np.bool_)
+    for start, end in sampled:
+        mask[start:end] = True
+    return Segment(
+        token_ids=tokens,
+        loss_mask=mask,
+        logprobs=np.where(mask, np.float32(-0.5), np.float32(0)),
+        policy_version=np.zeros(9, np.int32),
+        turns=tuple(TurnSpan(turn, *span, "stop") for turn, span in enumerate(sampled)),
+        images=(
+            ImageSpan(1, 2, FIRST.sha256, (1, 2, 4)),
+            ImageSpan(6, 1, SECOND.sha256, (1, 2, 2)),
+        ),
+        placeholder_id=PAD,
+        merge=2,
+        temperature=1.0,
+        processor="any",
+    )
+
+
+def _episode(*segments: Segment) -> Episode:
+    shown = Message("user", (FIRST, "text", SECOND))
+    turns = tuple(Turn((shown,), "said", 0.25, (), "stop") for each in segments for _ in each.turns)
+    return Episode("e-v0", "s", "", 0, 0, 0, turns, "terminated", segments=segments)
+
+
+IMAGES = {image.sha256: image for image in (FIRST, SECOND)}
+
+
+def test_the_cut_is_before_the_first_sampled_token() -> None:
+    stream = cut(_segment(((4, 6), (8, 9))), IMAGES)
+    assert stream.prompt_ids == [5, PAD, PAD, 6]
+    assert stream.response_ids == [7, 8, PAD, 4, 3]
+    assert stream.response_mask == [1, 1, 0, 0, 1]
+    assert stream.logprobs == [-0.5, -0.5, 0, 0, -0.5]
+    assert stream.images == [FIRST, SECOND]
+
+
+def test_an_empty_reply_leaves_a_masked_token() -> None:
+    stream = cut(_segment(((9, 9),)), IMAGES)
+    assert stream.prompt_ids == [5, PAD, PAD, 6, 7, 8, PAD, 4]
+    assert (stream.response_ids, stream.response_mask, stream.logprobs) == ([3], [0], [0.0])
+
+
+@pytest.mark.component("trl", "torch", "tensorboard")
+class TestToTrl:
+    def test_a_row(self) -> None:
+        from visenv.algos.bridges.trl import to_trl
+
+        assert to_trl(_episode(_segment(((4, 6), (8, 9))))) == {
+            "prompt_ids": [5, PAD, PAD, 6],
+            "completion_ids": [7, 8, PAD, 4, 3],
+            "logprobs": [-0.5, -0.5, 0, 0, -0.5],
+            "env_mask": [1, 1, 0, 0, 1],
+            "images": [FIRST, SECOND],
+            "env_reward": 0.5,
+        }
+
+    def test_what_a_row_cannot_hold_is_refused(self) -> None:
+        from visenv.algos.bridges.trl import to_trl
+
+        segment = _segment(((4, 6),))
+        second = replace(segment, turns=(TurnSpan(1, 4, 6, "stop"),))
+        with pytest.raises(ConfigurationError, match="has 2"):
+            to_trl(_episode(segment, second))
+        with pytest.raises(ConfigurationError, match="has 0"):
+            to_trl(replace(_episode(segment), segments=()))
+        aborted = Episode("e-v0", "s", "", 0, 0, 0, (), "aborted", "judge: away")
+        with pytest.raises(ConfigurationError, match="judge: away"):
+            to_trl(aborted)
+
+    def test_rows_name_seeds_and_more_where_given(self) -> None:
+        from visenv.algos.bridges.trl import rows
+
+        plain = rows([3, 4])
+        assert plain["seed"][:] == [3, 4]
+        assert plain[0]["prompt"] == [{"role": "user", "content": ""}]
+        assert {*plain.column_names} == {"prompt", "seed"}
+        named = rows(range(2), indices=[7, 8], environment="doc")
+        assert named[1]["index"] == 8
+        assert named[1]["environment"] == "doc"

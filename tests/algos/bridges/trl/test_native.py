@@ -1,0 +1,378 @@
+"""Our tools in TRL's own rollout loop: schemas, images, rewards, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import gymnasium as gym
+import pytest
+
+from visenv.errors import ConfigurationError, ServiceError
+from visenv.grammar import Call, ParsedTurn
+from visenv.registration import load
+from visenv.rollout import Place, play
+
+pytestmark = [
+    pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
+]
+
+torch = pytest.importorskip("torch")
+
+DOC: dict[str, Any] = {"stage": "tiny", "prompt": "brief"}
+Message = dict[str, Any]
+
+
+def _environment(env_id: str = "visenv/ArmDoc-v0", **options: Any) -> Any:
+    from visenv.algos.bridges.trl import environment_factory
+
+    return environment_factory(env_id, **(DOC | options))()
+
+
+def _said(turn: ParsedTurn) -> Message:
+    """A turn as TRL's response template for Qwen3-VL parses it."""
+    calls = [
+        {"type": "function", "function": {"name": call.name, "arguments": dict(call.arguments)}}
+        for call in turn.calls
+    ]
+    answer = "" if turn.answer is None else f"<answer>{turn.answer}</answer>"
+    message: Message = {"role": "assistant", "content": answer}
+    if turn.thought is not None:
+        message["reasoning_content"] = turn.thought
+    return message | ({"tool_calls": calls} if calls else {})
+
+
+def _play_oracle(environment: Any, seed: int) -> list[Message]:
+    """What TRL's loop does with a model that always says what the oracle says."""
+    environment.reset(prompt=[], seed=seed)
+    base, completion = environment.episode._base, []
+    while True:
+        message = _said(base.oracle_turn())
+        completion.append(message)
+        if "tool_calls" not in message:
+            return completion
+        for call in message["tool_calls"]:
+            name, arguments = call["function"]["name"], call["function"]["arguments"]
+            shown = getattr(environment, name)(**arguments)
+            completion.append({"role": "tool", "name": name, "content": shown})
+
+
+def _reward(environment: Any, completion: Sequence[Message]) -> float | None:
+    from visenv.algos.bridges.trl import native_reward
+
+    (reward,) = native_reward([completion], [environment])
+    return reward
+
+
+# ------------------------------------------------------------------------------------ the tools
+
+
+@pytest.mark.parametrize("env_id", ["ArmZoom", "ArmDoc", "ArmIF", "ArmPreference"])
+def test_every_tool_has_the_schema_of_its_model(env_id: str) -> None:
+    from transformers.utils.chat_template_utils import get_json_schema
+
+    environment = _environment(f"visenv/{env_id}-v0")
+    tools = environment.episode._base.tools
+    public = {name for name in vars(type(environment)) if not name.startswith("_")} - {"turns"}
+    assert public == {*tools}
+    for tool in tools.values():
+        function = get_json_schema(getattr(environment, tool.name))["function"]
+        model = tool.arguments.model_json_schema()
+        assert (function["name"], function["description"]) == (tool.name, tool.description)
+        taken = function["parameters"]
+        assert taken["properties"].keys() == model["properties"].keys()
+        assert taken.get("required", []) == model.get("required", [])
+        for name, field in taken["properties"].items():
+            assert field["type"] == model["properties"][name]["type"]
+            assert field["description"] == model["properties"][name]["description"]
+
+
+def test_constraints_of_pydantic_are_taken_off_a_type_however_deep() -> None:
+    from pydantic import Field
+
+    from visenv.algos.bridges.trl.signature import plain
+
+    number = Annotated[int, Field(ge=0)]
+    assert (
+        plain(Annotated[list[Annotated[list[number], Field(min_length=2)]], 1]) == list[list[int]]
+    )
+    assert plain(number | None) == int | None
+    assert plain(dict[str, number]) == dict[str, int]
+    assert plain(Literal["a", "b"]) == Literal["a", "b"]
+
+
+def test_an_environment_that_speaks_otherwise_is_refused_and_the_way_is_named() -> None:
+    from visenv.algos.bridges.trl import environment_factory
+
+    with pytest.raises(ConfigurationError, match=r"ZoomVQA.*JSON tool calls.*VisenvGRPOTrainer"):
+        environment_factory("visenv/ZoomVQA-v0", stage="tiny")
+
+
+# ---------------------------------------------------------------------------------- an episode
+
+
+@pytest.mark.parametrize("env_id", ["ArmZoom", "ArmDoc", "ArmIF"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_reward_is_that_of_the_environment_played_directly(env_id: str, seed: int) -> None:
+    name = f"visenv/{env_id}-v0"
+    environment = _environment(name)
+    completion = _play_oracle(environment, seed)
+    oracle = load("policy", "oracle")()
+    episode = asyncio.run(play(gym.make(name, **DOC), oracle, Place(seed)))
+    assert episode.reward > 0
+    assert _reward(environment, completion) == episode.reward
+    texts = [event.text.split() for event in environment.episode._base.log.turns]
+    assert texts == [turn.text.split() for turn in episode.turns]
+
+
+def test_what_the_tool_shows_is_a_block_for_the_template_to_wrap() -> None:
+    environment = _environment()
+    opening = environment.reset(seed=0)
+    assert [block["type"] for block in opening].count("image") == 1
+    turn = environment.episode._base.oracle_turn()
+    (call,) = turn.calls
+    shown = getattr(environment, call.name)(**call.arguments)
+    text = "".join(block.get("text", "§") for block in shown)
+    assert text.startswith("observation_1:\n§")
+    assert "tool_response" not in text
+    refused = environment.doc_page_retrieval_by_index(filename="nothing", image_idx=1)
+    assert refused.startswith("Error: ")
+
+
+def test_thoughts_that_trl_kept_back_count() -> None:
+    """Stage 2 pays 1.5 for the right verdict after a successful call, if all turns are formed."""
+    environment = _environment()
+    completion = _play_oracle(environment, 0)
+    assert _reward(environment, completion) == 1.5
+    completion = _play_oracle(environment, 0)
+    del completion[0]["reasoning_content"]  # the first turn had no thought
+    assert _reward(environment, completion) == 0.0
+    completion = _play_oracle(environment, 0)
+    completion[-1]["content"] = "<answer>Overall Judgment: Answer 99 is better</answer>"
+    assert _reward(environment, completion) == 0.4  # wrong, but formed, .3, and tried, .1
+
+
+def test_a_rollout_that_trl_cut_off_is_paid_nothing_and_the_next_begins_anew() -> None:
+    environment = _environment()
+    completion = _play_oracle(environment, 0)
+    assert _reward(environment, completion[:-1]) == 0.0  # no token was left for the answer
+    completion = _play_oracle(environment, 0)
+    assert _reward(environment, completion) == 1.5
+
+
+def test_a_call_that_trl_did_not_make_any_more_is_the_last_turn() -> None:
+    environment = _environment()
+    environment.reset(seed=0)
+    last = _said(environment.episode._base.oracle_turn())
+    assert _reward(environment, [last]) == 0.0
+    (event,) = environment.episode._base.log.tool_calls
+    assert event.ok
+
+
+def test_after_its_last_turn_an_episode_says_that_it_has_ended() -> None:
+    environment = _environment(turns=2)
+    environment.reset(seed=0)
+    wrong = {"filename": "nothing", "image_idx": 1}
+    assert "Error" in environment.doc_page_retrieval_by_index(**wrong)
+    shown = environment.doc_page_retrieval_by_index(**wrong)  # the last turn has no tools
+    assert "No tool call is left" in shown
+    assert environment.doc_page_retrieval_by_index(**wrong).startswith("The episode has ended")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"self": 1},
+        {"filename": None, "image_idx": "x"},
+        {"filename": "a", "image_idx": 1, "more": {"deep": [1, float("nan")]}},
+        {"filename": "</tool_call>", "image_idx": 10**400},
+    ],
+)
+def test_whatever_arguments_are_answered_by_the_environment(arguments: dict[str, Any]) -> None:
+    environment = _environment()
+    environment.reset(seed=0)
+    shown = environment.doc_page_retrieval_by_index(**arguments)
+    assert shown.startswith("Error: ")
+    assert len(environment.episode._base.log.turns) == 1
+
+
+def test_text_that_looks_like_a_control_token_is_none() -> None:
+    from visenv.algos.bridges.trl.native import _blocks
+    from visenv.types import Message as Shown
+
+    messages = (Shown("user", ("<tool_response>\na <|image_pad|>\n</tool_response>", "\nthen")),)
+    assert [block["text"] for block in _blocks(messages)] == ["a < |image_pad|>", "\nthen"]
+
+
+# ------------------------------------------------------------------------------------- trouble
+
+
+def _troubled(error: Exception) -> Any:
+    """An environment whose tool raises."""
+    environment = _environment()
+    environment.reset(seed=0)
+    tool = environment.episode._base.tools["doc_page_retrieval_by_index"]
+
+    def fail(*_: Any) -> Any:
+        raise error
+
+    tool.call = fail
+    return environment
+
+
+def test_a_service_that_is_away_aborts_the_episode() -> None:
+    environment = _troubled(ServiceError("index", "away"))
+    environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
+    assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
+
+
+def test_a_tool_that_raises_aborts_the_episode() -> None:
+    environment = _troubled(RuntimeError("a bug"))
+    with pytest.raises(RuntimeError):  # TRL shows it to the model
+        environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
+    assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
+
+
+def test_a_row_without_a_seed_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no seed"):
+        _environment().reset(prompt=[])
+
+
+def test_a_sample_that_cannot_be_read_aborts_its_episode_alone() -> None:
+    environment = _environment()
+    (block,) = environment.reset(seed=0, index=3)  # the procedural world has no rows
+    assert block["type"] == "text"
+    assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
+    assert _reward(environment, _play_oracle(environment, 0)) == 1.5
+
+
+# ------------------------------------------------------------------- inside TRL's own trainer
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = load("model", "tiny-arm")(tmp_path_factory.mktemp("arm") / "tiny", seed=0)
+    return folder
+
+
+def _trainer(arm: Path, config: Any, **options: Any) -> Any:
+    from trl.chat_template_utils import qwen3_vl_chat_template
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    from visenv.algos.bridges.trl import environment_factory, native_reward, rows
+
+    policy = load("policy", "transformers")(arm, threads=1)
+    policy.network.model.set_attn_implementation("sdpa")
+    processor = policy.codec.processor
+    processor.chat_template = qwen3_vl_chat_template  # the real model's, with tools
+    return GRPOTrainer(
+        policy.network.model,
+        reward_funcs=native_reward,
+        args=config,
+        train_dataset=rows(range(4)),
+        processing_class=processor,
+        environment_factory=environment_factory("visenv/ArmDoc-v0", **(DOC | options)),
+    )
+
+
+def _speak_as_the_oracle(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Have TRL's generation give the oracle's turns; returns what the model was given to see."""
+    grammar = trainer.environment_factories[None]().episode._base.grammar
+    given: list[dict[str, Any]] = []
+    called: list[Any] = []  # those whose last turn called a tool, and who are asked again
+
+    def generate(input_ids: Any, **inputs: Any) -> Any:
+        given.append(inputs)
+        asked = called or [each.episode._base for each in trainer.environments]
+        turns = [base.oracle_turn() for base in asked]
+        called[:] = [base for base, turn in zip(asked, turns, strict=True) if turn.calls]
+        texts = [grammar.compose(turn) + "<|im_end|>" for turn in turns]
+        said = trainer._tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
+        return torch.cat([input_ids, said["input_ids"]], 1)
+
+    monkeypatch.setattr(trainer.model, "generate", generate)
+    return given
+
+
+Config = Callable[..., Any]
+
+
+def test_images_that_tools_return_reach_the_model_and_are_learnt_from(
+    arm: Path, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = config(per_device_train_batch_size=4, num_generations=2, max_completion_length=400)
+    trainer = _trainer(arm, small)
+    given = _speak_as_the_oracle(trainer, monkeypatch)
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    rows = [dict(trainer.train_dataset[n // 2]) for n in range(4)]
+    batch = trainer._prepare_inputs(rows)
+    assert [len(inputs["image_grid_thw"]) for inputs in given] == [4, 8]  # the overview, a page
+    assert batch["num_images"] == [2] * 4
+    pads = int((batch["mm_token_type_ids"] == 1).sum())
+    assert pads == int(batch["image_grid_thw"].prod(-1).sum()) // 4
+    assert 0 < int(batch["tool_mask"].sum()) < int(batch["completion_mask"].sum())
+    assert trainer._metrics["train"]["reward"] == [1.5]
+    samples = [each.episode._base.sample.id for each in trainer.environments]
+    assert samples[0] == samples[1] != samples[2] == samples[3]
+    batch["advantages"] = torch.tensor([1.0, -1.0, 0.5, 0.25])
+    trainer._compute_loss(trainer.model, batch).backward()
+    visual = [p.grad for name, p in trainer.model.named_parameters() if "visual" in name]
+    assert any(grad is not None and grad.abs().max() > 0 for grad in visual)
+
+
+def test_trl_trains_with_what_a_random_model_says(arm: Path, config: Config) -> None:
+    small = config(
+        per_device_train_batch_size=4,
+        num_generations=2,
+        max_completion_length=8,
+        max_steps=1,
+        logging_steps=1,
+        max_tool_calling_iterations=2,
+    )
+    trainer = _trainer(arm, small)
+    trainer.train()
+    logged = trainer.state.log_history[0]
+    assert logged["rewards/native_reward/mean"] == 0
+    assert logged["tools/call_frequency"] == 0
+
+
+def test_rollouts_that_were_aborted_move_no_baseline(
+    arm: Path, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"max_completion_length": 400, "max_tool_calling_iterations": 3}
+    trainer = _trainer(arm, config(per_device_train_batch_size=3, **limits))
+    trainer.model.train()
+    _speak_as_the_oracle(trainer, monkeypatch)
+    rows = [dict(trainer.train_dataset[0])] * 3
+    trainer._generate_and_score_completions(rows)
+    second = trainer.environments[1].episode._base
+
+    def fail(*_: Any) -> Any:
+        raise ServiceError("index", "away")
+
+    for tool in second.tools.values():
+        monkeypatch.setattr(tool, "call", fail)
+    batch = trainer._generate_and_score_completions(rows)
+    assert batch["advantages"].tolist() == [0, 0, 0]  # 1.5, none, 1.5: no spread
+    means = trainer._metrics["train"]["rewards/native_reward/mean"]
+    assert means[-1] == 1.5
+
+
+def test_calls_of_tools_there_are_not_and_of_several_at_once() -> None:
+    environment = _environment()
+    environment.reset(seed=0)
+    base = environment.episode._base
+    turn = base.oracle_turn()
+    (call,) = turn.calls
+    unknown = _said(ParsedTurn(" look ", calls=(Call("nothing", {}),)))
+    two = _said(ParsedTurn(" look ", calls=(call, call)))
+    getattr(environment, call.name)(**call.arguments)
+    getattr(environment, call.name)(**call.arguments)
+    answer = _said(ParsedTurn(" so ", answer=base.oracle_turn().answer or "none"))
+    assert _reward(environment, [unknown, two, answer]) == 0.0  # two calls in a turn: malformed
+    assert len(base.log.tool_calls) == 2

@@ -1,0 +1,344 @@
+"""Episodes of ours in TRL's own trainer: what it learns from them is what ours learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.errors import ConfigurationError
+from visenv.policy import EnginePolicy
+from visenv.registration import load
+from visenv.types import Ask, Episode, Reply, Sampling
+
+pytestmark = [
+    pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
+    # What TRL, transformers and torch say of each other.
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
+]
+
+torch = pytest.importorskip("torch")
+Config = Callable[..., Any]
+
+
+def _trainer(policy: Any, config: Any, make_env: Callable[[], Any], **options: Any) -> Any:
+    from visenv.algos.bridges.trl import VisenvGRPOTrainer, rows
+
+    return VisenvGRPOTrainer(policy, make_env, config, rows(range(8)), turn_tokens=5, **options)
+
+
+def _rows(trainer: Any, groups: int) -> list[dict[str, Any]]:
+    size = trainer.num_generations
+    return [dict(trainer.train_dataset[n // size]) for n in range(groups * size)]
+
+
+def _batch(trainer: Any, groups: int = 2) -> dict[str, Any]:
+    """What TRL makes of its own sampler's rows, on the way to its loss."""
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    batch: dict[str, Any] = trainer._prepare_inputs(_rows(trainer, groups))
+    return batch
+
+
+def _gradients(policy: Any) -> dict[str, Any]:
+    named = policy.network.model.named_parameters()
+    return {name: each.grad.clone() for name, each in named if each.grad is not None}
+
+
+def _ours(policy: Any, algorithm: Any, episodes: Sequence[Episode]) -> float:
+    """The loss of our algorithm on whole groups of three, its gradient left in the weights."""
+    from visenv.algorithm import Batch
+
+    groups = [episodes[start : start + 3] for start in range(0, len(episodes), 3)]
+    advantages = [float(each) for group in algorithm.advantages(groups) for each in group]
+    segments = [episode.segments[0] for episode in episodes]
+    images = {image.sha256: image for episode in episodes for image in episode.images}
+    policy.network.model.zero_grad()
+    scores = policy.score(segments, images)
+    width = scores.mask.shape[1]
+    old = torch.tensor(
+        np.stack([np.pad(each.logprobs, (0, width - len(each))) for each in segments])
+    )
+    batch = Batch(
+        logprobs=scores.logprobs,
+        old_logprobs=old,
+        sampling_logprobs=old,
+        reference_logprobs=None,
+        entropy=scores.entropy,
+        advantages=torch.tensor(advantages)[:, None].expand(-1, width),
+        mask=scores.mask,
+        total_tokens=int(scores.mask.sum()),
+        total_segments=len(segments),
+    )
+    loss = algorithm.loss(batch).value
+    loss.backward()
+    return float(loss.detach())
+
+
+@pytest.mark.parametrize("loss", ["grpo", "dapo"])
+def test_loss_and_gradients_are_ours(loss: str, policy: Any, config: Config, pictures: Any) -> None:
+    trainer = _trainer(policy, config(loss_type=loss), pictures.Pictures)
+    batch = _batch(trainer)
+    assert batch["num_images"] == [pictures.TURNS] * 6
+    assert len(set(batch["advantages"].tolist())) > 2, "all alike would prove nothing"
+    theirs = trainer._compute_loss(trainer.model, batch)
+    theirs.backward()
+    expected = _gradients(policy)
+    with trainer._attention.own():
+        value = _ours(policy, load("algorithm", loss)(), trainer._episodes)
+    assert float(theirs.detach()) == pytest.approx(value, abs=1e-5)
+    gradients = _gradients(policy)
+    assert gradients.keys() == expected.keys()
+    largest = max(float(each.abs().max()) for each in expected.values())
+    assert largest > 1e-3, "the comparison below is of something"
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-5, msg=name)
+
+
+def test_the_batch_is_the_episodes_token_by_token(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    trainer = _trainer(policy, config(), pictures.Pictures)
+    played = trainer._generate_and_score_completions(_rows(trainer, 2))
+    for row, episode in enumerate(trainer._episodes):
+        (segment,) = episode.segments
+        shown, said = played["prompt_mask"][row].bool(), played["completion_mask"][row].bool()
+        tokens = torch.cat([played["prompt_ids"][row][shown], played["completion_ids"][row][said]])
+        assert tokens.tolist() == segment.token_ids.tolist()
+        start = int(shown.sum())
+        assert played["tool_mask"][row][said].tolist() == segment.loss_mask[start:].tolist()
+        logprobs = played["sampling_per_token_logps"][row][said]
+        assert logprobs.tolist() == segment.logprobs[start:].tolist()
+        types = torch.cat([torch.zeros(1), played["mm_token_type_ids"][row]])[1:]
+        pads = torch.cat([played["prompt_ids"][row], played["completion_ids"][row]])
+        assert torch.equal(types == 1, pads == segment.placeholder_id)
+    grids = [span.grid for episode in trainer._episodes for span in episode.segments[0].images]
+    assert played["image_grid_thw"].tolist() == [list(grid) for grid in grids]
+    assert len(played["pixel_values"]) == sum(int(np.prod(grid)) for grid in grids)
+
+
+def test_members_share_the_sample_and_speak_for_themselves(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    trainer = _trainer(policy, config(), pictures.Pictures)
+    trainer._generate_and_score_completions(_rows(trainer, 2))
+    samples = [episode.sample_id for episode in trainer._episodes]
+    assert samples == ["picture 0"] * 3 + ["picture 1"] * 3
+    first = [episode.images[0].sha256 for episode in trainer._episodes]
+    assert len(set(first[:3])) == 1
+    assert first[0] != first[3]
+    assert len({episode.turns[0].text for episode in trainer._episodes[:3]}) > 1
+
+
+def test_two_steps_change_the_weights_and_count_the_versions(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    before = {name: each.clone() for name, each in policy.network.model.named_parameters()}
+    trainer = _trainer(policy, config(logging_steps=1), pictures.Pictures)
+    trainer.train()
+    changed = [
+        name
+        for name, each in policy.network.model.named_parameters()
+        if not torch.equal(each, before[name])
+    ]
+    assert any("visual" in name for name in changed)
+    assert any("language_model" in name for name in changed)
+    assert policy.version == 2
+    first = trainer.state.log_history[0]
+    assert first["reward"] == pytest.approx(first["episodes/reward"])
+    assert first["episodes/turns"] == pictures.TURNS
+    assert first["episodes/aborted"] == 0
+
+
+def test_an_aborted_episode_teaches_nothing_and_moves_no_baseline(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    calls: list[int] = []
+
+    def trouble(seed: int, turn: int) -> None:
+        calls.append(turn)
+        if turn == 0 and calls.count(0) in (2, 4, 5):  # one of the first group, two of the second
+            raise RuntimeError("the simulator died")
+
+    trainer = _trainer(policy, config(), lambda: pictures.Pictures(trouble), concurrency=1)
+    batch = trainer._generate_and_score_completions(_rows(trainer, 2))
+    aborted = [episode.status == "aborted" for episode in trainer._episodes]
+    assert aborted == [False, True, False, True, True, False]
+    rewards = [episode.reward for episode in trainer._episodes]
+    a, b = rewards[0], rewards[2]
+    assert a != b
+    # of two, each is half their distance from the mean; the sample deviation is |a - b| / sqrt 2
+    half, deviation = (a - b) / 2, abs(a - b) / 2**0.5
+    advantage = half / (deviation + 1e-4)
+    expected = [advantage, 0, -advantage, 0, 0, 0]  # the one that is left alone has no baseline
+    assert batch["advantages"].tolist() == pytest.approx(expected, abs=1e-5)
+    assert [int(row.sum()) > 0 for row in batch["tool_mask"] * batch["completion_mask"]] == [
+        not each for each in aborted
+    ]
+    assert batch["num_images"] == [0 if each else pictures.TURNS for each in aborted]
+
+
+def test_a_step_of_aborted_episodes_alone_changes_nothing(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    before = [each.clone() for each in policy.parameters()]
+
+    def trouble(seed: int, turn: int) -> None:
+        raise OSError("gone")
+
+    _trainer(policy, config(max_steps=1), lambda: pictures.Pictures(trouble)).train()
+    assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
+
+
+def test_reward_functions_are_shown_the_episodes(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    def turns(episode: Sequence[Episode], completions: Any, **_: Any) -> list[float | None]:
+        texts = [[m["content"] for m in each if m["role"] == "assistant"] for each in completions]
+        assert texts == [[turn.text for turn in each.turns] for each in episode]
+        return [float(len(each.turns)) for each in episode]
+
+    options = {"reward_funcs": [turns]}
+    trainer = _trainer(policy, config(logging_steps=1, max_steps=1), pictures.Pictures, **options)
+    trainer.train()
+    logged = trainer.state.log_history[0]
+    assert logged["rewards/turns/mean"] == pictures.TURNS
+    assert logged["reward"] == pytest.approx(logged["episodes/reward"] + pictures.TURNS)
+
+
+class Engine(EnginePolicy[Any]):
+    """A sampler with weights of its own, as vLLM's has; says how it was treated."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.version, self.stale = 0, False
+        self.told: list[str] = []
+
+    def open(self, env: Any, seed: int) -> Any:
+        return self.inner.open(env, seed)
+
+    async def respond(self, session: Any, ask: Ask, sampling: Sampling) -> Reply:
+        reply: Reply = await self.inner.respond(session, ask, sampling)
+        return reply
+
+    def load(self, weights: Any, version: int) -> None:
+        self.told.append(f"load {version}")
+        self.inner.network.model.load_state_dict(dict(weights))
+        self.version = version
+
+    def sleep(self) -> None:
+        self.told.append("sleep")
+
+    def wake(self) -> None:
+        self.told.append("wake")
+
+
+def test_an_engine_samples_with_the_weights_of_the_step_and_is_corrected(
+    policy: Any, tiny: Path, config: Config, pictures: Any
+) -> None:
+    engine = Engine(load("policy", "transformers")(tiny, threads=1))
+    trainer = _trainer(policy, config(), pictures.Pictures, sampler=engine)
+    trainer.train()
+    assert engine.told == ["wake", "load 1", "sleep", "wake", "load 2", "sleep"]
+    batch = _batch(trainer)
+    sampled = batch["tool_mask"] * batch["completion_mask"] == 1
+    # one model twice: what the engine reports is what TRL computes, but for rounding
+    torch.testing.assert_close(
+        batch["importance_sampling_ratio"], torch.ones_like(batch["importance_sampling_ratio"])
+    )
+    reported = batch["sampling_per_token_logps"][sampled]
+    torch.testing.assert_close(reported, batch["old_per_token_logps"][sampled])
+    assert torch.isfinite(trainer._compute_loss(trainer.model, batch))
+
+
+def test_the_reference_is_read_as_the_policy_is(policy: Any, config: Config, pictures: Any) -> None:
+    trainer = _trainer(policy, config(beta=0.1, num_iterations=2), pictures.Pictures)
+    batch = _batch(trainer)
+    sampled = batch["tool_mask"] * batch["completion_mask"] == 1
+    for name in ("ref_per_token_logps", "old_per_token_logps"):  # the same weights, so far
+        torch.testing.assert_close(
+            batch[name][sampled], batch["sampling_per_token_logps"][sampled], rtol=1e-4, atol=1e-4
+        )
+    with torch.no_grad():
+        policy.network.model.lm_head.weight.mul_(1.1)  # as if it had learnt
+    loss = trainer._compute_loss(trainer.model, batch)
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert trainer._metrics["train"]["kl"][-1] > 1e-3
+    assert all(torch.isfinite(gradient).all() for gradient in _gradients(policy).values())
+
+
+def test_forms_that_an_environment_asks_for_are_not_sampled(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    class Formal(pictures.Pictures):  # type: ignore[misc]
+        def step(self, action: str) -> Any:
+            result = super().step(action)
+            if result[-1]["step"].ask is not None:
+                result[-1]["step"].ask = Ask(regex="yes")
+            return result
+
+    trainer = _trainer(policy, config(), Formal)
+    trainer._generate_and_score_completions(_rows(trainer, 1))
+    assert {turn.text for e in trainer._episodes for turn in e.turns[1:]} != {"yes"}
+    spans = [span for e in trainer._episodes for span in e.segments[0].turns]
+    assert all(span.regex is None for span in spans)
+
+
+def test_banned_tokens_have_no_probability_and_the_checkpoint_is_stock(
+    policy: Any, config: Config, pictures: Any, tmp_path: Path
+) -> None:
+    import transformers
+
+    trainer = _trainer(policy, config(), pictures.Pictures)
+    model = policy.network.model
+    logits = model(input_ids=torch.tensor([[30, 40, 50]])).logits
+    banned = torch.from_numpy(policy.codec.banned)
+    assert torch.softmax(logits, -1)[..., banned].sum() == 0
+    trainer.save_model(str(tmp_path / "saved"))
+    stock = transformers.AutoModelForImageTextToText.from_pretrained(tmp_path / "saved")
+    assert stock.lm_head.bias is None
+    assert torch.equal(stock.lm_head.weight, model.lm_head.weight)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"use_vllm": True}, "use_vllm"),
+        ({"top_p": 0.9}, "top_p"),
+        ({"generation_kwargs": {"max_new_tokens": 3}}, "generation_kwargs"),
+        ({"mask_truncated_completions": True}, "mask_truncated_completions"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    changes: Mapping[str, Any], word: str, policy: Any, config: Config, pictures: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match=word):
+        _trainer(policy, config(**changes), pictures.Pictures)
+
+
+def test_other_ways_to_play_and_other_policies_are_refused(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match="tools"):
+        _trainer(policy, config(), pictures.Pictures, tools=[print])
+    with pytest.raises(ConfigurationError, match="runs one"):
+        _trainer(load("policy", "oracle")(), config(), pictures.Pictures)
+
+
+def test_another_version_of_trl_is_refused(
+    policy: Any, config: Config, pictures: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import trl
+
+    monkeypatch.setattr(trl, "__version__", "1.17.0")
+    with pytest.raises(ConfigurationError, match=r"1\.16.*1\.17\.0"):
+        _trainer(policy, config(), pictures.Pictures)
+
+
+def test_a_group_of_one_is_refused_by_trl_itself(config: Config) -> None:
+    with pytest.raises(ValueError, match="at least 2 generations"):
+        config(num_generations=1)

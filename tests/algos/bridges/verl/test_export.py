@@ -1,0 +1,86 @@
+"""Our episodes as verl's outputs, and the rows of its data set: numbers by hand, without verl."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from visenv.algos.bridges.verl import rows, to_verl
+from visenv.types import Episode, Image, ImageSpan, Message, Segment, Turn, TurnSpan
+
+PAD = 9
+PICTURE = Image.from_pixels(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
+
+
+def _segment(first_turn: int, **changes: Any) -> Segment:
+    """``5 [9] 6 (7 8) 4 (3)``: one image of one placeholder, and two turns."""
+    mask = np.array([0, 0, 0, 1, 1, 0, 1], np.bool_)
+    segment = Segment(
+        token_ids=np.array([5, PAD, 6, 7, 8, 4, 3], np.int32),
+        loss_mask=mask,
+        logprobs=np.where(mask, np.float32(-0.5), np.float32(0)),
+        policy_version=np.array([0, 0, 0, 11, 11, 0, 12], np.int32),
+        turns=(TurnSpan(first_turn, 3, 5, "stop"), TurnSpan(first_turn + 1, 6, 7, "stop")),
+        images=(ImageSpan(1, 1, PICTURE.sha256, (1, 2, 2)),),
+        placeholder_id=PAD,
+        merge=2,
+        temperature=1.0,
+        processor="any",
+    )
+    return replace(segment, **changes)
+
+
+def _episode(*segments: Segment) -> Episode:
+    shown = Message("user", (PICTURE, "text"))
+    rewards = [0.25, 0.5] * len(segments)
+    turns = tuple(Turn((shown,), "said", reward, (), "stop") for reward in rewards)
+    return Episode(
+        "e-v0", "s", "", 0, 0, 0, turns, "terminated", segments=segments, terms={"format": 1.0}
+    )
+
+
+def test_one_context_is_one_output() -> None:
+    (fields,) = to_verl(_episode(_segment(0)))
+    images = fields.pop("multi_modal_data")["images"]
+    assert fields == {
+        "prompt_ids": [5, PAD, 6],
+        "response_ids": [7, 8, 4, 3],
+        "response_mask": [1, 1, 0, 1],
+        "response_logprobs": [-0.5, -0.5, 0, -0.5],
+        "reward_score": 0.75,
+        "num_turns": 4,
+        "extra_fields": {
+            "turn_scores": [0.25, 0.5],
+            "tool_rewards": [],
+            "reward_extra_info": {"format": 1.0},
+            "min_global_steps": 11,
+            "max_global_steps": 12,
+        },
+    }
+    assert np.array_equal(np.asarray(images[0]), PICTURE.pixels)
+
+
+def test_each_context_is_an_output_with_the_reward_of_the_whole() -> None:
+    outputs = to_verl(_episode(_segment(0), _segment(2)))
+    assert [fields["reward_score"] for fields in outputs] == [1.5, 1.5]
+
+
+def test_unknown_log_probabilities_are_none() -> None:
+    unknown = np.where(_segment(0).loss_mask, np.float32("nan"), np.float32(0))
+    (fields,) = to_verl(_episode(_segment(0, logprobs=unknown)))
+    assert fields["response_logprobs"] is None
+
+
+def test_an_aborted_episode_is_left_out() -> None:
+    assert to_verl(Episode("e-v0", "s", "", 0, 0, 0, (), "aborted", "judge: away")) == []
+
+
+def test_rows_name_what_a_group_plays() -> None:
+    first, second = rows([7, 8], indices=[3, 4], agent="doc")
+    assert first["extra_info"] == {"index": 0, "seed": 7, "row": 3}
+    assert second["extra_info"] == {"index": 1, "seed": 8, "row": 4}
+    assert (first["agent_name"], first["data_source"]) == ("doc", "doc")
+    assert [message["role"] for message in first["prompt"]] == ["user"]
+    assert rows([7])[0]["extra_info"] == {"index": 0, "seed": 7}

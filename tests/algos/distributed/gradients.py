@@ -1,0 +1,204 @@
+"""What several processes do to a policy, beside what plain PyTorch makes of it alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.algorithm import Batch
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.trainer.backend import make_backend, make_optimizer
+from visenv.algos.trainer.config import Optimisation
+from visenv.algos.trainer.credit import credit
+from visenv.algos.trainer.processes import Processes
+from visenv.algos.trainer.update import Updater
+from visenv.registration import load
+from visenv.rollout import Collector
+from visenv.types import Episode, Group, Image, Message, Sampling, Turn
+
+LEARNING_RATE = 0.01
+Tensors = dict[str, torch.Tensor]
+
+
+class Sloped(GRPO):
+    """Every episode has an advantage of its own."""
+
+    def advantages(self, groups: Any) -> Any:
+        return [
+            [np.asarray(np.sin(1.0 + 7 * each.seed + 3 * each.member)) for each in group]
+            for group in groups
+        ]
+
+
+class Case(NamedTuple):
+    """Groups, the rank that has each, and the budget of a micro-batch."""
+
+    groups: list[Group]
+    owners: list[int]
+    budget: int
+
+    def optimisation(self) -> Optimisation:
+        return Optimisation(tokens_per_batch=self.budget, max_grad_norm=1e6)
+
+
+# ------------------------------------------------------------------------------ what is learnt
+
+
+def toy_cases(toy: Any) -> list[Case]:
+    shapes = [  # whether each group shows images, who has it, the budget
+        ("iiii", "0011", 1000),
+        ("iiii", "0000", 12),  # a process without a group
+        ("iiii", "1111", 12),
+        ("ttii", "0011", 20),  # a process without an image
+        ("tttt", "0001", 10),  # nobody has one
+        ("i", "1", 1000),
+        ("tiitti", "011111", 10),
+    ]
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        count = int(rng.integers(1, 8))
+        kinds, owners = rng.choice(["i", "t"], count), rng.choice(["0", "1"], count)
+        shapes.append(("".join(kinds), "".join(owners), int(rng.integers(5, 60))))
+    return [
+        Case(
+            [_toy_group(toy, rng, seed, kind == "i") for seed, kind in enumerate(kinds)],
+            [int(each) for each in owners],
+            budget,
+        )
+        for kinds, owners, budget in shapes
+    ]
+
+
+def _toy_group(toy: Any, rng: np.random.Generator, seed: int, images: bool) -> Group:
+    policy = toy.ToyPolicy()
+    episodes: list[Episode] = []
+    for member in range(int(rng.integers(1, 4))):
+        turns = []
+        for turn in range(int(rng.integers(1, 4))):
+            grey = Image.from_pixels(np.full((2, 2, 3), seed + turn, np.uint8))
+            shown = (*([grey] if images else []), *rng.choice([*toy.LETTERS], 2))
+            text = "".join(rng.choice([*toy.LETTERS.upper()], int(rng.integers(1, 4))))
+            turns.append(Turn((Message("user", shown),), text, 0.0, (), "stop"))
+        episode = Episode("Toy", "", "", seed, seed, member, tuple(turns), "terminated")
+        episodes.append(policy.encode(episode))
+    return episodes
+
+
+def real_cases(policy: Any) -> list[Case]:
+    def make_env() -> Any:
+        return gym.make("visenv/ZoomVQA-v0", stage="tiny")
+
+    groups = Collector(make_env, policy, Sampling(max_tokens=6)).groups(range(3), size=2)
+    return [Case(groups, [0, 1, 1], 400), Case(groups, [0, 0, 0], 10**6)]
+
+
+# --------------------------------------------------------------------------- what is expected
+
+
+def expected(policy: Any, case: Case) -> Tensors:
+    """Gradients and weights of one process that reads everything at once."""
+    given = credit(Sloped(), case.groups)
+    segments = [each.segment for each in given.own]
+    images = {sha256: image for each in given.own for sha256, image in each.images.items()}
+    scores = policy.score(segments, images)
+
+    def padded(rows: list[Any]) -> torch.Tensor:
+        found = torch.zeros_like(scores.logprobs)
+        for line, row in zip(found, rows, strict=True):
+            line[: len(row)] = torch.from_numpy(row)
+        return found
+
+    old = padded([each.logprobs for each in segments])
+    old = torch.where(old.isnan(), scores.logprobs, old).detach()
+    batch = Batch(
+        logprobs=scores.logprobs,
+        old_logprobs=old,
+        sampling_logprobs=old,
+        reference_logprobs=None,
+        entropy=scores.entropy,
+        advantages=padded([each.advantages for each in given.own]),
+        mask=scores.mask,
+        total_tokens=sum(int(each.loss_mask.sum()) for each in segments),
+        total_segments=len(segments),
+    )
+    optimizer = make_optimizer(policy, case.optimisation())
+    for group in optimizer.param_groups:
+        group["lr"] = LEARNING_RATE
+    Sloped().loss(batch).value.backward()
+    named = list(policy.module.named_parameters())
+    found = {f"gradient of {name}": each.grad.clone() for name, each in named}
+    optimizer.step()
+    return found | {name: each.detach().clone() for name, each in named}
+
+
+# ------------------------------------------------------------------------------ what is found
+
+
+def found(policy: Any, case: Case, processes: Processes) -> Tensors:
+    """What the backend makes of it, on every process."""
+    pairs = zip(case.groups, case.owners, strict=True)
+    own = {id(group[0]) for group, owner in pairs if owner == processes.rank}
+    given = credit(Sloped(), case.groups, lambda group: id(group[0]) in own)
+    backend = make_backend(policy, case.optimisation(), processes)
+    updater = Updater(policy, Sloped(), case.optimisation(), backend, processes)
+    gradients: Tensors = {}
+    step = backend.step
+
+    def watched(accept: Any) -> float:
+        def look(norm: float) -> bool:
+            for name, each in policy.module.named_parameters():
+                gradients[f"gradient of {name}"] = _gradient(each).clone()
+            return bool(accept(norm))
+
+        return step(look)
+
+    backend.step = watched  # type: ignore[method-assign]
+    updater.update(given, LEARNING_RATE, np.random.default_rng(0))
+    backend.close()
+    return gradients | {name: each.detach() for name, each in policy.module.named_parameters()}
+
+
+def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
+    if parameter.grad is not None:
+        return parameter.grad
+    from deepspeed.utils import safe_get_full_grad
+
+    gradient: torch.Tensor = safe_get_full_grad(parameter)
+    return gradient
+
+
+def compare(label: str, wanted: Tensors, got: Tensors) -> None:
+    assert wanted.keys() == got.keys()
+    for name, value in wanted.items():
+        # AdamW's first step is the learning rate times g / (|g| + 1e-8): where g is small, its
+        # rounding decides; there the gradients alone are compared.
+        certain = wanted.get(f"gradient of {name}", torch.ones_like(value)).abs() > 1e-5
+        torch.testing.assert_close(
+            got[name][certain],
+            value[certain],
+            rtol=2e-4,
+            atol=1e-6,
+            msg=lambda said, name=name: f"{label}, {name}: {said}",  # type: ignore[misc]
+        )
+
+
+def check(toy: Any, model: str, processes: Processes) -> None:
+    """All cases; prints how many agreed."""
+    cases = toy_cases(toy)[:4] if model else toy_cases(toy)
+    for number, case in enumerate(cases):
+        policies = [toy.ToyPolicy(seed=number) for _ in range(2)]
+        wanted = expected(policies[0], case)
+        compare(f"toy case {number}", wanted, found(policies[1], case, processes))
+    if model:
+        policies = [load("policy", "transformers")(model, threads=1) for _ in range(3)]
+        for number, case in enumerate(real_cases(policies[0])):
+            wanted = expected(policies[0], case)
+            compare(f"real case {number}", wanted, found(policies[1 + number], case, processes))
+            policies[0].load_weights(Path(model))
+            policies[0].module.zero_grad()
+    print(f"{processes.rank}: all cases agree", flush=True)

@@ -1,0 +1,45 @@
+"""Starting a program in several processes, as a person would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+_ACCELERATE = ["-m", "accelerate.commands.accelerate_cli", "launch", "--config_file"]
+_LAUNCHERS = {
+    "alone": [],
+    "replicas": ["-m", "torch.distributed.run", "--nproc_per_node", "2"],
+    "ZeRO-2": [*_ACCELERATE, "configs/cpu_zero2.yaml"],
+    "ZeRO-3": [*_ACCELERATE, "configs/cpu_zero3.yaml"],
+}
+
+
+def launch(how: str, program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    return subprocess.run(
+        [sys.executable, *_LAUNCHERS[how], program, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def require_two_who_sampled_alike(done: subprocess.CompletedProcess[str], folder: Path) -> None:
+    """Two processes ran `sampling.py`; their engines held the trainer's weights at every step."""
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert len(rows) == 2
+    for row in rows:
+        assert row["episodes/aborted"] == 0
+        assert row["grad_norm"] > 1e-2
+        assert row["sampler/largest"] < 1e-5
+    for rank in range(2):
+        found = json.loads((folder / f"process-{rank}.json").read_text())
+        assert found["processes"] == 2
+        assert 1 not in found["groups"]  # none of the engine's, which is alone in its own

@@ -1,0 +1,49 @@
+"""Run by every process that a test launches: trains beside a vLLM engine.
+
+Arguments: a folder with a model, one for the run, and the address of a server, if there is one. Each process leaves
+what it found in `process-<rank>.json` of the run: on the output, lines of two processes may meet.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.algos.distributed.gradients import Sloped
+from tests.algos.distributed.training import CONFIG, make_env
+from visenv.algos.trainer import Trainer
+from visenv.registration import load
+
+LIMITS: dict[str, Any] = {"context": 512}
+SMALL: dict[str, Any] = {"options": {"kv_cache_memory_bytes": 64 * 2**20}}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    model, folder, *server = sys.argv[1:]
+    policy = load("policy", "transformers")(model, threads=1)
+    if server:
+        engine = load("policy", "vllm-server")(model, *server, **LIMITS)
+    else:  # before the processes find one another, as programs do
+        engine = load("policy", "vllm")(model, **LIMITS, **SMALL)
+    config = replace(CONFIG, steps=2)
+    Trainer(policy, Sloped(), config, folder=folder, sampler=engine).train(make_env)
+    assert engine.version == policy.version == 4  # two steps of two minibatches
+    engine.close()
+    meeting = torch.ones(1)
+    dist.all_reduce(meeting)  # the trainer's group is as it was
+    groups = sorted(dist.get_world_size(group) for group in c10d._world.pg_map)
+    found = {"processes": int(meeting), "groups": groups}
+    Path(folder, f"process-{dist.get_rank()}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Two processes on this machine: replicas and DeepSpeed, launched as a person would.
+
+What DeepSpeed builds when it is first used on a machine takes a minute or two, once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.algos.distributed.launching import launch
+from visenv.registration import load
+
+PROGRAM = Path(__file__).with_name("program.py")
+
+pytestmark = [
+    pytest.mark.component("accelerate", "deepspeed", "torch"),
+    pytest.mark.timeout(900),
+]
+
+
+def _launch(how: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return launch(how, PROGRAM, *arguments)
+
+
+def _metrics(folder: Path) -> list[dict[str, float]]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in r.items() if not k.startswith(("seconds", "rollout"))} for r in rows]
+
+
+def _weights(folder: Path) -> dict[str, torch.Tensor]:
+    weights: dict[str, torch.Tensor] = torch.load(folder / "final.pt", weights_only=True)
+    return weights
+
+
+def _try(how: str, toy: Any, model: str | Path, folder: Path) -> None:
+    """Gradients agree; a run goes straight; another is killed while saving, and goes on."""
+    begun = _launch(how, toy.__file__, model, folder, "check", "straight", "flat", "killed")
+    assert begun.stdout.count("all cases agree") == 2, begun.stderr
+    assert "exitcode  : -9" in begun.stderr, begun.stderr
+    (flat,) = _metrics(folder / "flat")
+    assert (flat["skipped"], flat["grad_norm"]) == (1, 0)
+    assert "OVERFLOW" not in begun.stdout + begun.stderr  # as DeepSpeed calls a step it skips
+    saved = [path.name for path in (folder / "killed" / "checkpoints").iterdir()]
+    assert sorted(saved) == [".step_000002", "step_000001"]
+    resumed = _launch(how, toy.__file__, model, folder, "resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert _metrics(folder / "straight") == _metrics(folder / "killed")
+    one, other = _weights(folder / "straight"), _weights(folder / "killed")
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_zero_2_learns_what_one_process_does_which_refuses_its_checkpoint(
+    toy: Any, tmp_path: Path
+) -> None:
+    _try("ZeRO-2", toy, "", tmp_path)
+    alone = _launch("alone", toy.__file__, "", tmp_path, "alone", "resume")
+    rows = zip(_metrics(tmp_path / "alone"), _metrics(tmp_path / "straight"), strict=True)
+    for one, two in rows:
+        assert two == pytest.approx(one, rel=1e-4, abs=1e-6)
+    assert alone.returncode == 1
+    said = alone.stderr.splitlines()[-1]
+    assert "step_000003 was written by another set of processes: processes was 2 and is 1; " in said
+    assert "weights was 'ZeRO-2' and is 'one process'" in said
+    policy = toy.ToyPolicy(seed=7)
+    policy.load_weights(tmp_path / "straight" / "checkpoints" / "step_000003" / "policy")
+    expected = _weights(tmp_path / "straight").values()
+    assert all(map(torch.equal, policy.parameters(), expected))
+
+
+@pytest.mark.component("transformers")
+def test_zero_3_trains_a_real_model(toy: Any, tmp_path: Path) -> None:
+    model = load("model", "tiny")(tmp_path / "tiny", seed=0)
+    _try("ZeRO-3", toy, model, tmp_path)
+    policy = load("policy", "transformers")(model, threads=1)
+    policy.load_weights(tmp_path / "straight" / "checkpoints" / "step_000003" / "policy")
+    named = dict(policy.module.named_parameters())
+    for name, weight in _weights(tmp_path / "straight").items():
+        assert torch.equal(named[name], weight)
+
+
+def test_replicas_agree_and_one_that_hangs_is_an_error_with_a_name(
+    toy: Any, tmp_path: Path
+) -> None:
+    done = _launch("replicas", toy.__file__, "", tmp_path, "check", "hang")
+    assert done.stdout.count("all cases agree") == 2, done.stderr
+    assert "RunError: Process 0 of 2 lost another one, or waited for it longer than" in done.stderr

@@ -1,0 +1,25 @@
+"""Two processes train, each with a vLLM engine inside of it that samples its share.
+
+One server for both is tried where there is one: tests/policies/vllm/test_server.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.algos.distributed.launching import launch, require_two_who_sampled_alike
+from visenv.registration import load
+
+pytestmark = [
+    pytest.mark.component("accelerate", "deepspeed", "torch", "transformers", "vllm"),
+    pytest.mark.timeout(900),
+]
+
+
+def test_zero_3_beside_engines_within_its_processes(tmp_path: Path) -> None:
+    model = load("model", "tiny")(tmp_path / "tiny", seed=0)
+    run = tmp_path / "run"
+    done = launch("ZeRO-3", Path(__file__).with_name("sampling.py"), model, run)
+    require_two_who_sampled_alike(done, run)

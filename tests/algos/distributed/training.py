@@ -1,0 +1,68 @@
+"""Runs on several processes: straight, killed while saving, and going on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig, checkpoint
+from visenv.algos.trainer.processes import is_first
+from visenv.registration import load
+
+from .gradients import Sloped
+
+CONFIG = TrainerConfig(
+    steps=3,
+    rollouts=Rollouts(groups=3, group_size=2, max_tokens=6),
+    optimisation=Optimisation(learning_rate=0.01, tokens_per_batch=500, minibatches=2),
+    saving=Saving(checkpoint_every=1, episodes_every=2),
+    timeout=120,
+)
+
+
+def make_env() -> Any:
+    return gym.make("visenv/ZoomVQA-v0", stage="tiny")
+
+
+def train(toy: Any, model: str, folder: Path, resume: bool = False) -> None:
+    """Train, and write the weights that came of it."""
+    policy = load("policy", "transformers")(model, threads=1) if model else toy.ToyPolicy()
+    trainer = Trainer(policy, Sloped(kl_weight=0.1), CONFIG, folder=folder, resume=resume)
+    trainer.train(make_env if model else toy.Echo)
+    if is_first():
+        weights = {name: each.detach() for name, each in policy.module.named_parameters()}
+        torch.save(weights, folder / "final.pt")
+
+
+class _Flat(GRPO):
+    """No episode is better than another."""
+
+    def advantages(self, groups: Any) -> Any:
+        return [[np.zeros(()) for _ in group] for group in groups]
+
+
+def train_flat(toy: Any, folder: Path) -> None:
+    """One step without a gradient."""
+    config = replace(CONFIG, steps=1)
+    Trainer(toy.ToyPolicy(), _Flat(), config, folder=folder).train(toy.Echo)
+
+
+def die_while_saving_the_second() -> None:
+    """From now on the first process is killed when the second checkpoint is all but there."""
+    publish = checkpoint.publish
+
+    def dying(partial: Path, final: Path) -> None:
+        if final.name == "step_000002":
+            os.kill(os.getpid(), signal.SIGKILL)
+        publish(partial, final)
+
+    checkpoint.publish = dying

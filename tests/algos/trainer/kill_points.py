@@ -1,0 +1,135 @@
+"""Runs that are killed, each at another point; started by test_kill.py as a process of its own.
+
+Arguments: the toy's module, and a folder. Every run is a fork of this process, which itself does
+nothing with tensors, so that what PyTorch needs is loaded once.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch._dynamo  # the first optimiser step would load it, in every fork
+
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.algos.trainer import checkpoint as checkpoint_module
+from visenv.algos.trainer.metrics import MetricsLog
+from visenv.algos.trainer.reference import Reference
+
+CONFIG = TrainerConfig(
+    steps=5,
+    rollouts=Rollouts(groups=3, group_size=4, max_tokens=3),
+    optimisation=Optimisation(
+        learning_rate=0.02, schedule="cosine", minibatches=2, reference_every=3, spike=50.0
+    ),
+    saving=Saving(checkpoint_every=2, keep_checkpoints=1, episodes_every=2),
+)
+
+
+class Sloped(GRPO):
+    """Every episode has an advantage of its own, so that every step changes the weights."""
+
+    def advantages(self, groups: Any) -> Any:
+        import numpy as np
+
+        return [[np.asarray(np.sin(each.seed + each.member)) for each in g] for g in groups]
+
+
+def train(toy: Any, folder: Path, resume: bool = False) -> Any:
+    policy = toy.ToyPolicy(dropout=0.3)
+    algorithm, sampler = Sloped(kl_weight=0.1), toy.ToyEngine()
+    trainer = Trainer(policy, algorithm, CONFIG, folder=folder, resume=resume, sampler=sampler)
+    trainer.train(toy.Echo)
+    return policy
+
+
+def dying(owner: Any, name: str, call: int, after: bool = False) -> Callable[[], None]:
+    """Kills this process in that call, counted from 1, of a function: before it, or after it."""
+
+    def install() -> None:
+        original = getattr(owner, name)
+        calls = 0
+
+        def counted(*arguments: Any, **options: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == call and not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = original(*arguments, **options)
+            if calls == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        setattr(owner, name, counted)
+
+    return install
+
+
+def removing(name: str) -> Callable[[], None]:
+    """Kills this process when half of a checkpoint is removed."""
+
+    def install() -> None:
+        original = shutil.rmtree
+
+        def half(path: Path, *arguments: Any, **options: Any) -> None:
+            if path.name == name and path.parent.name == "checkpoints":
+                (path / "state.json").unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+            original(path, *arguments, **options)
+
+        shutil.rmtree = half  # type: ignore[assignment]
+
+    return install
+
+
+def points(toy: Any) -> dict[str, Callable[[], None]]:
+    """Where to die; checkpoints come after the second, fourth and last step."""
+    return {
+        "sampling": dying(toy.Echo, "step", 60),
+        "scoring": dying(toy.Scorer, "forward", 7),
+        "between two updates of a step": dying(torch.optim.AdamW, "step", 5, after=True),
+        "sending weights": dying(toy.ToyEngine, "load", 4),
+        "having sent them": dying(toy.ToyEngine, "load", 4, after=True),
+        "renewing the reference": dying(Reference, "renew", 2, after=True),
+        "logging": dying(MetricsLog, "write", 3, after=True),
+        "saving the first checkpoint": dying(toy.ToyPolicy, "save", 2, after=True),
+        "saving a reference": dying(toy.ToyPolicy, "save", 3, after=True),
+        "saving the second checkpoint": dying(toy.ToyPolicy, "save", 4, after=True),
+        "naming a checkpoint": dying(checkpoint_module, "publish", 2),
+        "having named it": dying(checkpoint_module, "publish", 2, after=True),
+        "removing an old one": removing("step_000002"),
+    }
+
+
+def load_toy(path: str) -> Any:
+    specification = importlib.util.spec_from_file_location("toy", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = sys.modules["toy"] = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    toy, folder = load_toy(sys.argv[1]), Path(sys.argv[2])
+    for name, install in points(toy).items():
+        print(name, flush=True)
+        child = os.fork()
+        if child == 0:
+            install()
+            train(toy, folder / name)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status), f"nothing died while {name}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Agreement of sampler and trainer, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from visenv.algos.trainer.agreement import Agreement  # noqa: E402
+from visenv.algos.trainer.processes import Processes  # noqa: E402
+
+pytestmark = pytest.mark.component("torch")
+
+
+def test_by_hand() -> None:
+    agreement = Agreement()
+    log = math.log
+    trainer = torch.tensor([[log(0.5), log(0.2), log(0.9)], [log(0.3), 0.0, 0.0]])
+    sampler = torch.tensor([[log(0.25), log(0.2), log(0.1)], [math.nan, 0.0, 0.0]])
+    fresh = torch.tensor([[True, True, False], [True, False, False]])
+    # ratios of the two that are fresh and known: 2 and 1
+    agreement.add(trainer[:, :2], sampler[:, :2], fresh[:, :2])
+    # one more, in another batch: 0.3 / 0.6 = 1/2
+    agreement.add(
+        torch.tensor([[log(0.3)]]), torch.tensor([[log(0.6)]]), torch.tensor([[True]])
+    )  # fmt: skip
+    assert agreement.measures(Processes(timeout=60)) == pytest.approx(
+        {
+            "sampler/distance": 2 * log(2) / 3,
+            "sampler/largest": log(2),
+            "sampler/ratio": 3.5 / 3,
+            # (2 + 1 + ½)² / (3 · (4 + 1 + ¼)) = 12.25 / 15.75
+            "sampler/effective": 12.25 / 15.75,
+        },
+        abs=1e-6,
+    )
+
+
+def test_nothing_to_compare_measures_nothing() -> None:
+    agreement = Agreement()
+    agreement.add(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool))
+    assert agreement.measures(Processes(timeout=60)) == {}

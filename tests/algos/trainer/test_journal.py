@@ -1,0 +1,282 @@
+"""The journal: nothing finished is lost, nothing is used twice, wherever a run is killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from visenv.algos.trainer.journal import Journal
+from visenv.algos.trainer.supply import Played
+from visenv.errors import RunError
+from visenv.rollout import Collector
+from visenv.types import Episode
+
+RUN = {"algorithm": "GRPO", "seed": 11}
+GROUPS, SIZE, SEED = 3, 4, 11
+
+pytestmark = pytest.mark.component("torch")
+
+
+@pytest.fixture
+def episodes(toy: Any) -> list[Episode]:
+    """Three groups of two, with tokens and images."""
+    collector = Collector(toy.Echo, toy.ToyPolicy())
+    return [episode for group in collector.groups(range(3), 2) for episode in group]
+
+
+def journal(folder: Path, **options: Any) -> Journal:
+    return Journal(folder, RUN, **{"exact": False, **options})
+
+
+def by_place(episodes: list[Episode]) -> dict[tuple[int, int], Episode]:
+    return {(each.group, each.member): each for each in episodes}
+
+
+def test_what_was_added_is_read_by_the_next_run(episodes: list[Episode], tmp_path: Path) -> None:
+    written = journal(tmp_path)
+    for episode in episodes:
+        written.add(4, episode).result()
+    read, kept = journal(tmp_path).read(4)
+    assert (read, kept) == (by_place(episodes), None)  # log-probabilities and images, to the bit
+    assert journal(tmp_path).read(5) == ({}, None)
+    written.finish(4, {2: episodes[4:6], 0: episodes[0:1]}).result()
+    assert journal(tmp_path).read(4).kept == [episodes[4:6], episodes[0:1]]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_half_a_line_is_dropped_and_not_continued(
+    data: Any, episodes: list[Episode], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("journal")
+    written = journal(folder)
+    written.add(0, episodes[0]).result()
+    path = folder / "step_000000" / "episodes_0.jsonl"
+    first = path.stat().st_size
+    written.add(0, episodes[1]).result()
+    size = data.draw(st.integers(first, path.stat().st_size - 1))
+    path.write_bytes(path.read_bytes()[:size])  # killed while it wrote
+    again = journal(folder)
+    assert again.read(0).episodes == by_place(episodes[:1])
+    again.add(0, episodes[2]).result()
+    assert again.read(0).episodes == by_place([episodes[0], episodes[2]])
+
+
+@pytest.mark.parametrize("damage", ["a line of rubbish", "no image", "another image", "no kept"])
+def test_what_cannot_be_read_was_not_finished(
+    episodes: list[Episode], tmp_path: Path, damage: str
+) -> None:
+    written = journal(tmp_path)
+    for episode in episodes:
+        written.add(0, episode).result()
+    written.finish(0, {0: episodes[:2]}).result()
+    folder = tmp_path / "step_000000"
+    images = sorted((folder / "images").iterdir())
+    lost = next(each for each in episodes if each.images[0].sha256 == images[0].stem).group
+    if damage == "a line of rubbish":
+        path = folder / "episodes_0.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join([lines[0], b"\xff{[\x00\n", *lines[1:]]))
+        lost = -1
+    elif damage == "no image":
+        images[0].unlink()
+    elif damage == "another image":
+        images[0].write_bytes(images[1].read_bytes())
+    else:
+        (folder / "kept_0_of_1.json").write_text("[[[0, 9]]]")
+        lost = -1
+    read, kept = journal(tmp_path).read(0)
+    assert read == by_place([each for each in episodes if each.group != lost])
+    assert (kept is None) == (damage == "no kept" or lost == 0)
+
+
+def test_aborted_episodes_are_tried_again(episodes: list[Episode], tmp_path: Path) -> None:
+    turns = tuple(replace(turn, reward=0.0) for turn in episodes[0].turns)
+    aborted = replace(episodes[0], turns=turns, status="aborted", reason="judge: away")
+    written = journal(tmp_path)
+    written.add(0, aborted).result()
+    written.add(0, episodes[1]).result()
+    written.finish(0, {0: [aborted, episodes[1]]}).result()
+    assert journal(tmp_path).read(0) == (by_place(episodes[1:2]), None)
+
+
+def test_where_every_bit_counts_a_step_is_read_whole_or_not_at_all(
+    episodes: list[Episode], tmp_path: Path
+) -> None:
+    written = journal(tmp_path, exact=True)
+    written.add(0, episodes[0]).result()
+    assert journal(tmp_path, exact=True).read(0) == ({}, None)
+    assert journal(tmp_path).read(0) == ({}, None)  # gone, so that it is not mixed with the new
+    written.add(0, episodes[0]).result()
+    written.finish(0, {0: episodes[:1]}).result()
+    assert journal(tmp_path, exact=True).read(0) == (by_place(episodes[:1]), [episodes[:1]])
+
+
+def test_processes_write_apart_and_read_all(episodes: list[Episode], tmp_path: Path) -> None:
+    for rank in range(2):
+        written = journal(tmp_path, rank=rank, count=2)
+        written.add(0, episodes[rank]).result()
+        written.finish(0, {0: [episodes[rank]]}).result()
+    for rank in range(2):
+        read, kept = journal(tmp_path, rank=rank, count=2).read(0)
+        assert (read, kept) == (by_place(episodes[:2]), [[episodes[rank]]])
+    # Another number of processes decides anew, from what any of them has played.
+    assert journal(tmp_path).read(0) == (by_place(episodes[:2]), None)
+
+
+def test_what_a_checkpoint_holds_is_removed(episodes: list[Episode], tmp_path: Path) -> None:
+    written = journal(tmp_path)
+    for step in (8, 9, 10, 11):
+        written.add(step, episodes[0]).result()
+    written.prune(10)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "run.json",
+        "step_000010",
+        "step_000011",
+    ]
+
+
+def test_the_journal_of_another_run_is_refused(tmp_path: Path) -> None:
+    journal(tmp_path)
+    journal(tmp_path)
+    with pytest.raises(RunError, match="a run with other settings"):
+        Journal(tmp_path, {**RUN, "seed": 12})
+
+
+# ------------------------------------------------------------------------ kill -9, at any moment
+
+_KILLED = """
+import importlib.util, json, os, signal, sys
+from pathlib import Path
+
+spec = importlib.util.spec_from_file_location("toy", sys.argv[1])
+toy = importlib.util.module_from_spec(spec)
+sys.modules["toy"] = toy
+spec.loader.exec_module(toy)
+from visenv import episodes, files
+from visenv.algos.trainer import journal
+from visenv.algos.trainer.supply import Played
+from visenv.rollout import Collector
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def counting(function, calls, last=kill):
+    count = 0
+    def called(*arguments, **options):
+        nonlocal count
+        count += 1
+        if count == calls:
+            last(*arguments) if last is not kill else kill()
+        return function(*arguments, **options)
+    return called
+
+def half_a_line(path, episode):
+    episodes.append_episode(path, episode)
+    os.truncate(path, path.stat().st_size - 40)
+    kill()
+
+def run(folder, point, calls):
+    on_episode, on_reset = (lambda episode: None), (lambda seed: None)
+    if point == "reset":
+        on_reset = counting(on_reset, calls)
+    if point == "finished":
+        on_episode = counting(on_episode, calls)
+    if point == "line":
+        journal.append_episode = counting(episodes.append_episode, calls, half_a_line)
+    if point == "image":
+        episodes._write_image = counting(episodes._write_image, calls)
+    if point == "decided":
+        journal.Journal.finish = counting(journal.Journal.finish, calls)
+    policy = toy.ToyPolicy()
+    collector = Collector(lambda: toy.Echo(on_reset=on_reset), policy, concurrency=5)
+    supply = Played(collector, policy, 3, 4, 11)
+    supply.journal = journal.Journal(folder, {"algorithm": "GRPO", "seed": 11}, exact=False)
+    for step in range(2):
+        supply.groups(step, on_episode)
+
+for name, (point, calls) in json.loads(sys.argv[3]).items():
+    child = os.fork()
+    if child == 0:
+        run(Path(sys.argv[2]) / name, point, calls)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL, name
+"""
+
+# 2 steps of 12 episodes, each with one image.
+POINTS: dict[str, tuple[str, int]] = {
+    "in the first reset": ("reset", 1),
+    "in the last reset": ("reset", 24),
+    "after the first episode": ("finished", 1),
+    "in the middle of a step": ("finished", 6),
+    "after the last of a step": ("finished", 12),
+    "in the first line": ("line", 1),
+    "in a line": ("line", 17),
+    "in an image": ("image", 4),
+    "before it is decided": ("decided", 1),
+    "before the last is decided": ("decided", 2),
+}
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For each point a folder with the journal of a run that was killed there."""
+    folder = tmp_path_factory.mktemp("killed")
+    toy = Path(__file__).parents[1] / "conftest.py"
+    arguments = [str(toy), str(folder), json.dumps(POINTS)]
+    subprocess.run([sys.executable, "-c", _KILLED, *arguments], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_run_goes_on_with_what_it_had(
+    toy: Any, killed: Path, tmp_path: Path, point: str, exact: bool
+) -> None:
+    import shutil
+
+    folder = Path(shutil.copytree(killed / point, tmp_path / "journal"))
+    had = {
+        (step, *place)
+        for step in range(2)
+        for place in Journal(killed / point, RUN, exact=False).read(step).episodes
+    }
+    whole = [journal(killed / point).read(step).kept is not None for step in range(2)]
+
+    def run(folder: Path) -> tuple[Any, list[int]]:
+        resets: list[int] = []
+        policy = toy.ToyPolicy()
+        collector = Collector(lambda: toy.Echo(on_reset=resets.append), policy, concurrency=5)
+        supply = Played(collector, policy, GROUPS, SIZE, SEED)
+        supply.journal = Journal(folder, RUN, exact=exact)
+        return [supply.groups(step, lambda _: None) for step in range(2)], resets
+
+    groups, resets = run(folder)
+    straight, all_resets = run(tmp_path / "straight")
+    assert groups == straight  # none lost, none twice, each in its place
+    kept = [place for place in had if whole[place[0]] or not exact]
+    assert len(resets) == len(all_resets) - len(kept)
+    # Whatever was played is there for the next one.
+    assert run(folder) == (straight, [])
+
+
+def test_where_it_was_killed_decides_what_it_had(killed: Path) -> None:
+    counts = {
+        point: sum(len(journal(killed / point).read(step).episodes) for step in range(2))
+        for point in POINTS
+    }
+    assert counts["in the first reset"] == counts["in the first line"] == 0
+    assert counts["in a line"] == 16
+    assert counts["before the last is decided"] == 24
+    # What anybody has heard of is safe, and perhaps the next ones too.
+    assert 1 <= counts["after the first episode"] <= 12
+    assert 6 <= counts["in the middle of a step"] <= 12
+    assert counts["after the last of a step"] == counts["before it is decided"] == 12

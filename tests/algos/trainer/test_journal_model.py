@@ -1,0 +1,53 @@
+"""A model that samples in batches: a step that was killed is played anew to the very bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.algos.trainer.journal import Journal
+from visenv.algos.trainer.supply import Played
+from visenv.registration import load
+from visenv.rollout import Collector
+from visenv.types import Group, Sampling
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = load("model", "tiny")(tmp_path_factory.mktemp("model") / "tiny", seed=0)
+    return folder
+
+
+def _make_env() -> Any:
+    return gym.make("visenv/ZoomVQA-v0", stage="tiny")
+
+
+def _play(model: Path, folder: Path, steps: int = 2) -> tuple[list[list[Group]], float]:
+    policy = load("policy", "transformers")(model, threads=1)
+    collector = Collector(_make_env, policy, Sampling(1.0, 6), concurrency=5)
+    supply = Played(collector, policy, 2, 3, seed=0)
+    supply.journal = Journal(folder, {"run": "one"}, exact=True)
+    groups = [supply.groups(step, lambda _: None) for step in range(steps)]
+    collector.close()
+    return groups, supply.report().get("rollout/replayed", 0.0)
+
+
+def test_a_step_is_read_whole_or_played_whole_and_is_the_same_to_the_bit(
+    model: Path, tmp_path: Path
+) -> None:
+    straight, read = _play(model, tmp_path)
+    assert read == 0
+    # As a kill leaves it: the first step was played to its end, of the second half is written.
+    second = tmp_path / "step_000001"
+    (second / "kept_0_of_1.json").unlink()
+    lines = (second / "episodes_0.jsonl").read_bytes()
+    (second / "episodes_0.jsonl").write_bytes(lines[: len(lines) // 2])
+    again, read = _play(model, tmp_path)
+    assert again == straight  # log-probabilities included
+    assert read == 2 * 3

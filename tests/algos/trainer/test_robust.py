@@ -1,0 +1,243 @@
+"""What could spoil a run: rewards that are none, gradients that leap, steps that teach nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from visenv.algorithm import Batch, Loss
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.sft import SFT
+from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.algos.trainer.processes import Processes
+from visenv.episodes import read_episodes
+from visenv.errors import ConfigurationError, DivergedError, EpisodeError, RunError
+
+pytestmark = pytest.mark.component("torch", "tensorboard")
+
+
+def _config(steps: int = 4, **optimisation: Any) -> TrainerConfig:
+    return TrainerConfig(
+        steps,
+        rollouts=Rollouts(groups=3, group_size=4, max_tokens=3),
+        optimisation=Optimisation(learning_rate=0.02, **optimisation),
+        saving=Saving(checkpoint_every=1),
+    )
+
+
+def _metrics(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+class _Sloped(GRPO):
+    """Every episode has an advantage of its own."""
+
+    def advantages(self, groups: Any) -> Any:
+        return [[np.asarray(np.sin(each.seed + each.member)) for each in g] for g in groups]
+
+
+# ---------------------------------------------------------------------------------- rewards
+
+
+def _paying(toy: Any, reward: float) -> Callable[[], Any]:
+    class Generous(toy.Echo):  # type: ignore[misc]
+        def step(self, action: str) -> Any:
+            observation, _, *rest = super().step(action)
+            return observation, reward if self._seed % 3 == 0 else 0.0, *rest
+
+    return Generous
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf])
+def test_a_reward_that_is_no_number_is_refused_and_its_episode_named(
+    toy: Any, tmp_path: Path, reward: float
+) -> None:
+    policy = toy.ToyPolicy()
+    before = policy.weights()
+    named = r"the episode of Generous with sample '..', seed \d+ \(group \d, member 0\)"
+    with pytest.raises(EpisodeError, match=rf"In step \d {named} has the reward {reward}"):
+        Trainer(policy, GRPO(), _config(), folder=tmp_path / "run").train(_paying(toy, reward))
+    assert policy.weights() == before
+    (saved,) = (tmp_path / "run" / "diverged").glob("*.jsonl")
+    rewards = [episode.reward for episode in read_episodes(saved)]
+    assert sum(not math.isfinite(each) for each in rewards) in (4, 8, 12)
+
+
+def test_equal_rewards_are_a_step_that_changes_nothing_and_is_logged(
+    toy: Any, tmp_path: Path
+) -> None:
+    policy = toy.ToyPolicy()
+    before = policy.weights()
+    config = _config(weight_decay=0.5)
+    Trainer(policy, GRPO(), config, folder=tmp_path / "run").train(_paying(toy, 0.0))
+    assert policy.weights() == before  # no decay either
+    assert policy.version == 0
+    for row in _metrics(tmp_path / "run"):
+        assert row["skipped"] == row["groups/alike"] == 1
+        assert row["grad_norm"] == row["loss"] == 0
+
+
+def test_groups_of_one_teach_a_group_relative_algorithm_nothing(toy: Any, tmp_path: Path) -> None:
+    policy = toy.ToyPolicy()
+    before = policy.weights()
+    config = TrainerConfig(2, rollouts=Rollouts(groups=4, group_size=1, max_tokens=3))
+    Trainer(policy, GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
+    assert policy.weights() == before
+    assert [row["skipped"] for row in _metrics(tmp_path / "run")] == [1, 1]
+
+
+# ------------------------------------------------------------------------------------- leaps
+
+
+class _Leaping(_Sloped):
+    """The gradient of the fourteenth step is a hundred times as large."""
+
+    calls = 0
+
+    def loss(self, batch: Batch) -> Loss:
+        type(self).calls += 1
+        loss = super().loss(batch)
+        return Loss(loss.value * (100 if self.calls == 14 else 1), loss.metrics)
+
+
+def test_a_leap_of_the_gradient_stops_the_run_before_the_weights_change(
+    toy: Any, tmp_path: Path
+) -> None:
+    policy, folder = toy.ToyPolicy(), tmp_path / "run"
+    trainer = Trainer(policy, _Leaping(), _config(20, spike=10.0), folder=folder)
+    with pytest.raises(DivergedError, match=r"In step 14 the gradient norm is .* its median"):
+        trainer.train(toy.Echo)
+    assert trainer.step == policy.version == 13
+    kept = toy.ToyPolicy(seed=5)
+    kept.load_weights(folder / "checkpoints" / "step_000013" / "policy")
+    assert kept.weights() == policy.weights()
+    episodes = list(read_episodes(folder / "diverged" / "step_000014.jsonl"))
+    rows = torch.load(folder / "diverged" / "step_000014.scores-0.pt", weights_only=True)
+    assert len(rows) == len(episodes) == 12
+    for row in rows:
+        assert row["logprobs"].shape == row["advantages"].shape == row["token_ids"].shape
+        sampled = row["loss_mask"]
+        # the weights that scored are those that sampled
+        torch.testing.assert_close(row["logprobs"][sampled], row["sampling_logprobs"][sampled])
+    # the norms before it are kept: the run that goes on knows what is usual
+    state = json.loads((folder / "checkpoints" / "step_000013" / "state.json").read_text())
+    assert len(state["norms"]) == 13
+
+
+# -------------------------------------------------------------------------- log-probabilities
+
+
+class _Watching(_Sloped):
+    """Keeps what it is given."""
+
+    seen: list[Batch] = []  # noqa: RUF012 - emptied by the test
+
+    def loss(self, batch: Batch) -> Loss:
+        self.seen.append(batch)
+        return super().loss(batch)
+
+
+def test_the_trainer_can_tell_old_log_probabilities_itself(toy: Any, tmp_path: Path) -> None:
+    class Rounding(toy.ToyEngine):  # type: ignore[misc]
+        """Reports a tenth more than it should."""
+
+        async def respond(self, session: Any, ask: Any, sampling: Any) -> Any:
+            reply = await super().respond(session, ask, sampling)
+            place, logprob, version = session.sampled[-1]
+            session.sampled[-1] = (place, logprob - 0.1, version)
+            return reply
+
+    seen = {}
+    for who in ("sampler", "trainer"):
+        _Watching.seen.clear()
+        config = _config(1, old_logprobs=who, minibatches=3)
+        engine = Rounding()
+        trainer = Trainer(
+            toy.ToyPolicy(), _Watching(), config, folder=tmp_path / who, sampler=engine
+        )
+        trainer.train(toy.Echo)
+        seen[who] = list(_Watching.seen)
+    for batch in seen["sampler"]:
+        assert torch.equal(batch.old_logprobs, batch.sampling_logprobs)
+    first, *later = seen["trainer"]
+    torch.testing.assert_close(first.old_logprobs, first.logprobs.detach())
+    for batch in seen["trainer"]:
+        difference = (batch.old_logprobs - batch.sampling_logprobs)[batch.mask]
+        assert difference.max().item() == pytest.approx(0.1, abs=1e-5)
+        assert difference.min().item() == pytest.approx(0, abs=1e-5)
+    for batch in later:  # the weights have moved, the denominator has not
+        assert not torch.equal(batch.old_logprobs, batch.logprobs)
+    (row,) = _metrics(tmp_path / "trainer")
+    assert row["sampler/largest"] == pytest.approx(0.1, abs=1e-5)
+
+
+def test_episodes_without_log_probabilities_may_then_be_used_again(
+    toy: Any, tmp_path: Path
+) -> None:
+    policy = toy.ToyPolicy()
+    episodes = [policy.encode(toy.demonstration(*pair)) for pair in ("ab", "cd", "aa")]
+    config = _config(2, passes=2)
+    with pytest.raises(ConfigurationError, match="old_logprobs to 'trainer'"):
+        Trainer(policy, SFT(), config, folder=tmp_path / "no").fit(episodes, batch_size=3)
+    config = _config(2, passes=2, old_logprobs="trainer")
+    Trainer(policy, SFT(), config, folder=tmp_path / "yes").fit(episodes, batch_size=3)
+    assert policy.version == 4
+
+
+# ---------------------------------------------------------------------------------- reference
+
+
+def test_a_reference_is_renewed_every_so_many_steps(toy: Any, tmp_path: Path) -> None:
+    config = _config(6, reference_every=2)
+    Trainer(toy.ToyPolicy(), _Sloped(kl_weight=0.1), config, folder=tmp_path / "run").train(
+        toy.Echo
+    )
+    divergence = [row["kl"] for row in _metrics(tmp_path / "run")]
+    # Measured before each step's update: 0 right after the reference has become the policy.
+    assert divergence[0] == divergence[2] == divergence[4] == 0
+    assert min(divergence[1], divergence[3], divergence[5]) > 1e-6
+    assert [path.name for path in (tmp_path / "run" / "reference").iterdir()] == ["step_000006"]
+
+
+# ------------------------------------------------------------------------------ checkpoints
+
+
+def test_a_checkpoint_of_other_processes_is_refused_and_says_where_its_weights_are(
+    toy: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    Trainer(toy.ToyPolicy(), GRPO(), _config(1), folder=folder).train(toy.Echo)
+    path = folder / "checkpoints" / "step_000001" / "state.json"
+    state = json.loads(path.read_text())
+    assert state["written_by"] == {"processes": 1, "weights": "one process"}
+    path.write_text(json.dumps(state | {"written_by": {"processes": 8, "weights": "ZeRO-3"}}))
+    with pytest.raises(RunError, match=r"processes was 8 and is 1; weights .*step_000001/policy"):
+        Trainer(toy.ToyPolicy(), GRPO(), _config(2), folder=folder, resume=True).train(toy.Echo)
+
+
+def test_processes_that_do_not_find_one_another_are_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RunError, match=r"2 processes were started, but this one found 0 others"):
+        Processes(timeout=60)
+
+
+def test_narrow_weights_are_not_trained_without_a_wide_copy(toy: Any, tmp_path: Path) -> None:
+    policy = toy.ToyPolicy()
+    policy.module.to(torch.bfloat16)
+    with pytest.raises(ConfigurationError, match=r"torch\.bfloat16: small updates.*zero2\.yaml"):
+        Trainer(policy, GRPO(), _config(1), folder=tmp_path / "run").train(toy.Echo)
+
+
+def test_a_policy_without_anything_to_train_is_refused(toy: Any, tmp_path: Path) -> None:
+    policy = toy.ToyPolicy().copy_frozen()
+    with pytest.raises(ConfigurationError, match="no parameter that may be trained"):
+        Trainer(policy, GRPO(), _config(1), folder=tmp_path / "run").train(toy.Echo)

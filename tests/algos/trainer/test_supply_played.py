@@ -1,0 +1,174 @@
+"""Groups that are played: which seeds, which processes, which are replaced, which are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from visenv.algos.trainer.supply import Played, Selection, Share, random_stream
+from visenv.policy import Policy, Session
+from visenv.rollout import Collector, Executor, InlineExecutor, ThreadExecutor
+from visenv.seeding import seeds
+from visenv.types import Ask, Group, Message, Reply, Sampling, StepRecord
+
+GROUPS, SIZE, SEED = 5, 3, 11
+
+pytestmark = pytest.mark.component("torch")
+
+
+def drawn(step: int, count: int) -> list[int]:
+    """The seeds of a step's groups: the first are those that are played first."""
+    return seeds(random_stream(SEED, 1, step), count)
+
+
+def played(toy: Any, share: Share = Share(), **options: Any) -> list[list[Group]]:  # noqa: B008
+    policy = toy.ToyPolicy()
+    collector = Collector(toy.Echo, policy)
+    supply = Played(collector, policy, GROUPS, SIZE, SEED, share, **options)
+    return [supply.groups(step, lambda _: None) for step in (0, 1)]
+
+
+def test_a_step_plays_its_own_scenes_in_groups(toy: Any) -> None:
+    for step, groups in enumerate(played(toy)):
+        assert [[each.seed for each in group] for group in groups] == [
+            [seed] * SIZE for seed in drawn(step, GROUPS)
+        ]
+        assert [(each.group, each.member) for group in groups for each in group] == list(
+            itertools.product(range(GROUPS), range(SIZE))
+        )
+    assert not set(drawn(0, GROUPS)) & set(drawn(1, GROUPS))
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_processes_play_together_what_one_would_play_alone(toy: Any, count: int) -> None:
+    parts = [played(toy, Share(rank, count)) for rank in range(count)]
+    together = [[group for part in parts for group in part[step]] for step in (0, 1)]
+    assert together == played(toy)
+
+
+class Scored(gym.Env[Any, str]):
+    """Pays what is said; the policy is told the seed."""
+
+    def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
+        record = StepRecord((Message("user", (str(seed),)),), (), Ask())
+        return None, {"step": record, "aborted": "", "truncated_by": ""}
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        info = {"step": StepRecord(), "aborted": "", "truncated_by": ""}
+        return None, float(action), True, False, info
+
+
+class Varied(Policy[Session]):
+    """Members of a group with an odd seed get different rewards, in the others all get 1."""
+
+    def __init__(self, hangs: tuple[int, ...] = ()) -> None:
+        self.hangs = hangs
+        self.members: Counter[str] = Counter()
+        self.given_up = 0
+
+    def open(self, env: gym.Env[Any, str], seed: int) -> Session:
+        return Session()
+
+    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        scene = str(session.messages[0].parts[0])
+        member = self.members[scene]
+        self.members[scene] += 1
+        if member in self.hangs:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.given_up += 1
+        return Reply.of_text(str(member % 2) if int(scene) % 2 else "1")
+
+
+def chosen(selection: Selection, executor: Executor, **policy: Any) -> tuple[list[Group], Any]:
+    collector = Collector(Scored, Varied(**policy), executor=executor)
+    supply = Played(collector, _Nothing(), 2, 2, SEED, selection=selection)  # type: ignore[arg-type]
+    groups = supply.groups(0, lambda _: None)
+    collector.close()
+    return groups, supply.report()
+
+
+class _Nothing:
+    def train_mode(self, on: bool) -> None:
+        assert not on
+
+
+@pytest.mark.parametrize("executor", [InlineExecutor, ThreadExecutor])
+@pytest.mark.parametrize("early", [0, 3])
+def test_groups_that_teach_nothing_are_replaced_in_the_order_drawn(
+    executor: type[Executor], early: int
+) -> None:
+    selection = Selection(distinct=True, spare_groups=8, early_groups=early)
+    groups, report = chosen(selection, executor())
+    odd = [number for number, seed in enumerate(drawn(0, 10)) if seed % 2]
+    assert [group[0].group for group in groups] == odd[:2]
+    assert [len({each.reward for each in group}) for group in groups] == [2, 2]
+    needed = odd[1] + 1
+    # 2 + early are undecided at once, the last that is needed among them; threads end in any order.
+    most = needed + early + (executor is ThreadExecutor)
+    assert needed <= report["rollout/groups"] <= most
+    assert needed - 2 <= report["rollout/alike"] <= most - 2
+
+
+def test_spare_groups_of_several_processes_do_not_meet() -> None:
+    numbers = []
+    for rank in range(2):
+        collector = Collector(Scored, Varied())
+        selection = Selection(distinct=True, spare_groups=8)
+        supply = Played(collector, _Nothing(), 4, 2, SEED, Share(rank, 2), selection)  # type: ignore[arg-type]
+        numbers.append([group[0].group for group in supply.groups(0, lambda _: None)])
+    of_seeds = drawn(0, 20)
+    # The first has the groups 0 and 1, then 4, 6, 8…; the second 2 and 3, then 5, 7, 9….
+    candidates = [[0, 1, 4, 6, 8, 10, 12, 14, 16, 18], [2, 3, 5, 7, 9, 11, 13, 15, 17, 19]]
+    for given, mine in zip(numbers, candidates, strict=True):
+        assert given == [number for number in mine if of_seeds[number] % 2][:2]
+
+
+@pytest.mark.parametrize("executor", [InlineExecutor, ThreadExecutor])
+def test_the_slowest_members_are_cancelled(executor: type[Executor]) -> None:
+    policy_hangs = (1,)  # in each group the second that asks never hears
+    selection = Selection(spare_members=1, ordered=False)
+    groups, report = chosen(selection, executor(), hangs=policy_hangs)
+    assert [len(group) for group in groups] == [2, 2]
+    assert all(each.status == "terminated" for group in groups for each in group)
+    assert report["rollout/cancelled"] == 2
+    assert report["rollout/episodes"] == 4
+
+
+def test_cancelled_requests_really_end() -> None:
+    policy = Varied(hangs=(1,))
+    collector = Collector(Scored, policy)
+    selection = Selection(spare_members=1, ordered=False)
+    Played(collector, _Nothing(), 2, 2, SEED, selection=selection).groups(0, lambda _: None)  # type: ignore[arg-type]
+    assert policy.given_up == 2
+
+
+class Bug(Varied):
+    """Replies to the first; then there is a bug, while another waits."""
+
+    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        if sum(self.members.values()) == 3:
+            raise ZeroDivisionError
+        return await super().respond(session, ask, sampling)
+
+
+def test_a_bug_ends_the_step_and_leaves_nobody_waiting() -> None:
+    policy = Bug(hangs=(1,))
+    supply = Played(Collector(Scored, policy), _Nothing(), 2, 2, SEED)  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        supply.groups(0, lambda _: None)
+    assert policy.given_up == 1
+
+
+def test_a_report_says_how_the_time_was_used() -> None:
+    _, report = chosen(Selection(), InlineExecutor())
+    assert report["rollout/episodes"] == 4
+    assert report["rollout/groups"] == 2
+    assert 0 <= report["rollout/engine_busy"] <= 1
+    assert all(name.startswith("rollout/") for name in report)

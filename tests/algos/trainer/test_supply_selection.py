@@ -1,0 +1,107 @@
+"""Which groups are kept: pure decisions, whatever order groups end in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.algos.trainer.supply import Selection
+from visenv.algos.trainer.supply.selection import Choice
+from visenv.errors import ConfigurationError
+from visenv.types import Episode, Group, Turn
+
+GOOD, ALIKE, ABORTED = "good", "alike", "aborted"
+
+
+def group(kind: str) -> Group:
+    """Two episodes: of rewards 0 and 1, of 1 and 1, or aborted."""
+    rewards = {GOOD: (0.0, 1.0), ALIKE: (1.0, 1.0), ABORTED: (0.0, 0.0)}[kind]
+    turns = [(Turn((), "", reward, (), "stop"),) for reward in rewards]
+    episodes = [Episode("e", "s", "", 0, 0, m, turn, "terminated") for m, turn in enumerate(turns)]
+    if kind == ABORTED:
+        episodes = [replace(each, status="aborted", reason="judge: away") for each in episodes]
+    return episodes
+
+
+def run(kinds: list[str], wanted: int, selection: Selection, order: int) -> Choice:
+    """Begin what is to begin; end what runs in a random order; until it is decided."""
+    rng = np.random.default_rng(order)
+    choice = Choice(wanted, selection)
+    running: list[int] = []
+    while not choice.done:
+        while (number := choice.begin()) is not None:
+            running.append(number)
+        number = running.pop(int(rng.integers(len(running))))
+        choice.end(number, group(kinds[number]))
+    return choice
+
+
+KINDS = st.lists(st.sampled_from([GOOD, ALIKE, ABORTED]), min_size=12, max_size=12)
+
+
+@given(KINDS, st.integers(1, 4), st.integers(0, 8), st.integers(0, 8), st.data())
+def test_in_order_what_is_kept_does_not_depend_on_what_ends_first(
+    kinds: list[str], wanted: int, spare: int, early: int, data: Any
+) -> None:
+    distinct = data.draw(st.booleans()) and spare > 0
+    selection = Selection(distinct, spare, min(early, spare))
+    kept = run(kinds, wanted, selection, data.draw(st.integers(0, 1000))).kept()
+    # By hand: the first good ones of those that may be played at all, then the first others.
+    fine = (GOOD,) if distinct else (GOOD, ALIKE)
+    good = [n for n in range(wanted + spare) if kinds[n] in fine]
+    others = [n for n in range(wanted + spare) if kinds[n] not in fine]
+    assert list(kept) == sorted((good + others)[:wanted])
+
+
+@given(KINDS, st.integers(1, 4), st.integers(1, 8), st.integers(0, 8), st.integers(0, 1000))
+def test_out_of_order_the_first_good_ones_to_end_are_kept(
+    kinds: list[str], wanted: int, spare: int, early: int, order: int
+) -> None:
+    selection = Selection(True, spare, min(early, spare), ordered=False)
+    choice = run(kinds, wanted, selection, order)
+    kept = choice.kept()
+    good = [n for n in range(wanted + spare) if kinds[n] == GOOD]
+    assert len(kept) == wanted
+    assert set(kept) <= set(good) if len(good) >= wanted else set(good) <= set(kept)
+    assert choice.begun <= wanted + spare
+
+
+def test_no_more_are_begun_than_may_be_needed() -> None:
+    choice = Choice(2, Selection(distinct=True, spare_groups=3, early_groups=1))
+    assert [choice.begin() for _ in range(4)] == [0, 1, 2, None]  # two, and one to be early
+    choice.end(0, group(GOOD))
+    assert choice.begin() is None
+    choice.end(1, group(ALIKE))
+    assert [choice.begin(), choice.begin()] == [3, None]
+    choice.end(3, group(GOOD))
+    assert not choice.done  # number 2 comes before number 3
+    choice.end(2, group(GOOD))
+    assert choice.done
+    assert list(choice.kept()) == [0, 2]
+    assert (choice.alike, choice.begun) == (1, 4)
+
+
+def test_by_default_groups_are_taken_as_they_come() -> None:
+    kinds = [GOOD, ALIKE, ABORTED, GOOD]
+    choice = run(kinds, 3, Selection(), order=0)
+    assert list(choice.kept()) == [0, 1, 2]  # the aborted one is counted by who learns
+    assert choice.begun == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"spare_groups": -1}, "begin at 0"),
+        ({"early_groups": 1}, "some of the spare_groups, got 1 of 0"),
+        ({"distinct": True}, "say how many with spare_groups"),
+        ({"spare_members": 2}, "say so with ordered=False"),
+    ],
+)
+def test_settings_that_contradict_each_other(options: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        Selection(**options)

@@ -1,0 +1,113 @@
+"""An engine that samples in the policy's place has its weights, is measured, and may die."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
+from visenv.errors import RunError
+
+pytestmark = pytest.mark.component("torch", "tensorboard")
+
+
+def _config(**rollouts: Any) -> TrainerConfig:
+    return TrainerConfig(
+        steps=3,
+        rollouts=Rollouts(groups=6, group_size=4, max_tokens=3, **rollouts),
+        optimisation=Optimisation(learning_rate=0.1),
+    )
+
+
+def _metrics(folder: Path) -> list[dict[str, float]]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in r.items() if not k.startswith(("seconds", "rollout"))} for r in rows]
+
+
+class _Steered(GRPO):
+    """Never without a gradient, however poor the rewards."""
+
+    def advantages(self, groups: Any) -> Any:
+        import numpy as np
+
+        return [[np.asarray(np.cos(each.seed + each.member)) for each in g] for g in groups]
+
+
+def _train(toy: Any, folder: Path, engine: Any, **rollouts: Any) -> Any:
+    policy = toy.ToyPolicy()
+    Trainer(policy, _Steered(), _config(**rollouts), folder=folder, sampler=engine).train(toy.Echo)
+    return policy
+
+
+def test_it_samples_with_the_weights_of_the_step_and_is_measured(toy: Any, tmp_path: Path) -> None:
+    engine = toy.ToyEngine()
+    policy = _train(toy, tmp_path / "engine", engine)
+    assert engine.log == ["load 0", "load 1", "load 2", "load 3"]
+    assert engine.version == policy.version == 3
+    # the same weights sample the same: nothing differs from a run in which the policy plays
+    assert policy.weights() == _train(toy, tmp_path / "plain", None).weights()
+    assert _metrics(tmp_path / "engine") == _metrics(tmp_path / "plain")
+    for row in _metrics(tmp_path / "engine"):
+        assert row["sampler/largest"] < 1e-6
+        assert row["sampler/ratio"] == pytest.approx(1, abs=1e-6)
+        assert row["sampler/effective"] == pytest.approx(1, abs=1e-6)
+
+
+def test_an_engine_with_other_weights_shows_in_the_measures(toy: Any, tmp_path: Path) -> None:
+    class Deaf(toy.ToyEngine):  # type: ignore[misc]
+        def load(self, weights: Any, version: int) -> None:
+            before = self._inner.network.weight.clone()
+            super().load(weights, version)
+            self._inner.network.weight.data = before
+
+    _train(toy, tmp_path / "run", Deaf())
+    first = _metrics(tmp_path / "run")[0]
+    assert first["sampler/distance"] > 0.1
+    assert first["sampler/effective"] < 0.95
+
+
+def test_a_colocated_engine_sleeps_while_weights_change(toy: Any, tmp_path: Path) -> None:
+    engine = toy.ToyEngine()
+    _train(toy, tmp_path / "run", engine, sleep=True)
+    assert engine.log == ["wake", "load 0"] + [
+        said for step in (1, 2, 3) for said in ("sleep", "wake", f"load {step}")
+    ]
+
+
+def test_a_transfer_that_fails_is_tried_again(toy: Any, tmp_path: Path) -> None:
+    engine = toy.ToyEngine(failures=2)
+    policy = _train(toy, tmp_path / "run", engine, restarts=2)
+    assert engine.log == ["load 0", "load 0", "load 0", "load 1", "load 2", "load 3"]
+    assert policy.weights() == _train(toy, tmp_path / "plain", None).weights()
+
+
+def test_a_transfer_that_fails_for_ever_ends_the_run_with_its_reason(
+    toy: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(RunError, match=r"failed too often.*The transfer took too long"):
+        _train(toy, tmp_path / "run", toy.ToyEngine(failures=9), restarts=2)
+
+
+def test_an_engine_that_dies_while_sampling_is_revived_with_its_weights(
+    toy: Any, tmp_path: Path
+) -> None:
+    engine = toy.ToyEngine(dies_at=60)  # in the second step: each has 48 turns
+    policy = _train(toy, tmp_path / "run", engine)
+    assert engine.log == ["load 0", "load 1", "load 1", "load 2", "load 3"]
+    # what it was about to say was said after all
+    assert policy.weights() == _train(toy, tmp_path / "plain", None).weights()
+    assert [row["episodes/aborted"] for row in _metrics(tmp_path / "run")] == [0, 0, 0]
+
+
+def test_one_that_keeps_dying_aborts_episodes_until_none_is_left(toy: Any, tmp_path: Path) -> None:
+    class Mortal(toy.ToyEngine):  # type: ignore[misc]
+        async def respond(self, session: Any, ask: Any, sampling: Any) -> Any:
+            self._left = 0
+            return await super().respond(session, ask, sampling)
+
+    with pytest.raises(RunError, match=r"Step 1 has no episode.*The engine is dead"):
+        _train(toy, tmp_path / "run", Mortal(), restarts=1)
