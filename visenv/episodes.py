@@ -81,6 +81,26 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
             save_images(images, episode.images)
 
 
+def append_episode(path: str | Path, episode: Episode) -> None:
+    """Add an episode to the end of a file, which is begun if there is none.
+
+    A process that is killed while it writes leaves half a line at most; images are there before the
+    line that names them.
+
+    Args:
+        path: The file; its folder is made, images go to ``images/`` in it.
+        episode: What to add.
+
+    Raises:
+        EpisodeError: If a field that must be JSON-like holds something else.
+    """
+    path = Path(path)
+    line = _line(episode) + "\n"
+    save_images(path.parent / "images", episode.images)
+    with path.open("ab") as file:
+        file.write(line.encode("utf-8", "surrogatepass"))
+
+
 def read_episodes(path: str | Path) -> Iterator[Episode]:
     """Read the episodes of a file, one at a time.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -86,31 +87,88 @@ class Scores(NamedTuple):
     mask: torch.Tensor
 
 
+class Budget(NamedTuple):
+    """How much one forward pass may hold; a segment that exceeds it alone goes alone.
+
+    Attributes:
+        tokens: Most tokens that are really read; what segments share counts once.
+        patches: Most image patches; each distinct image counts once. None is no limit.
+    """
+
+    tokens: int
+    patches: int | None = None
+
+
+def as_they_are(parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
+    """A context in which these parameters are whole: of a process that holds all of them, any."""
+    return nullcontext()
+
+
 class TrainablePolicy(Policy[SessionT]):
     """A policy with weights. Trainers know this much of it and no more.
 
     Attributes:
         version: Counts weight updates; every sampled token carries it.
+        module: Holds every weight. Its `forward` takes what `collate` gives and returns `Scores`
+            with gradient, so that DeepSpeed can wrap it.
     """
 
     version: int
+    module: torch.nn.Module
 
     @abstractmethod
     def encode(self, episode: Episode) -> Episode:
         """The episode with `segments`, as if this policy had said its turns (for SFT)."""
 
     @abstractmethod
-    def score(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Scores:
-        """Log-probabilities of the sampled tokens, with gradient.
+    def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
+        """Share segments out over forward passes.
+
+        Returns:
+            Indices of `segments`, each once; segments that share a beginning are kept together.
+        """
+
+    @abstractmethod
+    def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Any:
+        """The input of one forward pass of `module`, made on the CPU.
 
         Args:
             segments: Token streams of this policy's processor.
             images: Every image they name, by `Image.sha256`.
+
+        Raises:
+            PolicyError: If a segment comes from another processor, or an image is missing.
         """
 
-    @abstractmethod
+    def score(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Scores:
+        """Log-probabilities of the sampled tokens, with gradient: `collate`, then `module`."""
+        scores: Scores = self.module(self.collate(segments, images))
+        return scores
+
     def parameters(self) -> Iterable[torch.nn.Parameter]:
         """The trainable parameters."""
+        return [each for each in self.module.parameters() if each.requires_grad]
+
+    def named_weights(
+        self,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """Every weight by its name in a checkpoint, for `EnginePolicy.load`.
+
+        A policy that trains adapters merges them; tied weights come under each of their names. This
+        default names them as `module` does.
+
+        Args:
+            whole: Gives a context in which the named parameters are whole; where several processes
+                hold a part each (ZeRO-3), all of them enter it together, and outside of it a
+                parameter is empty. A few at a time: together they must fit into memory.
+
+        Yields:
+            A name and a weight, without gradient, valid until the next one is asked for.
+        """
+        for name, parameter in self.module.named_parameters():
+            with whole([parameter]):
+                yield name, parameter.detach()
 
     @abstractmethod
     def train_mode(self, on: bool) -> None:
@@ -135,3 +193,39 @@ class TrainablePolicy(Policy[SessionT]):
     @abstractmethod
     def copy_frozen(self) -> TrainablePolicy[Any]:
         """A frozen copy with the present weights: the reference of a KL term."""
+
+
+class EnginePolicy(Policy[SessionT]):
+    """A policy that only samples, with weights that a trainer sends it: vLLM.
+
+    Attributes:
+        version: Of the weights it samples with.
+        stale: Whether it needs `load` before it can sample: it died, or a transfer failed.
+    """
+
+    version: int
+    stale: bool
+
+    @abstractmethod
+    def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        """Take over weights; nothing sampled with the old ones is reused.
+
+        An engine that died is started anew first. Turns that are being sampled go on with the new
+        weights; each token carries the version that sampled it.
+
+        Args:
+            weights: By their names in the checkpoint, whole, on any device.
+            version: What tokens sampled from now on carry.
+
+        Raises:
+            PolicyError: If a weight is missing, unknown or of another shape, or the transfer took
+                too long; the engine then samples no more until a transfer has succeeded.
+        """
+
+    @abstractmethod
+    def sleep(self) -> None:
+        """Give its accelerator memory back while the trainer needs it; weights may be dropped."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Be ready for `load` and sampling again."""

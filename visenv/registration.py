@@ -39,6 +39,12 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
     "visenv/ArmPreference-v0": EnvEntry(
         "visenv.envs.arm:make_preference", "judge which response is preferred (ARM-Thinker)"
     ),
+    "visenv/ArftCoding-v0": EnvEntry(
+        "visenv.envs.arft:make_coding", "repair an image by code, then answer (Visual-ARFT)"
+    ),
+    "visenv/ArftSearch-v0": EnvEntry(
+        "visenv.envs.arft:make_search", "search for what an image does not tell (Visual-ARFT)"
+    ),
 }
 
 POLICIES: dict[str, str] = {
@@ -47,10 +53,22 @@ POLICIES: dict[str, str] = {
     "random": "visenv.policies.random:RandomPolicy",
     "openai": "visenv.policies.openai:OpenAIPolicy",
     "transformers": "visenv.policies.transformers:TransformersPolicy",
+    "vllm": "visenv.policies.vllm:VLLMPolicy",
+    "vllm-server": "visenv.policies.vllm:VLLMServerPolicy",
+    "direct": "visenv.policies.baselines:DirectPolicy",
+    "cot": "visenv.policies.baselines:ChainOfThoughtPolicy",
+    "rag": "visenv.policies.baselines:RetrievalPolicy",
 }
 
 ALGORITHMS: dict[str, str] = {
-    "grpo": "visenv.algos.grpo:GRPO",
+    "grpo": "visenv.algos.policy_gradient:GRPO",
+    "dr_grpo": "visenv.algos.policy_gradient:DrGRPO",
+    "dapo": "visenv.algos.policy_gradient:DAPO",
+    "bnpo": "visenv.algos.policy_gradient:BNPO",
+    "gspo": "visenv.algos.policy_gradient:GSPO",
+    "cispo": "visenv.algos.policy_gradient:CISPO",
+    "rloo": "visenv.algos.policy_gradient:RLOO",
+    "reinforce++": "visenv.algos.policy_gradient:ReinforcePlusPlus",
     "sft": "visenv.algos.sft:SFT",
 }
 
@@ -64,6 +82,12 @@ DATA: dict[str, str] = {
     "llava_critic": "visenv.data.llava_critic:LLaVACritic",
     "deepeyes": "visenv.data.deepeyes:DeepEyes",
     "mp_docvqa": "visenv.data.mp_docvqa:MPDocVQA",
+    "mat_coding": "visenv.data.mat_coding:MatCoding",
+    "mat_search": "visenv.data.mat_search:MatSearch",
+    "hotpotqa": "visenv.data.hotpotqa:HotpotQA",
+    "2wikimultihopqa": "visenv.data.wikimultihop:WikiMultihop",
+    "musique": "visenv.data.musique:MuSiQue",
+    "bamboogle": "visenv.data.bamboogle:Bamboogle",
     "mm_ifeval": "visenv.data.mm_ifeval:MMIFEval",
     "mmlongbench": "visenv.data.mmlongbench:MMLongBench",
     "pdf": "visenv.data.pdf_questions:PdfQuestions",
@@ -72,6 +96,7 @@ DATA: dict[str, str] = {
 MODELS: dict[str, str] = {
     "tiny": "visenv.policies.transformers.tiny:tiny",
     "tiny-arm": "visenv.policies.transformers.tiny:tiny_arm",
+    "tiny-arft": "visenv.policies.transformers.tiny:tiny_arft",
 }
 
 RECIPES: dict[str, str] = {

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
-from visenv.types import Episode, Turn
+from visenv.types import Episode, Segment, Turn, TurnSpan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new_algorithm.py"
 
@@ -28,19 +29,22 @@ def example() -> ModuleType:
     return module
 
 
-def _group(*rewards: float) -> list[Episode]:
-    turn = Turn((), "", 0.0, (), "stop")
-    return [
-        Episode("e-v0", "s", "", 0, 0, 0, (replace(turn, reward=reward),), "terminated")
-        for reward in rewards
-    ]
+def _episode(reward: float, tokens: int) -> Episode:
+    zeros, mask = np.zeros(tokens + 1, np.int32), np.arange(tokens + 1) > 0
+    spans = (TurnSpan(0, 1, tokens + 1, "stop"),)
+    numbers = (zeros, mask, zeros.astype(np.float32), zeros)
+    segment = Segment(*numbers, spans, (), 9, 2, 1.0, "none")
+    turn = Turn((), "", reward, (), "stop")
+    return Episode("e-v0", "s", "", 0, 0, 0, (turn,), "terminated", segments=(segment,))
 
 
 @pytest.mark.component("torch")
-def test_the_baseline_is_the_mean_of_the_others(example: ModuleType) -> None:
-    # the others have .25, .75 and .5 on average
-    assert example.leave_one_out(_group(1, 0, 0.5)).tolist() == [0.75, -0.75, 0.0]
-    assert example.leave_one_out(_group(1)).tolist() == [1.0]  # no others: plain REINFORCE
+def test_the_baseline_counts_tokens(example: ModuleType) -> None:
+    # (3 · 1 + 1 · 0 + 4 · .5) / 8 = .625
+    group = [_episode(1.0, 3), _episode(0.0, 1), _episode(0.5, 4)]
+    assert example.baseline(group) == 0.625
+    assert [float(each) for each in example.OPO().advantages([group])[0]] == [0.375, -0.625, -0.125]
+    assert example.baseline([_episode(1.0, 0)]) == 0.0  # nothing was said: nothing to learn from
 
 
 @pytest.mark.component("torch")
@@ -52,21 +56,21 @@ def test_the_loss_by_hand(example: ModuleType) -> None:
     logprobs = torch.tensor([[-1.0, -2.0], [-3.0, -9.0]])
     advantages = torch.tensor([[0.5, 0.5], [-0.5, 9.0]])
     mask = torch.tensor([[True, True], [True, False]])
-    batch = Batch(logprobs, logprobs, None, mask.float(), advantages, mask, 3, 2)
+    batch = Batch(logprobs, logprobs, logprobs, None, mask.float(), advantages, mask, 3, 2)
     # -(.5 · (-1 - 2) + -.5 · -3) / 2 = 0; with A = 1 for both it would be 3
-    assert float(example.RLOO().loss(batch).value) == 0.0
+    assert float(example.OPO().loss(batch).value) == 0.0
     ones = replace(batch, advantages=torch.ones(2, 2))
-    assert float(example.RLOO().loss(ones).value) == 3.0
+    assert float(example.OPO().loss(ones).value) == 3.0
 
 
 @pytest.mark.component("torch", "transformers", "tensorboard")
 def test_it_runs_as_the_page_says(tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--groups", "2", "--group-size", "2", "--threads", "1"]
-    command = [sys.executable, str(EXAMPLE), *sizes, "--folder", str(tmp_path / "rloo")]
+    command = [sys.executable, str(EXAMPLE), *sizes, "--folder", str(tmp_path / "opo")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "visenv view" in done.stdout
-    rows = (tmp_path / "rloo" / "metrics.jsonl").read_text().splitlines()
+    rows = (tmp_path / "opo" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row)["step"] for row in rows] == [1, 2]
     again = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert again.returncode == 1

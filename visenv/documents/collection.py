@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from visenv.documents.embedder import Embedder, check_same_embedder
+from visenv.documents.embedder import VectorMaker, check_same_embedder
 from visenv.errors import ConfigurationError
 
 COLLECTION = "pages"
@@ -22,8 +22,8 @@ FORKED = (
 _first_process: int | None = None  # the process that started Chroma; a forked child inherits this
 
 
-def open_collection(folder: Path, embedder: Embedder) -> tuple[Any, Any]:
-    """Chroma's client and the collection of pages, made if it is not there.
+def open_collection(folder: Path, embedder: VectorMaker, name: str = COLLECTION) -> tuple[Any, Any]:
+    """Chroma's client and a collection, made if it is not there.
 
     The client sends no telemetry, and the collection embeds nothing by itself. To be called by one
     process at a time; the caller closes the client.
@@ -31,6 +31,7 @@ def open_collection(folder: Path, embedder: Embedder) -> tuple[Any, Any]:
     Args:
         folder: Of Chroma's files.
         embedder: Its name and dimension are kept with the collection.
+        name: Of the collection.
 
     Raises:
         ConfigurationError: If another embedder made the collection, chromadb is not installed, or
@@ -47,21 +48,21 @@ def open_collection(folder: Path, embedder: Embedder) -> tuple[Any, Any]:
     settings = Settings(anonymized_telemetry=False)
     client: Any = chromadb.PersistentClient(str(folder), settings=settings)
     try:
-        return client, _collection(client, embedder, folder)
+        return client, _collection(client, embedder, folder, name)
     except BaseException:
         client.close()
         raise
 
 
-def _collection(client: Any, embedder: Embedder, folder: Path) -> Any:
+def _collection(client: Any, embedder: VectorMaker, folder: Path, collection: str) -> Any:
     from chromadb.errors import NotFoundError
 
     try:
-        found = client.get_collection(COLLECTION, embedding_function=None)
+        found = client.get_collection(collection, embedding_function=None)
     except NotFoundError:
         made_by = {"embedder": embedder.name, "dimension": embedder.dimension}
         return client.create_collection(
-            COLLECTION, embedding_function=None, metadata=made_by, configuration=_INDEX
+            collection, embedding_function=None, metadata=made_by, configuration=_INDEX
         )
     kept: dict[str, Any] = found.metadata or {}
     name, dimension = kept.get("embedder", "unknown"), kept.get("dimension", 0)

@@ -21,8 +21,8 @@ Vectors = NDArray[np.float32]
 _UNIT_TOLERANCE = 1e-3
 
 
-class Embedder(Protocol):
-    """Makes vectors of pages and of queries that point the same way where the two fit.
+class VectorMaker(Protocol):
+    """Whatever makes vectors.
 
     Attributes:
         name: Names the weights: what one name embedded, another cannot search.
@@ -35,6 +35,10 @@ class Embedder(Protocol):
     def dimension(self) -> int:
         """Length of each vector."""
         ...
+
+
+class Embedder(VectorMaker, Protocol):
+    """Makes vectors of pages and of queries that point the same way where the two fit."""
 
     def embed_query(self, text: str) -> Vectors:
         """The query's vectors, at least one; any text, of any length."""
@@ -88,7 +92,7 @@ def checked(vectors: Vectors, embedder: Embedder) -> Vectors:
     return vectors
 
 
-def check_same_embedder(name: str, dimension: int, embedder: Embedder, where: str) -> None:
+def check_same_embedder(name: str, dimension: int, embedder: VectorMaker, where: str) -> None:
     """Refuse vectors of another embedder.
 
     Args:

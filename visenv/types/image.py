@@ -119,6 +119,19 @@ class Image:
         PIL.Image.fromarray(self.pixels).save(buffer, "PNG", compress_level=1)
         return buffer.getvalue()
 
+    def in_memory(self) -> Image:
+        """The same image without need of its file, to be sent to where that does not exist.
+
+        Raises:
+            ImageError: If the file cannot be read.
+        """
+        if self._path is None:
+            return self
+        try:
+            return Image.from_bytes(self._path.read_bytes(), self.name)
+        except OSError as error:
+            raise ImageError(f"{self.name} cannot be read: {error}.") from error
+
     def _open(self) -> PIL.Image.Image:
         """Open the file or bytes far enough to know the size, and refuse bombs."""
         import PIL.Image

@@ -34,6 +34,11 @@ class Message(NamedTuple):
         """The images of the message, in order."""
         return tuple([part for part in self.parts if isinstance(part, Image)])
 
+    def in_memory(self) -> Message:
+        """The same message, to be sent to where its images' files do not exist (`Image`)."""
+        parts = (part.in_memory() if isinstance(part, Image) else part for part in self.parts)
+        return Message(self.role, tuple(parts))
+
     def plain(self) -> str:
         """The message as text with one `IMAGE_MARKER` per image.
 

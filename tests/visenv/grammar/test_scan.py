@@ -22,8 +22,8 @@ GRAMMAR = KeyValueGrammar()
 @pytest.mark.parametrize(
     ("text", "blocks"),
     [
-        ("<think>a</think>\n<tool>b</tool>", Blocks(("a",), ("b",), (), "\n", "")),
-        ("<think></think><answer></answer>", Blocks(("",), (), ("",), "", "")),
+        ("<think>a</think>\n<tool>b</tool>", Blocks(("a",), ("b",), (), "\n", "", ("tool",))),
+        ("<think></think><answer></answer>", Blocks(("",), (), ("",), "", "", ())),
     ],
 )
 def test_a_whole_turn_is_not_cut(

@@ -1,0 +1,191 @@
+"""Your own RL, at the height you like: our trainer, our episodes, or the plain Gymnasium API.
+
+    python examples/plug_new_algorithm.py --height algorithm     # an Algorithm for our trainer
+    python examples/plug_new_algorithm.py --height episodes      # tensors for your PyTorch loop
+    python examples/plug_new_algorithm.py --height gymnasium     # reset, step, texts; no model
+
+Each is one function below. examples/new_algorithm.py is an algorithm from nothing; here it is a
+change to one of ours. Without --model the first two play a tiny model with random weights, to show
+that they run. TRL and verl have pages of their own: plug_trl.py and plug_verl.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+import torch
+import tyro
+from numpy.typing import NDArray
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.trainer import Rollouts, Trainer, TrainerConfig
+from visenv.registration import load
+from visenv.rollout import Collector
+from visenv.seeding import seeds
+from visenv.types import Episode, Group, Sampling
+
+ENVIRONMENT = "visenv/ZoomVQA-v0"
+
+
+@dataclass(frozen=True)
+class Args:
+    """Learn to zoom with reinforcement learning of your own."""
+
+    height: Literal["algorithm", "episodes", "gymnasium"] = "algorithm"
+    """Where your code begins."""
+    folder: Path = Path("runs/plug_new_algorithm")
+    """Where the tiny model, and what our trainer writes, go."""
+    model: Path | None = None
+    """A checkpoint to begin with; a tiny one with random weights by default."""
+    steps: int = 50
+    """Steps to train."""
+    groups: int = 4
+    """Scenes in a step."""
+    group_size: int = 4
+    """Episodes on each scene."""
+    learning_rate: float = 3e-4
+    """Of AdamW."""
+
+
+def make_env() -> gym.Env[Any, str]:
+    """One environment."""
+    return gym.make(ENVIRONMENT, stage="tiny")
+
+
+def make_policy(args: Args) -> Any:
+    """The model that plays."""
+    model = args.model or args.folder / "model"
+    if not model.exists():
+        load("model", "tiny")(model, seed=0)
+    return load("policy", "transformers")(model, threads=1)
+
+
+# --------------------------------------------------- an Algorithm: two methods, or a change to ours
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetterHalf(GRPO):
+    """GRPO that learns from what went better than the group, and not from what went worse."""
+
+    def estimate(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
+        """GRPO's advantages, the negative ones set to 0."""
+        return [[np.maximum(each, 0) for each in group] for group in super().estimate(groups)]
+
+
+def with_our_trainer(args: Args) -> None:
+    """Sampling, micro-batches, DeepSpeed, checkpoints and metrics are the trainer's."""
+    config = TrainerConfig(
+        steps=args.steps,
+        rollouts=Rollouts(groups=args.groups, group_size=args.group_size, max_tokens=32),
+    )
+    Trainer(make_policy(args), BetterHalf(), config, folder=args.folder / "run").train(make_env)
+
+
+# ------------------------------------------------------- episodes: tensors for a loop of your own
+
+
+def tensors(episode: Episode, policy: Any) -> dict[str, torch.Tensor]:
+    """An episode as a stock model of transformers takes it, and which tokens were sampled."""
+    (segment,) = episode.segments
+    ids = torch.from_numpy(segment.token_ids).long()[None]
+    pictures = [image.pixels.copy() for image in episode.images]
+    seen = policy.codec.processor.image_processor(images=pictures, return_tensors="pt")
+    return {
+        "input_ids": ids,
+        "mm_token_type_ids": (ids == segment.placeholder_id).int(),
+        "sampled": torch.from_numpy(segment.loss_mask)[None],
+        **seen,
+    }
+
+
+def with_your_loop(args: Args) -> None:
+    """REINFORCE with the group's mean as baseline, in plain PyTorch."""
+    policy = make_policy(args)
+    model = policy.network.model  # transformers' own; the policy samples from these very weights
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate)
+    collector = Collector(make_env, policy, Sampling(temperature=1.0, max_tokens=32))
+    for step in range(args.steps):
+        drawn = seeds(np.random.SeedSequence(step), args.groups)
+        groups = collector.groups(drawn, args.group_size)
+        rewards = [episode.reward for group in groups for episode in group]
+        optimizer.zero_grad()
+        for group in groups:
+            played = [episode for episode in group if episode.status != "aborted"]
+            mean = float(np.mean([episode.reward for episode in played] or [0.0]))
+            for episode in played:
+                inputs = tensors(episode, policy)
+                sampled = inputs.pop("sampled")[:, 1:]
+                logprobs = torch.log_softmax(model(**inputs).logits[:, :-1], -1)
+                said = logprobs.gather(2, inputs["input_ids"][:, 1:, None])[..., 0]
+                loss = -(episode.reward - mean) * said[sampled].sum() / len(rewards)
+                loss.backward()
+        optimizer.step()
+        policy.updated()  # what it remembers of the old weights is dropped
+        print(f"step {step + 1}: reward {np.mean(rewards):.3f}")
+    collector.close()
+
+
+# ---------------------------------------------------------------------- Gymnasium: texts in and out
+
+LOOKS = [
+    f"<think> look closer </think><tool>\nname: zoom\nkeypoint: [{x}, {y}]\n</tool>"
+    for x in (16, 48, 80)
+    for y in (16, 48, 80)
+]
+ANSWERS = [f"<think> now clear </think><answer>{word}</answer>" for word in ("red", "left", "2")]
+ANSWERS.append("it is red")
+
+
+def with_gymnasium(args: Args) -> None:
+    """A learner without eyes: which of a few turns to take first, and which to answer with."""
+    env = make_env()
+    rng = np.random.default_rng(0)
+    likings = [np.zeros(len(LOOKS)), np.zeros(len(ANSWERS))]
+    baseline = 0.0
+    for step in range(args.steps):
+        total = 0.0
+        for episode in range(args.groups * args.group_size):
+            seen, info = env.reset(seed=1000 * step + episode)
+            taken: list[tuple[int, int]] = []
+            reward, over = 0.0, False
+            while not over:
+                turn = len(taken)
+                assert seen["text"].count("<image>") == len(
+                    seen["images"]
+                )  # what a model would read
+                chances = np.exp(likings[turn]) / np.exp(likings[turn]).sum()
+                choice = int(rng.choice(len(chances), p=chances))
+                taken.append((turn, choice))
+                action = (LOOKS, ANSWERS)[turn][choice]
+                seen, paid, terminated, truncated, info = env.step(action)
+                reward, over = reward + float(paid), terminated or truncated
+            if info["aborted"]:
+                continue  # a service failed: nobody's fault, nothing to learn
+            for turn, choice in taken:
+                gradient = -np.exp(likings[turn]) / np.exp(likings[turn]).sum()
+                gradient[choice] += 1
+                likings[turn] += 0.1 * (reward - baseline) * gradient
+            baseline += 0.02 * (reward - baseline)
+            total += reward / (args.groups * args.group_size)
+        print(f"step {step + 1}: reward {total:.3f}")
+    env.close()
+
+
+def main(args: Args) -> None:
+    """Train at the height asked for."""
+    heights = {
+        "algorithm": with_our_trainer,
+        "episodes": with_your_loop,
+        "gymnasium": with_gymnasium,
+    }
+    heights[args.height](args)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args, description=__doc__))

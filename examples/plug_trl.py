@@ -1,0 +1,127 @@
+"""visenv inside TRL's GRPOTrainer, in both ways.
+
+    python examples/plug_trl.py --model Qwen/Qwen2.5-VL-3B-Instruct
+    python examples/plug_trl.py --native --model Qwen/Qwen3-VL-2B-Instruct
+
+The first plays the episodes itself and hands them to TRL's trainer: any environment, images in any
+turn. The second has TRL's own loop call an environment's tools: only environments that speak by
+JSON tool calls, and models whose chat template knows tools (Qwen2.5-VL's does not); see
+docs/plug_ins.md for what TRL's loop cannot do. Without --model, a tiny one with random weights
+shows that both run.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL calls environment_factory that
+
+import gymnasium as gym
+import tyro
+from transformers import AutoModelForImageTextToText, AutoProcessor
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.algos.bridges.trl import VisenvGRPOTrainer, environment_factory, native_reward, rows
+from visenv.registration import load
+
+
+@dataclass(frozen=True)
+class Args:
+    """Train with TRL."""
+
+    native: bool = False
+    """Whether TRL's own loop plays (ArmDoc) instead of visenv (ZoomVQA)."""
+    model: str = ""
+    """A checkpoint or hub name; a tiny model by default."""
+    folder: Path = Path("runs/plug_trl")
+    """Where TRL writes, and the tiny model goes."""
+    steps: int = 20
+    """Steps to train."""
+    groups: int = 2
+    """Samples in a step."""
+    group_size: int = 4
+    """Episodes on each sample."""
+    completion_tokens: int = 256
+    """Most tokens after the prompt, those of the environment included (TRL's own loop)."""
+    turn_tokens: int = 32
+    """Most tokens in a turn (visenv's)."""
+    cuda: bool = False
+    """Whether to train on a GPU."""
+
+
+def config(args: Args, **more: Any) -> GRPOConfig:
+    """TRL's configuration, as for any other task."""
+    return GRPOConfig(
+        output_dir=str(args.folder / "trl"),
+        max_steps=args.steps,
+        num_generations=args.group_size,
+        per_device_train_batch_size=args.groups * args.group_size,
+        max_completion_length=args.completion_tokens,
+        learning_rate=1e-6 if args.model else 3e-4,
+        loss_type="dapo",
+        epsilon_high=0.28,
+        logging_steps=1,
+        save_strategy="no",
+        report_to=[],
+        use_cpu=not args.cuda,
+        bf16=args.cuda,
+        **more,
+    )
+
+
+def tiny(args: Args, kind: str) -> str:
+    """The model asked for, or a tiny one of that kind."""
+    folder = args.folder / kind
+    if not args.model and not folder.exists():
+        load("model", kind)(folder, seed=0)
+    return args.model or str(folder)
+
+
+def ours(args: Args) -> GRPOTrainer:
+    """We play; TRL scores, scales, clips, steps, logs and saves."""
+    device = "cuda" if args.cuda else "cpu"
+    policy = load("policy", "transformers")(tiny(args, "tiny"), device=device)
+    return VisenvGRPOTrainer(
+        policy,
+        lambda: gym.make("visenv/ZoomVQA-v0", stage="scenes" if args.model else "tiny"),
+        config(args),
+        rows(range(10_000)),
+        turn_tokens=args.turn_tokens,
+    )
+
+
+def native(args: Args) -> GRPOTrainer:
+    """TRL plays: the tools are methods of a class that `environment_factory` makes."""
+    stage = {} if args.model else {"stage": "tiny"}
+    environment = environment_factory("visenv/ArmDoc-v0", **stage)
+    name = tiny(args, "tiny-arm")
+    processor = AutoProcessor.from_pretrained(name)
+    if not args.model:  # its own template knows no tools
+        from trl.chat_template_utils import qwen3_vl_chat_template
+
+        processor.chat_template = qwen3_vl_chat_template
+    return GRPOTrainer(
+        AutoModelForImageTextToText.from_pretrained(name),
+        reward_funcs=native_reward,
+        args=config(args, max_tool_calling_iterations=environment.turns - 1),
+        train_dataset=rows(range(10_000)),
+        processing_class=processor,
+        environment_factory=environment,
+    )
+
+
+def main(args: Args) -> None:
+    """Train, and print the rewards."""
+    trainer = native(args) if args.native else ours(args)
+    trainer.train()
+    rewards = [row["reward"] for row in trainer.state.log_history if "reward" in row]
+    print("rewards:", " ".join(f"{reward:.3f}" for reward in rewards))
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args, description=__doc__))

@@ -1,0 +1,91 @@
+"""The page of three heights: each runs as it says, and what each computes is right."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from visenv.registration import load
+from visenv.rollout import Collector
+from visenv.types import Episode, Sampling, Turn
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_new_algorithm.py"
+
+pytestmark = pytest.mark.component("torch", "transformers", "tensorboard")
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("plug_new_algorithm", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_went_worse_than_the_group_teaches_nothing(example: ModuleType) -> None:
+    turn = Turn((), "", 0.0, (), "stop")
+    group = [
+        Episode("e-v0", "s", "", 0, 0, 0, (replace(turn, reward=reward),), "terminated")
+        for reward in (1.0, 0.0)
+    ]
+    ((better, worse),) = example.BetterHalf().advantages([group])
+    # mean .5, sample deviation sqrt(.5): (1 - .5) / .7071 = .7071
+    assert float(better) == pytest.approx(0.7071, abs=2e-4)
+    assert float(worse) == 0
+
+
+def test_the_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Path) -> None:
+    import torch
+
+    policy = load("policy", "transformers")(load("model", "tiny")(tmp_path, seed=0), threads=1)
+    collector = Collector(example.make_env, policy, Sampling(max_tokens=6))
+    ((episode,),) = collector.groups([0])
+    inputs = example.tensors(episode, policy)
+    sampled = inputs.pop("sampled")
+    with torch.no_grad():
+        logits = policy.network.model(**inputs).logits
+        logits[..., torch.from_numpy(policy.codec.banned)] = -torch.inf
+        (first, *_) = episode.segments[0].turns  # the last turn has a form, which ours knows of
+        ours = policy.score(episode.segments, {each.sha256: each for each in episode.images})
+    logprobs = torch.log_softmax(logits, -1)[0, :-1]
+    theirs = logprobs.gather(1, inputs["input_ids"][0, 1:, None])[:, 0]
+    assert sampled[0, first.start : first.end].all()
+    torch.testing.assert_close(
+        theirs[first.start - 1 : first.end - 1],
+        ours.logprobs[0, first.start : first.end],
+        rtol=1e-4,
+        atol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("height", ["algorithm", "episodes", "gymnasium"])
+def test_it_runs_as_the_page_says(height: str, tmp_path: Path) -> None:
+    sizes = ["--steps", "2", "--groups", "2", "--group-size", "2"]
+    command = [sys.executable, str(EXAMPLE), "--height", height, *sizes]
+    command += ["--folder", str(tmp_path / "plug")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    if height == "algorithm":
+        rows = (tmp_path / "plug" / "run" / "metrics.jsonl").read_text().splitlines()
+        assert [json.loads(row)["step"] for row in rows] == [1, 2]
+    else:
+        said = [line.partition(":")[0] for line in done.stdout.splitlines()]
+        assert said == ["step 1", "step 2"]
+
+
+def test_the_learner_of_texts_learns(
+    example: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example.main(example.Args(height="gymnasium", steps=10, groups=6))
+    rewards = [float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()]
+    assert sum(rewards[-3:]) > sum(rewards[:3]) + 0.1

@@ -1,0 +1,105 @@
+"""The page for verl: verl itself reads the files that it writes and the settings that it names."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from visenv.registration import load
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_verl.py"
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("plug_verl", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _run(folder: Path, model: str) -> list[str]:
+    options = ["--model", model, "--folder", str(folder), "--stage", "tiny", "--steps", "2"]
+    command = [sys.executable, str(EXAMPLE), *options, "--groups", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder.parent)
+    assert done.returncode == 0, done.stderr
+    return shlex.split(done.stdout)
+
+
+@pytest.mark.component("pyarrow")
+def test_it_writes_two_files_and_says_how_verl_is_started(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    said = _run(tmp_path / "files", "some/model")
+    assert said[1:3] == ["-m", "verl.trainer.main_ppo"]
+    assert "actor_rollout_ref.model.path=some/model" in said
+    table = pyarrow.parquet.read_table(tmp_path / "files" / "train.parquet").to_pylist()
+    assert [row["extra_info"]["seed"] for row in table] == [*range(6)]  # 2 steps of 3 groups
+    (loop,) = json.loads((tmp_path / "files" / "loops.yaml").read_text())
+    assert loop["env_options"] == {"stage": "tiny"}
+
+
+class Scripted:
+    """A server that always answers at once."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokens = tokenizer.encode(" now clear </think><answer>red</answer><|im_end|>")
+
+    async def generate(self, *_: Any, **__: Any) -> Any:
+        from verl.workers.rollout.replica import TokenOutput
+
+        return TokenOutput(token_ids=self.tokens, log_probs=[-0.5] * len(self.tokens))
+
+
+@pytest.mark.component("verl", "torch", "transformers")
+@pytest.mark.filterwarnings("ignore")
+def test_verl_reads_the_files_and_plays_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transfer_queue
+    from hydra import compose, initialize_config_module
+    from verl.experimental.agent_loop.agent_loop import AgentLoopWorker
+    from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
+    from verl.utils.config import validate_config
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+
+    model: Path = load("model", "tiny")(tmp_path / "model", seed=0)
+    overrides = _run(tmp_path / "files", str(model))[3:]
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        config = compose("ppo_trainer", overrides)
+    validate_config(config, use_reference_policy=False, use_critic=False)
+    loops = object.__new__(AgentLoopWorkerTQ.__ray_metadata__.modified_class)
+    AgentLoopWorker.__init__(loops, config, None)
+    rows = RLHFDataset(config.data.train_files, loops.tokenizer, config.data, loops.processor)
+    assert len(rows) == 6
+
+    put: dict[str, Any] = {}
+
+    async def nothing(**_: Any) -> None:
+        pass
+
+    async def batch(keys: list[str], fields: Any, **_: Any) -> None:
+        put["keys"], put["scores"] = keys, fields["rm_scores"]
+
+    monkeypatch.setattr(transfer_queue, "async_kv_put", nothing)
+    monkeypatch.setattr(transfer_queue, "async_kv_batch_put", batch)
+    loops.llm_client = Scripted(loops.tokenizer)
+    prompt = dict(rows[4]) | {"uid": "u", "global_steps": 1, "__rollout_n__": 1}
+    about = {"step": 1, "sample_index": 0, "rollout_n": 0, "validate": False}
+    params = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "logprobs": True}
+    asyncio.run(loops._run_prompt(prompt, params, about))
+    assert put["keys"] == ["u_0_0"]
+    # an answer in the right form earns 1, and without a look nothing for the tool
+    assert float(put["scores"][0][-1]) >= 1

@@ -1,0 +1,306 @@
+"""TagGrammar: what is read, every problem, hostile text, the round trip, and what is shown."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from visenv.errors import UnknownNameError
+from visenv.grammar import Call, Grammar, ParsedTurn
+from visenv.grammar.tags import TagGrammar, unfenced
+from visenv.testing.hostile import PIECES, TEXTS
+from visenv.tools import Arguments, Tool
+from visenv.types import Image
+
+TAGS = TagGrammar(("search", "problem", "code"))
+GRAMMAR: Grammar = TAGS
+DARK = Call("problem", {"labels": ["dark"]})
+
+# ---------------------------------------------------------------------------- what is read
+
+
+@pytest.mark.parametrize(
+    ("action", "call"),
+    [
+        ("<search> who built it? </search>", Call("search", {"query": "who built it?"})),
+        ("<problem>{'dark'}</problem>", DARK),
+        (
+            "<problem> {\"dark\" , 'noise'} </problem>",
+            Call("problem", {"labels": ["dark", "noise"]}),
+        ),
+        ("<problem>{'dark',}</problem>", DARK),
+        ("<problem>{}</problem>", Call("problem", {"labels": []})),
+        ("<code>```python\nx = 1\n```</code>", Call("code", {"code": "x = 1"})),
+        ("<code>\nx = 1\n</code>", Call("code", {"code": "x = 1"})),
+        ("<code>if a < b: c</code>", Call("code", {"code": "if a < b: c"})),
+    ],
+)
+def test_each_action_calls_its_tool(action: str, call: Call) -> None:
+    assert GRAMMAR.parse(f"<think>why</think>\n{action}") == ParsedTurn("why", (call,))
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("```python\na\n```", "a"),
+        ("```py\na```", "a"),
+        ("```Python3\na\n\nb\n```\nand so on", "a\n\nb"),
+        ("```\na\n```", "a"),
+        ("```python\na", "a"),  # never closed
+        ("```python\nprint('```')\n```", "print('```')"),
+        ("a\n```", "a\n```"),  # no fence at the beginning: as it stands
+        ("``` python\na\n```", "python\na"),
+        ("```pythonic\na\n```", "pythonic\na"),
+        ("", ""),
+        ("```", ""),
+        ("``````", ""),
+    ],
+)
+def test_a_fence_is_taken_off(body: str, code: str) -> None:
+    assert unfenced(body) == code
+
+
+def test_the_answer_is_stripped() -> None:
+    assert GRAMMAR.parse("<think>a</think><answer> 4 rings\n</answer>").answer == "4 rings"
+
+
+def test_an_action_that_is_not_there_is_text() -> None:
+    coding = TagGrammar(("problem", "code"))
+    turn = coding.parse("<search>x</search><problem>{'dark'}</problem>")
+    assert turn == ParsedTurn(None, (DARK,))
+    assert coding.stop == ("</problem>", "</code>", "</answer>")
+
+
+def test_an_unknown_action_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="'search'"):
+        TagGrammar(("serch",))
+
+
+# ---------------------------------------------------------------------------- what is wrong
+
+PROBLEMS = [
+    (
+        "",
+        "no_action",
+        False,
+        "one <search>…</search>, one <problem>…</problem>, one <code>…</code>",
+    ),
+    ("<think>a</think>", "no_action", False, "or one <answer>…</answer>"),
+    ("<think>a<code>x</code>", "thought_unclosed", False, "never closed"),
+    ("<answer>7", "answer_unclosed", False, "not closed"),
+    ("<search>x", "search_unclosed", True, "<search> is not closed"),
+    ("<problem>{'dark'}", "problem_unclosed", True, "<problem> is not closed"),
+    ("<code>print('<answer>')</code>", "code_unclosed", True, "before another tag"),
+    ("<search>a</search><code>b</code>", "several_calls", True, "one tool to a turn"),
+    ("<answer>1</answer><answer>1</answer>", "several_answers", False, "several"),
+    ("<code>a</code><answer>1</answer>", "call_and_answer", True, "not both"),
+    ("<problem>dark</problem>", "bad_labels", True, "{'dark', 'noise'}"),
+    ("<problem>['dark']</problem>", "bad_labels", True, "set of quoted labels"),
+    ("<problem>{'dark' 'noise'}</problem>", "bad_labels", True, "set"),
+    ("<problem>{'dark}</problem>", "bad_labels", True, "set"),
+    ("<problem>{'a'}; __import__('os')</problem>", "bad_labels", True, "set"),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "in_call", "message"), PROBLEMS)
+def test_each_problem_has_its_code_and_says_what_to_do(
+    text: str, code: str, in_call: bool, message: str
+) -> None:
+    turn = GRAMMAR.parse(text)
+    assert (turn.calls, turn.answer) == ((), None)
+    [problem] = turn.problems
+    assert (problem.code, problem.in_call) == (code, in_call)
+    assert message in problem.message
+
+
+def test_every_code_the_docstring_names_has_a_case() -> None:
+    documented = re.findall(r"``(\w+)``", TagGrammar.parse.__doc__ or "")
+    assert sorted(documented) == sorted({code for _, code, _, _ in PROBLEMS})
+
+
+# ---------------------------------------------------------------------------- the form
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>a</think><answer>b</answer>",
+        " <think></think>\n<code></code>\n",
+        "<think>a < b</think><problem>nonsense</problem>",  # only the tags are looked at
+    ],
+)
+def test_one_thought_and_one_action_is_well_formed(text: str) -> None:
+    assert TAGS.well_formed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<answer>b</answer>",
+        "<think>a</think>",
+        "<answer>b</answer><think>a</think>",
+        "<think>a</think><think>b</think>",
+        "<think>a</think> so <answer>b</answer>",
+        "so <think>a</think><answer>b</answer>",
+        "<think>a</think><answer>b</answer> done",
+        "<think>a</think><answer>b</code>",
+        "<think>a</think></answer>b<answer>",
+        "<think>a</think><answer>b",
+        "<think><code></think><answer>b</answer>",
+        "<think>a</think><code>x</code><answer>b</answer>",
+    ],
+)
+def test_all_else_is_not(text: str) -> None:
+    assert not TAGS.well_formed(text)
+
+
+# ---------------------------------------------------------------------------- any text
+
+NAMES = ("think", "search", "problem", "code", "answer")
+ALL_TAGS = [f"<{slash}{name}>" for name in NAMES for slash in ("", "/")]
+ANY = st.text(st.characters(exclude_categories=()))
+SOUP = st.lists(
+    st.sampled_from((*ALL_TAGS, *ALL_TAGS, *PIECES, "{'", "'}", "', '", "```", "python\n")) | ANY
+)
+HOSTILE = ANY | SOUP.map("".join)
+
+
+@given(HOSTILE)
+def test_parse_is_total_and_says_one_thing(text: str) -> None:
+    turn = GRAMMAR.parse(text)
+    assert (len(turn.calls) == 1) + (turn.answer is not None) + (len(turn.problems) == 1) == 1
+
+
+@given(HOSTILE)
+def test_a_well_formed_turn_acts_unless_its_labels_are_bad(text: str) -> None:
+    if TAGS.well_formed(text):
+        assert [each.code for each in TAGS.parse(text).problems] in ([], ["bad_labels"])
+
+
+@given(HOSTILE.map(lambda text: text.replace("</think>", "")))
+def test_no_text_inside_a_thought_ever_acts(text: str) -> None:
+    [problem] = GRAMMAR.parse(f"<think>{text}</think>").problems
+    assert problem.code == "no_action"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_problem_never_echoes_hostile_text(name: str) -> None:
+    for problem in GRAMMAR.parse(TEXTS[name]).problems:
+        assert len(problem.message) < 250
+        assert "<image>" not in problem.message
+
+
+def test_the_set_of_labels_cannot_backtrack() -> None:
+    """Every repetition in its expression is possessive, or inside quotes that end it."""
+    from visenv.grammar import tags
+
+    for repetition in re.finditer(r"[*+]\+?", tags._LABELS.pattern):
+        assert repetition[0].endswith("+"), tags._LABELS.pattern
+
+
+# ---------------------------------------------------------------------------- compose, then parse
+
+
+def without_tags(text: str) -> bool:
+    return not any(tag in text for tag in ALL_TAGS)
+
+
+TEXT = ANY.filter(without_tags)
+STRIPPED = TEXT.map(str.strip).filter(without_tags)
+LABELS = st.lists(st.from_regex(r"[a-z0-9 ]{1,12}", fullmatch=True), max_size=4)
+CALLS = (
+    st.builds(lambda query: Call("search", {"query": query}), STRIPPED)
+    | st.builds(lambda labels: Call("problem", {"labels": labels}), LABELS)
+    | st.builds(lambda code: Call("code", {"code": code}), STRIPPED)
+)
+
+
+@given(st.none() | TEXT, CALLS)
+def test_a_composed_call_is_read_back(thought: str | None, call: Call) -> None:
+    turn = ParsedTurn(thought, (call,))
+    assert GRAMMAR.parse(GRAMMAR.compose(turn)) == turn
+
+
+@given(st.none() | TEXT, STRIPPED)
+def test_a_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
+    turn = ParsedTurn(thought, answer=answer)
+    assert GRAMMAR.parse(GRAMMAR.compose(turn)) == turn
+
+
+@given(TEXT, CALLS)
+def test_a_composed_turn_is_well_formed_and_ends_with_a_stop_string(
+    thought: str, call: Call
+) -> None:
+    for turn in (ParsedTurn(thought, (call,)), ParsedTurn(thought, answer="b")):
+        text = GRAMMAR.compose(turn)
+        assert TAGS.well_formed(text)
+        assert text.endswith(tuple(GRAMMAR.stop))
+        assert sum(text.count(stop) for stop in GRAMMAR.stop) == 1
+
+
+def test_a_composed_turn_reads_as_the_paper_shows_it() -> None:
+    code = ParsedTurn(" why ", (Call("code", {"code": "x = 1"}),))
+    assert GRAMMAR.compose(code) == "<think> why </think><code>```python\nx = 1\n```</code>"
+    two = ParsedTurn(None, (Call("problem", {"labels": ["rotation90", "dark"]}),))
+    assert GRAMMAR.compose(two) == "<problem>{'rotation90', 'dark'}</problem>"
+
+
+# ---------------------------------------------------------------------------- what is shown
+
+
+class Words(Arguments):
+    """One argument."""
+
+    query: str = Field(description="what to look for")
+
+
+class Finder(Tool[Words]):
+    """A tool with an example."""
+
+    name = "search"
+    description = "Finds things."
+    arguments = Words
+
+    def example(self) -> Words:
+        return Words(query="a bridge")
+
+
+def test_results_stand_inside_information() -> None:
+    image = Image.from_pixels(np.zeros((2, 3, 3), np.uint8))
+    assert GRAMMAR.render(("first", "second"), ()) == (
+        "<information>\nfirst\n\nsecond\n</information>",
+    )
+    assert GRAMMAR.render(("text", image), ("result_1",)) == (
+        "<information>\ntext\n",
+        image,
+        "</information>",
+    )
+    assert GRAMMAR.render((), ()) == ("<information></information>",)
+    assert GRAMMAR.render_error("no") == ("<information>\nError: no\n</information>",)
+
+
+def test_instructions_show_each_action_as_it_is_written() -> None:
+    tools: list[Tool[Any]] = [Finder()]
+    text = TagGrammar(("search",)).instructions(tools)
+    for part in (
+        "<think>",
+        "<search>a bridge</search>\nFinds things.",
+        "<answer>",
+        "<information>",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("prefix", ["", "<think>", "<think>so</think><answer>"])
+def test_a_forced_answer_matches_what_is_composed(prefix: str) -> None:
+    whole = GRAMMAR.compose(ParsedTurn("so", answer="7"))
+    assert re.fullmatch(GRAMMAR.answer_regex(prefix), whole.removeprefix(prefix))
+    call = GRAMMAR.compose(ParsedTurn("so", (DARK,)))
+    assert not re.fullmatch(GRAMMAR.answer_regex(prefix), call)

@@ -1,0 +1,173 @@
+"""The tags of Visual-ARFT (arXiv 2505.14246, figures 5 and 6): each action has a tag of its own.
+
+A turn is ``<think>…</think>`` and then exactly one of ``<answer>…</answer>`` and::
+
+    <search>who designed the bridge</search>
+    <problem>{'rotation90', 'dark'}</problem>
+    <code>```python
+    import cv2
+    ```</code>
+
+What comes of it is shown inside ``<information>``. What stands inside a thought is thought,
+whatever it looks like; text outside the tags is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from visenv.errors import UnknownNameError
+from visenv.grammar.base import Call, ParsedTurn, Problem
+from visenv.grammar.blocks import TurnReader, answer_regex
+from visenv.types import Image, Part
+
+if TYPE_CHECKING:
+    from visenv.tools.base import Tool
+
+_FENCE = "```"
+_FENCED = re.compile(r"```(?:(?:python3?|py)\b)?", re.IGNORECASE)
+_LABEL = r"""(?:'[^'"]*+'|"[^'"]*+")"""
+_LABELS = re.compile(rf"\{{\s*+(?:{_LABEL}\s*+(?:,\s*+|(?=\}})))*+\}}")
+_BAD_LABELS = Problem(
+    "bad_labels",
+    "Between <problem> and </problem> write a set of quoted labels, for example {'dark', 'noise'}.",
+    True,
+)
+
+
+class TagGrammar:
+    """Thought, then one action in its own tag, or the answer.
+
+    Args:
+        actions: The actions there are, of ``"search"``, ``"problem"`` and ``"code"``; each calls
+            the tool of its name, with ``query``, ``labels`` and ``code``.
+
+    Raises:
+        UnknownNameError: If there is no such action.
+    """
+
+    result_prefix = "result_"
+
+    def __init__(self, actions: Sequence[str]) -> None:
+        for name in actions:
+            if name not in _ACTIONS:
+                raise UnknownNameError("action", name, _ACTIONS)
+        self.actions = tuple(actions)
+        self.stop = (*(f"</{name}>" for name in actions), "</answer>")
+        self._turns = TurnReader({name: _ACTIONS[name].read for name in actions})
+
+    def parse(self, text: str) -> ParsedTurn:
+        """Read one turn in one pass over its tags.
+
+        Problem codes: ``no_action``, ``thought_unclosed``, ``answer_unclosed``, ``several_calls``,
+        ``several_answers``, ``call_and_answer``, ``bad_labels``, and ``search_unclosed``,
+        ``problem_unclosed``, ``code_unclosed``.
+        """
+        return self._turns.read(text)
+
+    def well_formed(self, text: str) -> bool:
+        """Whether a turn is one thought and then one action or answer, and nothing else.
+
+        White space may stand around the two; no tag may stand inside them. What an action holds is
+        not looked at.
+        """
+        pieces = self._turns.tag.split(text)  # text at even places, tags at odd ones
+        if len(pieces) != 9 or any(pieces[place].strip() for place in (0, 4, 8)):
+            return False
+        think, unthink, action, unaction = pieces[1::2]
+        opens = action[1] != "/" and action != "<think>"
+        return (think, unthink) == ("<think>", "</think>") and (
+            opens and unaction == f"</{action[1:]}"
+        )
+
+    def compose(self, turn: ParsedTurn) -> str:
+        """Write a turn; the inverse of `parse` for texts without tags."""
+        head = "" if turn.thought is None else f"<think>{turn.thought}</think>"
+        if turn.answer is not None:
+            return f"{head}<answer>{turn.answer}</answer>"
+        return head + "".join(map(_written, turn.calls))
+
+    def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
+        """All of a result inside ``<information>``; images have no names in this protocol."""
+        rendered: list[Part] = ["<information>"]
+        for part in parts:
+            if isinstance(part, Image):
+                rendered += [part, ""]
+            else:
+                rendered[-1] = f"{rendered[-1]}\n{part}\n"
+        rendered[-1] = f"{rendered[-1]}</information>"
+        return tuple(rendered)
+
+    def render_error(self, message: str) -> tuple[Part, ...]:
+        """An error is information that begins with ``Error:``."""
+        return (f"<information>\nError: {message}\n</information>",)
+
+    def instructions(self, tools: Sequence[Tool[Any]]) -> str:
+        """How to speak, and each action with an example of what stands in its tag."""
+        listed = "\n\n".join(f"{_example(tool)}\n{tool.description}" for tool in tools)
+        return (
+            "Work in steps. Begin each step by reasoning inside <think> </think> tags. Then write "
+            "exactly one of the following, and nothing after it:\n\n"
+            f"{listed}\n\n<answer> your final answer, as short as it can be </answer>\n"
+            "Ends the task.\n\n"
+            "What comes of a step is shown to you inside <information> </information> tags."
+        )
+
+    def answer_regex(self, prefix: str) -> str:
+        """A thought and an answer without ``<``; see `visenv.grammar.blocks.answer_regex`."""
+        return answer_regex(prefix)
+
+
+def _read_search(body: str) -> Call | Problem:
+    return Call("search", {"query": body.strip()})
+
+
+def _read_problem(body: str) -> Call | Problem:
+    text = body.strip()
+    if _LABELS.fullmatch(text) is None:
+        return _BAD_LABELS
+    return Call("problem", {"labels": [label[1:-1] for label in re.findall(_LABEL, text)]})
+
+
+def _read_code(body: str) -> Call | Problem:
+    return Call("code", {"code": unfenced(body)})
+
+
+def unfenced(body: str) -> str:
+    """The code of a body that begins with a fence, from there to the last fence; else the body."""
+    body = body.strip()
+    opened = _FENCED.match(body)
+    if opened is None:
+        return body
+    code, closed, _ = body[opened.end() :].rpartition(_FENCE)
+    return (code if closed else body[opened.end() :]).strip()
+
+
+def _write_labels(labels: Sequence[str]) -> str:
+    return "{" + ", ".join(f"'{label}'" for label in labels) + "}"
+
+
+class _Action(NamedTuple):
+    """An action: the argument of its call, and how what stands in its tag is read and written."""
+
+    argument: str
+    read: Callable[[str], Call | Problem]
+    write: Callable[[Any], str]
+
+
+_ACTIONS: Mapping[str, _Action] = {
+    "search": _Action("query", _read_search, str),
+    "problem": _Action("labels", _read_problem, _write_labels),
+    "code": _Action("code", _read_code, f"{_FENCE}python\n{{}}\n{_FENCE}".format),
+}
+
+
+def _written(call: Call) -> str:
+    action = _ACTIONS[call.name]
+    return f"<{call.name}>{action.write(call.arguments[action.argument])}</{call.name}>"
+
+
+def _example(tool: Tool[Any]) -> str:
+    return _written(Call(tool.name, tool.example().model_dump(mode="json")))
