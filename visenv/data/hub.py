@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import json_lines, json_list, json_object
+from visenv.data.json_rows import json_object, read_rows
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
     Place,
@@ -72,7 +72,7 @@ class HubSource(RowSource):
                 self._keep_all(place, self._sample(place, row), number)
 
     def _load_json(self, file: Path) -> None:
-        for place, content in _json_rows(file):
+        for place, content in read_rows(file, "data"):
             with self._listing(place):
                 row = json_object(content)
                 samples = self._sample(place, row)
@@ -100,13 +100,6 @@ class HubSource(RowSource):
     def _check_images(self, images: Sequence[Any]) -> None:
         if self.image_columns and not images:
             raise DataError(f"no image under {' or '.join(self.image_columns)}")
-
-
-def _json_rows(file: Path) -> list[tuple[Place, Any]]:
-    if file.suffix == ".jsonl":
-        return list(json_lines(file))
-    rows = json_list(file, "data")
-    return [(Place(str(file), number), row) for number, row in enumerate(rows, start=1)]
 
 
 def _each(value: Any) -> list[Any]:

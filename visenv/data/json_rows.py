@@ -19,6 +19,19 @@ def json_lines(file: Path) -> Iterator[tuple[Place, bytes]]:
             yield Place(str(file), number), line
 
 
+def read_rows(file: Path, *keys: str) -> Iterator[tuple[Place, Any]]:
+    """The rows of a JSONL file, or of the list in a JSON file (see `json_list`), and their places.
+
+    Raises:
+        DataError: If a JSON file holds no such list.
+    """
+    if file.suffix == ".jsonl":
+        yield from json_lines(file)
+        return
+    for number, row in enumerate(json_list(file, *keys), start=1):
+        yield Place(str(file), number), row
+
+
 def json_object(content: Any) -> dict[str, Any]:
     """The object that JSON text holds; one that was read already is taken as it is.
 

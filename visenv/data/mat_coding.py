@@ -14,27 +14,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from visenv.data.distortions.kinds import KINDS
 from visenv.data.distortions.plans import CROP, Problems, named, read_problems
 from visenv.data.distortions.sources import described
-from visenv.data.json_rows import json_lines, json_list, json_object
+from visenv.data.json_rows import json_object, read_rows
+from visenv.data.mat import ANSWER, MatSource, answers_of
 from visenv.data.rows import (
     Place,
-    RowSource,
     existing_folder,
     first_files,
     id_of,
     image_by_end,
     text_of,
 )
-from visenv.data.splits import split_scores
 from visenv.errors import ConfigurationError, DataError
-from visenv.rewards.qa import Compat, token_f1
-from visenv.types import Episode, Image, Sample
+from visenv.types import Sample
 
 _FILES = (
     "MAT-Coding.json",
@@ -52,11 +50,10 @@ _KNOWN: Mapping[str, Mapping[str, Any]] = {
 }
 """What published images show of their parameters: turned counter-clockwise, though the paper says
 otherwise; white at 51 of 255."""
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _LABELS = re.compile(r"<problem>\s*\{([^}]*)\}")
 
 
-class MatCoding(RowSource):
+class MatCoding(MatSource):
     """MAT-Coding from a local folder.
 
     `Sample.meta` is that of `visenv.data.distortions.distorted`: ``problems``, ``distortions`` (of
@@ -84,19 +81,8 @@ class MatCoding(RowSource):
         self._load(path)
         self._require_rows(self.folder)
 
-    def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
-        """Token F1 of the answer, 0 to 1."""
-        return token_f1(answer, sample.answers, compat)
-
-    def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """F1 and exact match by split, as the paper's tables: every row counts."""
-        return split_scores(episodes, self.left_out)
-
-    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
-        return (Image.from_file(images),)
-
     def _load(self, path: Path) -> None:
-        rows = json_lines(path) if path.suffix == ".jsonl" else _listed(path)
+        rows = read_rows(path)
         if path.name.startswith("rft_"):
             rows = _joined(rows)
         folders = [path.parent / name for name in _IMAGES]
@@ -106,11 +92,6 @@ class MatCoding(RowSource):
                 sample = _sample(row)
                 key = "ori_image_path" if sample.kind == named(CROP) else "processed_image_path"
                 self._keep(place, sample, image_by_end(folders, text_of(row, key)))
-
-
-def _listed(path: Path) -> Iterator[tuple[Place, Any]]:
-    for number, row in enumerate(json_list(path), start=1):
-        yield Place(str(path), number), row
 
 
 def _joined(rows: Iterator[tuple[Place, Any]]) -> Iterator[tuple[Place, Any]]:
@@ -129,7 +110,7 @@ def _joined(rows: Iterator[tuple[Place, Any]]) -> Iterator[tuple[Place, Any]]:
             continue
         question = str(row.get("problem"))
         solution = answers[question].popleft() if answers[question] else ""
-        yield place, _first_step(number, row, _ANSWER.findall(solution))
+        yield place, _first_step(number, row, ANSWER.findall(solution))
 
 
 def _first_step(number: int, row: Mapping[str, Any], answers: list[str]) -> dict[str, Any]:
@@ -181,9 +162,6 @@ def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
 
     The public scorer deletes the backslash, and so gives nobody a point who reads such a sign.
     """
-    given = row.get("answers")
-    listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, list) or not listed or not all(isinstance(a, str) for a in listed):
-        raise DataError(f"no answers: {given!r:.200}")
+    listed = answers_of(row.get("answers"))
     readable = (answer.replace("\\n", " ") for answer in listed)
     return tuple(dict.fromkeys([*listed, *readable]))

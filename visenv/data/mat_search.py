@@ -12,24 +12,21 @@ Hub: ``laolao77/MAT``. Layouts that are read:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from visenv.data.json_rows import json_list, json_object
+from visenv.data.json_rows import json_object, read_rows
+from visenv.data.mat import ANSWER, MatSource, answers_of
 from visenv.data.rows import (
     Place,
-    RowSource,
     existing_folder,
     first_files,
     id_of,
     image_by_end,
     text_of,
 )
-from visenv.data.splits import split_scores
-from visenv.errors import DataError
-from visenv.rewards.qa import Compat, token_f1
-from visenv.types import Episode, Image, Sample
+from visenv.types import Sample
 
 _FILES = (
     "MAT-Search.json",
@@ -43,10 +40,9 @@ _SIMPLE = 75
 _QUESTION = re.compile(r"<query>(.*?)</query>", re.DOTALL)
 _CONTEXT = re.compile(r"<(?:think|search|information|answer)>")
 _SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL)
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
-class MatSearch(RowSource):
+class MatSearch(MatSource):
     """MAT-Search from a local folder.
 
     `Sample.meta` holds ``queries`` (gold sub-queries in order, of the training set), ``articles``
@@ -66,34 +62,18 @@ class MatSearch(RowSource):
         (path,) = first_files(self.folder, _FILES)
         folders = [path.parent / name for name in _IMAGES]
         steps = path.name.startswith("rft_")
-        for place, content in _joined(path) if steps else _rows(path):
+        for place, content in _joined(path) if steps else read_rows(path):
             with self._listing(place):
                 row = json_object(content)
                 sample = _sample(row, "train" if steps else _split(row, place.row))
                 self._keep(place, sample, image_by_end(folders, text_of(row, "image_path")))
         self._require_rows(self.folder)
 
-    def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
-        """Token F1 of the answer, 0 to 1."""
-        return token_f1(answer, sample.answers, compat)
-
-    def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """F1 and exact match by split, as the paper's tables: every row counts."""
-        return split_scores(episodes, self.left_out)
-
-    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
-        return (Image.from_file(images),)
-
-
-def _rows(path: Path) -> Iterator[tuple[Place, Any]]:
-    for number, row in enumerate(json_list(path), start=1):
-        yield Place(str(path), number), row
-
 
 def _joined(path: Path) -> Iterator[tuple[Place, Any]]:
     """The steps of one question about one image as a row of the benchmark, with its queries."""
     joined: dict[tuple[str, str], tuple[Place, dict[str, Any]]] = {}
-    for place, content in _rows(path):
+    for place, content in read_rows(path):
         if not isinstance(content, dict):
             yield place, content
             continue
@@ -102,7 +82,7 @@ def _joined(path: Path) -> Iterator[tuple[Place, Any]]:
         key = (str(begun["image_path"]), begun["question"])
         _, row = joined.setdefault(key, (place, begun))
         row["queries"] += [query.strip() for query in _SEARCH.findall(solution)]
-        row["answer"] += [answer.strip() for answer in _ANSWER.findall(solution)]
+        row["answer"] += [answer.strip() for answer in ANSWER.findall(solution)]
     yield from joined.values()
 
 
@@ -118,7 +98,7 @@ def _sample(row: Mapping[str, Any], split: str) -> Sample:
     if split != "train":
         meta["labels"] = {"split": split}
     name = f"mat-search-{'train-' * (split == 'train')}{id_of(row)}"
-    return Sample(name, text_of(row, "question"), (), _answers(row.get("answer")), "search", meta)
+    return Sample(name, text_of(row, "question"), (), answers_of(row.get("answer")), "search", meta)
 
 
 def _split(row: Mapping[str, Any], number: int) -> str:
@@ -127,13 +107,3 @@ def _split(row: Mapping[str, Any], number: int) -> str:
     if given in ("simple", "hard"):
         return str(given)
     return "simple" if number <= _SIMPLE else "hard"
-
-
-def _answers(given: Any) -> tuple[str, ...]:
-    listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-        raise DataError(f"no answer: {given!r:.200}")
-    written = dict.fromkeys(each for each in listed if each.strip())
-    if not written:
-        raise DataError(f"no answer: {given!r:.200}")
-    return tuple(written)

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from visenv.data.json_rows import json_lines, json_list, json_object
+from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import (
     Place,
-    RowProblem,
     RowSource,
     existing_folder,
     first_files,
@@ -93,13 +92,9 @@ class MultiHopSource(RowSource):
         """
         seen: set[tuple[str, str]] = set()
         for place, content in self._contents():
-            try:
+            found: list[tuple[str, str]] = []
+            with self._listing(place):
                 found = list(self._paragraphs(_flat(content)))
-            except DataError as error:
-                problem = RowProblem(*place, str(error))
-                if problem not in self.problems:
-                    self.problems.append(problem)
-                continue
             for title, text in found:
                 if text.strip() and (title, text) not in seen:
                     seen.add((title, text))
@@ -141,11 +136,7 @@ class MultiHopSource(RowSource):
         return distinct
 
     def _contents(self) -> Iterator[tuple[Place, Any]]:
-        if self._file.suffix == ".jsonl":
-            yield from json_lines(self._file)
-            return
-        for number, row in enumerate(json_list(self._file, "data"), start=1):
-            yield Place(str(self._file), number), row
+        return read_rows(self._file, "data")
 
     def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
         return ()

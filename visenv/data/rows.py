@@ -74,6 +74,7 @@ class RowSource(ABC):
 
     def __init__(self) -> None:
         self.problems: list[RowProblem] = []
+        self._listed: set[RowProblem] = set()
         self._rows: list[_Row] = []
         self._ids: dict[str, int] = {}
         self._recent: dict[int, Sample] = {}
@@ -107,10 +108,7 @@ class RowSource(ABC):
             for image in images:
                 _ = image.size  # reads the header, and refuses what is broken or too large
         except DataError as error:
-            problem = RowProblem(*row.place, str(error))
-            if problem not in self.problems:
-                self.problems.append(problem)
-            raise type(error)(str(problem)) from error
+            raise type(error)(str(self._list(row.place, error))) from error
         return replace(row.sample, images=images)
 
     def _keep(self, place: Place, sample: Sample, images: Any = None) -> None:
@@ -131,7 +129,15 @@ class RowSource(ABC):
         try:
             yield
         except DataError as error:
-            self.problems.append(RowProblem(*place, str(error)))
+            self._list(place, error)
+
+    def _list(self, place: Place, error: DataError) -> RowProblem:
+        """List the problem of the row at `place`, once however often it is met."""
+        problem = RowProblem(*place, str(error))
+        if problem not in self._listed:
+            self._listed.add(problem)
+            self.problems.append(problem)
+        return problem
 
     def _require_rows(self, folder: Path) -> None:
         """All rows are read: raise a `DataError` if every one was left out."""
