@@ -8,8 +8,8 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from visenv.data.distortions.flags import COLOURS
 from visenv.data.entities.tokens import WORDS
+from visenv.data.little_pictures import COLOURS
 from visenv.envs.arft import make_coding, make_search
 from visenv.policies.oracle import OraclePolicy
 from visenv.rollout import Place, play

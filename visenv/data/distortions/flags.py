@@ -9,22 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from visenv.data.draws import pick, shuffled
-from visenv.types import Image, Sample
+from visenv.data.little_pictures import COLOURS, grey_ground, with_grain
+from visenv.types import Image, Pixels, Sample
 
-SIDE = 96
-"""Of a picture, pixels."""
-
-COLOURS = {
-    "red": (246, 26, 26),
-    "green": (26, 246, 26),
-    "blue": (26, 26, 246),
-    "yellow": (246, 246, 26),
-    "cyan": (26, 246, 246),
-    "magenta": (246, 26, 246),
-}
 _SKY, _POLE = 150, 60
 _FLAG = 48
-_GRAIN = 6
 _QUESTIONS = {
     "upper": "What colour is the upper band of the flag?",
     "lower": "What colour is the lower band of the flag?",
@@ -52,13 +41,12 @@ class FlagsWorld:
         )
 
 
-def _drawn(rng: np.random.Generator, bands: list[str]) -> np.typing.NDArray[np.uint8]:
+def _drawn(rng: np.random.Generator, bands: list[str]) -> Pixels:
     """The flag near the top of its pole, which stands at the left edge on the ground."""
-    pixels = np.full((SIDE, SIDE, 3), _SKY, np.int16)
+    pixels = grey_ground(_SKY)
     left, top = 12 + int(rng.integers(13)), 2 + int(rng.integers(9))
     middle, right = top + _FLAG // 2, left + _FLAG + int(rng.integers(13))
     pixels[top:, left - 6 : left] = _POLE
     pixels[top:middle, left:right] = COLOURS[bands[0]]
     pixels[middle : top + _FLAG, left:right] = COLOURS[bands[1]]
-    pixels += rng.integers(-_GRAIN, _GRAIN + 1, pixels.shape, np.int16)
-    return np.clip(pixels, 0, 255).astype(np.uint8)
+    return with_grain(rng, pixels)

@@ -12,20 +12,10 @@ import numpy as np
 
 from visenv.data.draws import pick, shuffled
 from visenv.data.entities.question import Hop, Question
+from visenv.data.little_pictures import COLOURS, SIDE, grey_ground, with_grain
 from visenv.search.passage import Passage
 from visenv.types import Image, Pixels
 
-SIDE = 96
-"""Of a picture, pixels."""
-
-COLOURS = {
-    "red": (246, 26, 26),
-    "green": (26, 246, 26),
-    "blue": (26, 26, 246),
-    "yellow": (246, 246, 26),
-    "cyan": (26, 246, 246),
-    "magenta": (246, 26, 246),
-}
 SHAPES = ("square", "circle", "triangle")
 OWNERS = ("anna", "ben", "clara", "david", "emma", "frank", "grace", "henry")
 TOWNS = ("york", "bath", "derby", "leeds", "ripon", "truro", "wells", "ely")
@@ -37,7 +27,7 @@ WORDS = (
 )  # fmt: skip
 """Every word of its questions and articles."""
 
-_GREY, _GRAIN = 110, 6
+_GREY = 110
 
 
 class Token(NamedTuple):
@@ -111,7 +101,6 @@ def draw_token(rng: np.random.Generator, token: Token) -> Pixels:
         corners = [(across, down - radius), (across - radius, down + radius)]
         corners.append((across + radius, down + radius))
         cv2.fillPoly(mask, [np.array(corners, np.int32)], 1)
-    pixels = np.full((SIDE, SIDE, 3), _GREY, np.int16)
+    pixels = grey_ground(_GREY)
     pixels[mask == 1] = COLOURS[token.colour]
-    pixels += rng.integers(-_GRAIN, _GRAIN + 1, pixels.shape, np.int16)
-    return np.clip(pixels, 0, 255).astype(np.uint8)
+    return with_grain(rng, pixels)

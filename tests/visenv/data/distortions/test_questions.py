@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from visenv.data.distortions.flags import COLOURS, FlagsWorld
+from visenv.data.distortions.flags import FlagsWorld
 from visenv.data.distortions.questions import LONG_SIDE, PageQuestions, procedural
+from visenv.data.little_pictures import COLOURS
 from visenv.errors import UnknownNameError
 
 PAGES = PageQuestions()

@@ -1,0 +1,32 @@
+"""Pictures of 96 px that a model of a million parameters can read: few colours, far apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.types import Pixels
+
+SIDE = 96
+"""Of a picture, pixels."""
+
+COLOURS = {
+    "red": (246, 26, 26),
+    "green": (26, 246, 26),
+    "blue": (26, 26, 246),
+    "yellow": (246, 246, 26),
+    "cyan": (26, 246, 246),
+    "magenta": (246, 26, 246),
+}
+_GRAIN = 6
+
+
+def grey_ground(shade: int) -> NDArray[np.int16]:
+    """An even ground to draw on, int16 ``[96, 96, 3]``; `shade` is 0 to 255."""
+    return np.full((SIDE, SIDE, 3), shade, np.int16)
+
+
+def with_grain(rng: np.random.Generator, drawn: NDArray[np.int16]) -> Pixels:
+    """What was drawn, each value up to 6 lighter or darker, so that no two pictures are alike."""
+    noisy: NDArray[np.int16] = drawn + rng.integers(-_GRAIN, _GRAIN + 1, drawn.shape, np.int16)
+    return np.clip(noisy, 0, 255).astype(np.uint8)
