@@ -39,7 +39,7 @@ def seconds(work: Callable[[], None], repeats: int) -> tuple[float, float]:
 
 
 def through_a_checkpoint(trainer: TransformersPolicy, engine: VLLMPolicy) -> Callable[[], None]:
-    worker = engine._thread.engine._engine.collective_rpc  # noqa: SLF001 - the peer has no door
+    worker = engine._present.engine._engine.collective_rpc  # noqa: SLF001 - the peer has no door
 
     def work() -> None:
         with tempfile.TemporaryDirectory() as folder:

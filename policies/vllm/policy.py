@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -15,14 +14,15 @@ from visenv.errors import PolicyError
 
 from . import environment
 from .launch import own_gpu
+from .restartable import RestartableSampler
 from .rules import share
-from .sampler import EngineSampler
 from .settings import EngineSettings
 from .thread import EngineThread
 from .transfer import is_split, own_arguments, resolve
+from .weights import Delivery
 
 
-class VLLMPolicy(EngineSampler):
+class VLLMPolicy(RestartableSampler[EngineThread]):
     """A Qwen2.5-VL or Qwen3-VL checkpoint, sampled by vLLM's engine.
 
     Turns are batched continuously, each episode in its own time; keys and values of shared
@@ -102,56 +102,19 @@ class VLLMPolicy(EngineSampler):
         build = partial(_engine, arguments, codec.end_id, transfer, sleep_level, gpu)
         tokens = arguments["max_model_len"]
         self._new = partial(EngineThread, build, tokens, timeout, transfer_timeout)
-        self._starting = threading.Lock()
-        self._thread = self._new()
-        self._loaded = False
+        self._start()
 
-    @property
-    def stale(self) -> bool:  # type: ignore[override]
-        """Whether `load` must be called before it samples: it died, or a transfer failed."""
-        return self._thread.stale or (self._loaded and self._thread.dead is not None)
+    def _begin(self) -> EngineThread:
+        return self._new()
 
-    def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """See `EnginePolicy.load`; an engine that died is started anew first."""
-        thread = self._alive(restart=True)
-        engine = thread.engine
-        delivery = self.manifest.deliver(weights, engine.dtype, engine.packs)
-        self._loaded = True
-        thread.load(delivery, version)
-        self.version = version
+    def _is_dead(self) -> bool:
+        with suppress(PolicyError):
+            self._present.check()
+        return self._present.dead is not None
 
-    def sleep(self) -> None:
-        """See `EnginePolicy.sleep`; turns under way, and new ones, wait for the awakening."""
-        self._thread.sleep()
-
-    def wake(self) -> None:
-        """See `EnginePolicy.wake`; if weights were dropped, turns wait for `load` as well."""
-        self._thread.wake()
-
-    def restart(self) -> None:
-        """Start the engine anew, with the checkpoint's weights: `stale` if others were loaded."""
-        with self._starting:
-            self._restart()
-
-    def close(self) -> None:
-        """Stop the engine."""
-        self._thread.close()
-
-    def _client(self) -> EngineThread:
-        return self._alive(restart=not self._loaded)
-
-    def _alive(self, *, restart: bool) -> EngineThread:
-        with self._starting:
-            with suppress(PolicyError):
-                self._thread.check()
-            if self._thread.dead is not None and restart:
-                self._restart()
-            return self._thread
-
-    def _restart(self) -> None:
-        self._thread.close()
-        self._thread = self._new()
-        self._thread.stale = self._loaded
+    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
+        engine = self._present.engine
+        return self.manifest.deliver(weights, engine.dtype, engine.packs)
 
 
 def _engine(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,16 @@ from . import environment
 from .client import ServerClient
 from .control import ServerControl
 from .launch import rank
-from .sampler import EngineSampler
+from .restartable import RestartableSampler
 from .server import VLLMServer
 from .settings import EngineSettings
 from .transfer import Folder, Native, Transfer
+from .weights import Delivery
 
 _TRANSFERS = ("folder", "ipc", "nccl")
 
 
-class VLLMServerPolicy(EngineSampler):
+class VLLMServerPolicy(RestartableSampler[ServerClient]):
     """What `VLLMPolicy` is, with the engine behind a server: on other GPUs, or another machine.
 
     A server of its own that died is started anew for the next turn; if it had been sent weights,
@@ -106,58 +106,19 @@ class VLLMServerPolicy(EngineSampler):
         self._sleep_level = sleep_level if torch.cuda.is_available() else 0
         self._limits = {"timeout": timeout, "transfer_timeout": transfer_timeout}
         self._retries = retries
-        self._starting = threading.Lock()
-        self._loaded = False
-        self._present = self._begin()
-
-    @property
-    def stale(self) -> bool:  # type: ignore[override]
-        """Whether `load` must be called before it samples: it died, or a transfer failed."""
-        return self._present.stale or (self._loaded and self._is_dead())
-
-    def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """See `EnginePolicy.load`; a server of its own that died is started anew first."""
-        client = self._alive(restart=True)
-        self._loaded = True
-        packs = self._kind == "folder"
-        client.load(self.manifest.deliver(weights, self._dtype, packs), version)
-        self.version = version
-
-    def sleep(self) -> None:
-        """See `EnginePolicy.sleep`; turns under way, and new ones, wait for the awakening."""
-        self._present.sleep()
-
-    def wake(self) -> None:
-        """See `EnginePolicy.wake`; if weights were dropped, turns wait for `load` as well."""
-        self._present.wake()
-
-    def restart(self) -> None:
-        """Connect anew, a server of its own started anew too: `stale` if weights were loaded."""
-        with self._starting:
-            self._restart()
+        self._start()
 
     def close(self) -> None:
         """Close the connections, and stop a server of its own."""
-        self._present.close()
+        super().close()
         if self.server is not None:
             self.server.stop()
 
-    def _client(self) -> ServerClient:
-        return self._alive(restart=not self._loaded)
-
-    def _alive(self, *, restart: bool) -> ServerClient:
-        with self._starting:
-            if restart and self._is_dead():
-                self._restart()
-            return self._present
+    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
+        return self.manifest.deliver(weights, self._dtype, packs=self._kind == "folder")
 
     def _is_dead(self) -> bool:
         return self.server is not None and not self.server.alive
-
-    def _restart(self) -> None:
-        self._present.close()
-        self._present = self._begin()
-        self._present.stale = self._loaded
 
     def _begin(self) -> ServerClient:
         if self.server is None:

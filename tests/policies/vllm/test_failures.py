@@ -34,7 +34,7 @@ def test_an_engine_that_dies_tells_all_who_wait_and_starts_anew(
     def boom() -> None:
         raise RuntimeError("CUDA error: an illegal memory access")
 
-    monkeypatch.setattr(mortal._thread.engine, "step", boom)
+    monkeypatch.setattr(mortal._present.engine, "step", boom)
     sessions = [mortal.open(talk.no_env, 0) for _ in range(3)]
 
     async def ask() -> list[Any]:
@@ -69,8 +69,8 @@ def test_an_engine_that_hangs_is_known_within_the_time_out_and_wants_its_weights
         release.wait()
         return []
 
-    monkeypatch.setattr(mortal._thread.engine, "step", hang)
-    monkeypatch.setattr(mortal._thread, "_limit", 0.2)
+    monkeypatch.setattr(mortal._present.engine, "step", hang)
+    monkeypatch.setattr(mortal._present, "_limit", 0.2)
     with pytest.raises(PolicyError, match=r"engine hangs: a step has taken longer than 0\.2 s"):
         talk.alone(mortal, 0, [talk.shown("a")])
     with pytest.raises(PolicyError, match="hangs"):
@@ -93,7 +93,7 @@ def test_a_transfer_that_hangs_is_known_within_its_time_out(
         release.wait()
         yield from ()
 
-    monkeypatch.setattr(mortal._thread, "_transfer_timeout", 0.2)
+    monkeypatch.setattr(mortal._present, "_transfer_timeout", 0.2)
     with pytest.raises(PolicyError, match=r"hangs: a transfer of weights .* than 0\.2 s"):
         mortal.load(stuck(), 5)
     assert mortal.stale

@@ -172,7 +172,7 @@ def test_another_resizing_than_the_engines_is_noticed(
 def test_a_cancelled_turn_is_aborted_and_the_others_go_on(
     vllm3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = vllm3._thread.engine
+    engine = vllm3._present.engine
     steps, begun = engine.step, threading.Event()
 
     def counted() -> Any:
@@ -198,7 +198,7 @@ def test_a_cancelled_turn_is_aborted_and_the_others_go_on(
         return engine._engine.get_num_unfinished_requests()
 
     assert asyncio.run(run()) == 0
-    assert not vllm3._thread._waiting
+    assert not vllm3._present._waiting
 
 
 def test_banned_tokens_are_never_sampled_even_when_the_model_wants_them(

@@ -104,7 +104,7 @@ def test_keys_and_values_are_kept_between_turns_and_dropped_with_their_weights(
     """Whole blocks of 128 tokens are kept: the prompts here are longer."""
     picture = talk.picture(5, 112, 112)
     turns = [talk.shown("a long question " * 14, picture), talk.shown("and then?")]
-    step = vllm3._thread.engine._engine.step
+    step = vllm3._present.engine._engine.step
     kept: list[int] = []
 
     def watched() -> Any:
@@ -112,7 +112,7 @@ def test_keys_and_values_are_kept_between_turns_and_dropped_with_their_weights(
         kept.extend(output.num_cached_tokens for output in outputs)
         return outputs
 
-    monkeypatch.setattr(vllm3._thread.engine._engine, "step", watched)
+    monkeypatch.setattr(vllm3._present.engine._engine, "step", watched)
 
     def play() -> Any:
         session, _ = talk.alone(vllm3, 0, turns, sampling=GREEDY)
@@ -130,7 +130,7 @@ def test_keys_and_values_are_kept_between_turns_and_dropped_with_their_weights(
 
 
 def test_an_image_is_processed_once(vllm3: Any, talk: Any) -> None:
-    cache = vllm3._thread.engine._engine.renderer.mm_processor_cache
+    cache = vllm3._present.engine._engine.renderer.mm_processor_cache
     picture = talk.picture(6)
     before = cache.make_stats()
     for _ in range(2):
@@ -158,10 +158,10 @@ def test_a_weight_need_not_outlive_the_next(
 
 def test_a_head_left_behind_is_noticed(vllm3: Any, fresh: Any, restored: None) -> None:
     scale(fresh, "embed_tokens", 1.3)
-    engine = vllm3._thread.engine
+    engine = vllm3._present.engine
     without_head = vllm3.manifest.deliver(state(fresh).items(), engine.dtype, packs=False)
     with pytest.raises(PolicyError, match=r"does not hold the weights.*lm_head"):
-        vllm3._thread.load(without_head, 1)
+        vllm3._present.load(without_head, 1)
     assert vllm3.stale
 
 
@@ -224,7 +224,7 @@ def test_a_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
     vllm3: Any, fresh: Any, qwen3: Any, exam: Any, talk: Any, restored: None, monkeypatch: Any
 ) -> None:
     scale(fresh, "", 1.1)
-    thread, taken = vllm3._thread, 0
+    thread, taken = vllm3._present, 0
     engine, step = thread.engine, thread.engine.step
     delivery = vllm3.manifest.deliver(state(fresh).items(), engine.dtype, engine.packs)
 

@@ -1,0 +1,98 @@
+"""RestartableSampler: an `EngineSampler` whose engine is started anew when it has died."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+import torch
+
+from ..tokens.codec import Codec
+from .request import Client
+from .sampler import EngineSampler
+from .weights import Delivery
+
+EngineClient = TypeVar("EngineClient", bound=Client)
+
+
+class RestartableSampler(EngineSampler, Generic[EngineClient]):
+    """An engine that died is started anew for the next turn.
+
+    One that had been sent weights is started anew for the next `load`: until then `stale` is True,
+    and turns are refused. A subclass calls `_start` once its `_begin` can work.
+
+    Args:
+        model: A checkpoint folder or a hub name.
+        codec: Of that checkpoint.
+        max_images: Most images in a conversation.
+        patience: Seconds between two looks whether the engine still works.
+    """
+
+    def __init__(self, model: str, codec: Codec, max_images: int, patience: float) -> None:
+        super().__init__(model, codec, max_images, patience)
+        self._starting = threading.Lock()
+        self._loaded = False
+
+    @property
+    def stale(self) -> bool:  # type: ignore[override]
+        """Whether `load` must be called before it samples: it died, or a transfer failed."""
+        return self._present.stale or (self._loaded and self._is_dead())
+
+    def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        """See `EnginePolicy.load`; an engine that died is started anew first."""
+        client = self._alive(restart=True)
+        delivery = self._delivery(weights)
+        self._loaded = True
+        client.load(delivery, version)
+        self.version = version
+
+    def sleep(self) -> None:
+        """See `EnginePolicy.sleep`; turns under way, and new ones, wait for the awakening."""
+        self._present.sleep()
+
+    def wake(self) -> None:
+        """See `EnginePolicy.wake`; if weights were dropped, turns wait for `load` as well."""
+        self._present.wake()
+
+    def restart(self) -> None:
+        """Start the engine anew, with the checkpoint's weights: `stale` if others were loaded.
+
+        A server that is not its own is connected to anew.
+        """
+        with self._starting:
+            self._restart()
+
+    def close(self) -> None:
+        """Stop the engine; a server that is not its own goes on."""
+        self._present.close()
+
+    def _start(self) -> None:
+        self._present = self._begin()
+
+    def _client(self) -> EngineClient:
+        return self._alive(restart=not self._loaded)
+
+    def _alive(self, *, restart: bool) -> EngineClient:
+        with self._starting:
+            if restart and self._is_dead():
+                self._restart()
+            return self._present
+
+    def _restart(self) -> None:
+        self._present.close()
+        self._start()
+        self._present.stale = self._loaded
+
+    @abstractmethod
+    def _begin(self) -> EngineClient:
+        """A new engine, or a new connection to one."""
+
+    @abstractmethod
+    def _is_dead(self) -> bool:
+        """Whether the engine must be started anew before it can do anything."""
+
+    @abstractmethod
+    def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
+        """The weights as the engine takes them."""
