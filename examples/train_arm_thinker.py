@@ -34,11 +34,12 @@ from rich.table import Table
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.algos.policy_gradient import DAPO
-from visenv.algos.sft import SFT
+from visenv.algos.sft import SFT, play_demonstrations
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.algos.trainer.curriculum import Curriculum, Stage
 from visenv.episodes import read_episodes
 from visenv.evaluation import evaluate
+from visenv.makers import find_model
 from visenv.policy import TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Collector, Env
@@ -200,10 +201,8 @@ class Run:
         if settings.demonstrations is not None:
             return [self.policy.encode(each) for each in read_episodes(settings.demonstrations)]
         oracle = load("policy", "oracle")(care=settings.care, guess=True)
-        collector = Collector(self._maker("stage2"), oracle)
-        groups = collector.groups(seeds(np.random.SeedSequence(0), settings.oracle_episodes))
-        collector.close()
-        return [self.policy.encode(episode) for (episode,) in groups]
+        drawn = seeds(np.random.SeedSequence(0), settings.oracle_episodes)
+        return play_demonstrations(self.policy, oracle, self._maker("stage2"), drawn)
 
     # ------------------------------------------------------------------ what they share
 
@@ -239,11 +238,7 @@ class Run:
 
     def _make_policy(self) -> TrainablePolicy[Any]:
         settings = self.settings
-        model: str | Path = settings.model
-        if settings.model == "tiny-arm":
-            model = self.folder / "model"
-            if not model.exists():
-                load("model", settings.model)(model, seed=0)
+        model = find_model(settings.model, self.folder / "model")
         policy: TrainablePolicy[Any] = load("policy", "transformers")(
             model, device=settings.device, dtype=settings.dtype
         )

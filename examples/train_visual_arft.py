@@ -37,18 +37,18 @@ from rich.table import Table
 import visenv  # noqa: F401 - registers the environments
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.policy_gradient.injection import GroundTruthInjectedGRPO
-from visenv.algos.sft import SFT
+from visenv.algos.sft import WarmUp
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.algos.trainer.config import Saving
 from visenv.data.entities import EntitiesWorld
 from visenv.data.source import Source
 from visenv.data.splits import AVERAGE, SCORES, SPLITS, split_scores
 from visenv.evaluation import evaluate
+from visenv.makers import find_model
 from visenv.makers import settings as keyword_arguments
 from visenv.policy import Policy, TrainablePolicy
-from visenv.registration import MODELS, load
+from visenv.registration import load
 from visenv.rollout import Collector, Env
-from visenv.seeding import seeds
 from visenv.summary import summarise
 from visenv.types import Sampling
 
@@ -77,20 +77,6 @@ def _paper(steps: int, reported: int) -> TrainerConfig:
         ),
         saving=Saving(checkpoint_every=reported, keep_checkpoints=steps // reported + 1),
     )
-
-
-@dataclass(frozen=True)
-class WarmUp:
-    """SFT on an oracle's episodes, for a model that can do nothing yet."""
-
-    demonstrations: int = 0
-    """Episodes of the oracle; 0 warms nothing up, as in the paper."""
-    care: float = 0.45
-    """Share of them in which it takes the steps; in the others it gives up at once."""
-    batch_size: int = 64
-    """Demonstrations in a step."""
-    trainer: TrainerConfig = field(default_factory=TrainerConfig)
-    """Steps and optimisation."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +176,9 @@ class Run:
         self.console = Console()
         settings.folder.mkdir(parents=True, exist_ok=True)
         self.policy: TrainablePolicy[Any] = load("policy", "transformers")(
-            self._find_model(), device=settings.device, dtype=settings.dtype
+            find_model(settings.model, settings.folder / "model"),
+            device=settings.device,
+            dtype=settings.dtype,
         )
         self._results = settings.folder / "results.json"
         self.scores: dict[str, dict[str, float]] = (
@@ -200,8 +188,8 @@ class Run:
     def __call__(self) -> None:
         """Warm up where asked for, score, train, and score again."""
         settings = self.settings
-        if settings.warm_up.demonstrations:
-            self._warm_up(settings.warm_up)
+        make_env = self._maker(settings.stage, settings.data)
+        settings.warm_up.apply(self.policy, make_env, settings.folder / "warm-up")
         for name in settings.baselines:
             baseline = load("policy", name)(self.policy, instruct=settings.instruct)
             self._score(f"baseline {name}", baseline)
@@ -211,24 +199,6 @@ class Run:
         self.console.print(self._table())
 
     # ------------------------------------------------------------------ training
-
-    def _warm_up(self, warm_up: WarmUp) -> None:
-        """SFT, or the weights of one that was done before."""
-        folder = self.settings.folder / "warm-up"
-        weights = folder / "checkpoints" / f"step_{warm_up.trainer.steps:06d}" / "policy"
-        if weights.is_dir():
-            self.policy.load_weights(weights)
-            return
-        self.console.rule(f"warm-up: {warm_up.trainer.steps} steps")
-        oracle = load("policy", "oracle")(care=warm_up.care)
-        collector = Collector(self._maker(self.settings.stage, self.settings.data), oracle)
-        drawn = seeds(np.random.SeedSequence(0, spawn_key=(5,)), warm_up.demonstrations)
-        episodes = [self.policy.encode(episode) for (episode,) in collector.groups(drawn)]
-        collector.close()
-        trainer = Trainer(
-            self.policy, SFT(), warm_up.trainer, folder=folder, resume=folder.is_dir()
-        )
-        trainer.fit(episodes, warm_up.batch_size)
 
     def _train(self, folder: Path) -> None:
         settings = self.settings
@@ -255,15 +225,6 @@ class Run:
         if (settings.task, settings.held_out) != ("search", "procedural"):
             return settings.held_out
         return EntitiesWorld("tiny" if settings.evaluation == "tiny" else "default", worlds=UNSEEN)
-
-    def _find_model(self) -> str | Path:
-        """The checkpoint to begin with; a tiny one is built."""
-        if self.settings.model not in MODELS:
-            return self.settings.model
-        folder = self.settings.folder / "model"
-        if not folder.exists():
-            load("model", self.settings.model)(folder, seed=0)
-        return folder
 
     def _score(self, label: str, policy: Policy[Any]) -> None:
         """Greedy scores on the held-out items, every one counted; those without answer are told."""

@@ -33,19 +33,19 @@ import tyro
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.sft import SFT
+from visenv.algos.sft import WarmUp
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.algos.trainer.processes import is_first
 from visenv.data.difficulty import Subset
 from visenv.data.lines import JsonLines
 from visenv.data.open import open_data
 from visenv.data.source import Source
+from visenv.makers import find_model
 from visenv.makers import settings as keyword_arguments
 from visenv.policies.transformers import LoraSettings
 from visenv.policy import EnginePolicy, TrainablePolicy
-from visenv.registration import MODELS, load
-from visenv.rollout import Collector, Env, Executor, ThreadExecutor
-from visenv.seeding import seeds
+from visenv.registration import load
+from visenv.rollout import Env, Executor, ThreadExecutor
 
 PAPER = TrainerConfig(
     steps=800,
@@ -65,20 +65,6 @@ PAPER = TrainerConfig(
 
 PAPER_GRPO = GRPO(clip_low=0.2, clip_high=0.28, kl_weight=0.0, scale="group")
 """Clip-higher, no reference; the mean of each sequence, then of those."""
-
-
-@dataclass(frozen=True)
-class WarmUp:
-    """SFT on an oracle's episodes, for a model that can do nothing yet."""
-
-    demonstrations: int = 0
-    """Episodes of the oracle; 0 warms nothing up, as in the paper."""
-    care: float = 0.45
-    """Share of them in which it looks; in the others it gives up at once."""
-    batch_size: int = 64
-    """Demonstrations in a step."""
-    trainer: TrainerConfig = field(default_factory=TrainerConfig)
-    """Steps and optimisation."""
 
 
 @dataclass(frozen=True)
@@ -146,11 +132,12 @@ class Run:
 
     def __init__(self, settings: ZoomVQA) -> None:
         self.settings = settings
-        model = self._model()
-        rank = os.environ.get("LOCAL_RANK")
+        rank = os.environ.get("RANK", "0")  # each process builds a tiny model of its own
+        model = find_model(settings.model, settings.folder / f"model-{rank}")
+        gpu = os.environ.get("LOCAL_RANK")
         self.policy: TrainablePolicy[Any] = load("policy", "transformers")(
             model,
-            device=f"cuda:{rank}" if rank and settings.device == "cuda" else settings.device,
+            device=f"cuda:{gpu}" if gpu and settings.device == "cuda" else settings.device,
             dtype=settings.dtype,
             freeze_vision=settings.freeze_vision,
             lora=LoraSettings(settings.lora) if settings.lora else None,
@@ -165,8 +152,7 @@ class Run:
     def __call__(self) -> None:
         """Warm up where asked for, train, and say what came of it."""
         settings, folder = self.settings, self.settings.folder / "rl"
-        if settings.warm_up.demonstrations:
-            self._warm_up(settings.warm_up)
+        settings.warm_up.apply(self.policy, self.make_env, settings.folder / "warm-up")
         trainer = Trainer(
             self.policy,
             settings.grpo,
@@ -181,25 +167,6 @@ class Run:
             self.sampler.close()
         if is_first():
             report(folder)
-
-    def _warm_up(self, warm_up: WarmUp) -> None:
-        collector = Collector(self.make_env, load("policy", "oracle")(care=warm_up.care))
-        drawn = seeds(np.random.SeedSequence(0, spawn_key=(5,)), warm_up.demonstrations)
-        episodes = [self.policy.encode(episode) for (episode,) in collector.groups(drawn)]
-        collector.close()
-        folder = self.settings.folder / "warm-up"
-        trainer = Trainer(
-            self.policy, SFT(), warm_up.trainer, folder=folder, resume=folder.is_dir()
-        )
-        trainer.fit(episodes, warm_up.batch_size)
-
-    def _model(self) -> str | Path:
-        settings = self.settings
-        if settings.model not in MODELS:
-            return settings.model
-        own = settings.folder / f"model-{os.environ.get('RANK', '0')}"  # each process builds one
-        built: Path = load("model", settings.model)(own, seed=0)
-        return built
 
     def _env_maker(self) -> Callable[[], Env]:
         """The paper's reward and its one zoom are the environment's defaults."""

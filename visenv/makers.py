@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.policy import Policy
-from visenv.registration import ENVIRONMENTS, NAMESPACE, load
+from visenv.registration import ENVIRONMENTS, MODELS, NAMESPACE, load
 from visenv.rollout import Env
 
 
@@ -67,6 +69,23 @@ def make_policy(name: str, options: Sequence[str] = ()) -> Policy[Any]:
     except TypeError as error:
         raise ConfigurationError(f"The policy {name!r}: {error}") from error
     return policy
+
+
+def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
+    """The checkpoint of that name: a folder or a hub name as it is; a tiny model is built.
+
+    Args:
+        name: A checkpoint folder, a hub name, or a key of `MODELS`.
+        folder: Where a tiny model is built, unless it is there already.
+        seed: Of its weights.
+    """
+    if name not in MODELS:
+        return name
+    if not folder.exists():
+        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # nobody finds half a model
+        load("model", name)(partial, seed=seed)
+        partial.rename(folder)
+    return folder
 
 
 def split_of(data: str | None, split: str) -> str | None:

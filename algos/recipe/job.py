@@ -14,15 +14,15 @@ from rich.console import Console
 
 from visenv.algorithm import Algorithm
 from visenv.errors import RunError
-from visenv.makers import env_maker, split_of
+from visenv.makers import env_maker, find_model, split_of
 from visenv.policy import EnginePolicy, TrainablePolicy
-from visenv.registration import MODELS, load
-from visenv.rollout import Collector, Env
+from visenv.registration import load
+from visenv.rollout import Env
 from visenv.seeding import seeds
 from visenv.types import Episode
 from visenv.viewer import write_report
 
-from ..sft import SFT
+from ..sft import SFT, play_demonstrations
 from ..trainer import Trainer, TrainerConfig
 from ..trainer.identity import differences
 from .config import Train
@@ -95,13 +95,9 @@ class Job:
     def _demonstrations(self) -> list[Episode]:
         """Oracle episodes, careful and hasty, tokenised."""
         stream = np.random.SeedSequence(self.train.seed, spawn_key=(_DEMONSTRATIONS,))
-        collector = Collector(self.make_env, load("policy", "oracle")(care=self.train.care))
-        groups = collector.groups(seeds(stream, self.train.demonstrations))
-        collector.close()
-        played = [episode for (episode,) in groups if episode.status == "terminated"]
-        if not played:
-            raise RunError(f"The oracle finished no episode: {groups[0][0].reason}")
-        return [self.policy.encode(episode) for episode in played]
+        oracle = load("policy", "oracle")(care=self.train.care)
+        drawn = seeds(stream, self.train.demonstrations)
+        return play_demonstrations(self.policy, oracle, self.make_env, drawn)
 
     def _equal_steps(self) -> int:
         """SFT steps that take the time RL took."""
@@ -155,13 +151,7 @@ class Job:
     @cached_property
     def _model(self) -> str | Path:
         """The checkpoint to begin with; a tiny one is built."""
-        train = self.train
-        if train.model not in MODELS:
-            return train.model
-        model = self.folder / "model"
-        if not model.exists():
-            load("model", train.model)(model, seed=train.seed)
-        return model
+        return find_model(self.train.model, self.folder / "model", self.train.seed)
 
     def _make_policy(self) -> TrainablePolicy[Any]:
         train = self.train

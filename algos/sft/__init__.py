@@ -1,5 +1,7 @@
 """Supervised fine-tuning: learning to say what a given episode says."""
 
 from .algorithm import SFT
+from .demonstrations import play_demonstrations
+from .warm_up import WarmUp
 
-__all__ = ["SFT"]
+__all__ = ["SFT", "WarmUp", "play_demonstrations"]

@@ -1,0 +1,66 @@
+"""Words on a command line, and what they make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.makers import env_id, find_model, settings, split_of
+
+
+def test_the_namespace_may_be_left_out() -> None:
+    assert env_id("ZoomVQA-v0") == env_id("visenv/ZoomVQA-v0") == "visenv/ZoomVQA-v0"
+    with pytest.raises(UnknownNameError, match="visenv/ZoomVQA-v0"):
+        env_id("ZoomVQ-v0")
+
+
+def test_values_are_json_or_plain_text() -> None:
+    words = ["calls=1", 'kinds=["a", "b"]', "stage=tiny", "empty=", "formula=a=b"]
+    assert settings(words) == {
+        "calls": 1,
+        "kinds": ["a", "b"],
+        "stage": "tiny",
+        "empty": "",
+        "formula": "a=b",
+    }
+
+
+@pytest.mark.parametrize("word", ["stage", "=3", "two words=3", "2=3", ""])
+def test_what_is_no_option_is_refused(word: str) -> None:
+    with pytest.raises(ConfigurationError, match="key=value"):
+        settings([word])
+
+
+def test_sets_with_splits_are_told_from_those_without() -> None:
+    assert split_of("textvqa:data?split=train", "val") == "textvqa:data?split=val"
+    assert split_of("vstar:data", "val") == "vstar:data"
+    assert split_of(None, "val") is None
+
+
+def test_a_checkpoint_is_its_own_name(tmp_path: Path) -> None:
+    assert find_model("Qwen/Qwen2.5-VL-3B-Instruct", tmp_path / "model") == (
+        "Qwen/Qwen2.5-VL-3B-Instruct"
+    )
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.component("torch", "transformers")
+def test_a_tiny_model_is_built_once_and_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run" / "model"
+    assert find_model("tiny", folder, seed=1) == folder
+    weights = folder / "model.safetensors"
+    built = weights.read_bytes()
+    assert find_model("tiny", folder, seed=2) == folder
+    assert weights.read_bytes() == built
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("visenv.policies.transformers.tiny.save_processor", die)
+    with pytest.raises(KeyboardInterrupt):
+        find_model("tiny", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
