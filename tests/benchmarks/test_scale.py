@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.programs import load_program
 from visenv.algos.costs import QWEN2_5_VL, Model, Work, read_flops, update_flops
 
 SCALE = Path(__file__).parents[2] / "benchmarks" / "scale.py"
@@ -20,13 +20,7 @@ WORK = Work(groups=2, size=3, text=6, image=4, sampled=2, tool_image=3)
 
 @pytest.fixture(scope="module")
 def scale() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("scale", SCALE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load_program("benchmarks/scale.py")
 
 
 def test_seconds_by_hand(scale: ModuleType) -> None:

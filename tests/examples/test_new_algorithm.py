@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.programs import load_program
 from visenv.types import Episode, Segment, Turn, TurnSpan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new_algorithm.py"
@@ -20,13 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "new_algorithm.py"
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("new_algorithm", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load_program("examples/new_algorithm.py")
 
 
 def _episode(reward: float, tokens: int) -> Episode:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.programs import load_program
 from visenv.registration import load
 from visenv.rollout import Collector
 from visenv.types import Episode, Sampling, Turn
@@ -23,13 +23,7 @@ pytestmark = pytest.mark.component("torch", "transformers", "tensorboard")
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("plug_new_algorithm", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load_program("examples/plug_new_algorithm.py")
 
 
 def test_what_went_worse_than_the_group_teaches_nothing(example: ModuleType) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import shlex
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.programs import load_program
 from visenv.registration import load
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_verl.py"
@@ -21,13 +21,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_verl.py"
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("plug_verl", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load_program("examples/plug_verl.py")
 
 
 def _run(folder: Path, model: str) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.programs import load_program
 from visenv.algos.policy_gradient.injection import GroundTruthInjectedGRPO
 from visenv.algos.trainer import Trainer
 from visenv.types import Episode
@@ -36,13 +35,7 @@ SHORT = [
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("train_visual_arft", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load_program("examples/train_visual_arft.py")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from typing import Any
 
 import pytest
 from PIL import Image
+
+from tests.programs import load_program
 
 pytestmark = pytest.mark.component("torch", "transformers", "tensorboard")
 
@@ -31,13 +32,7 @@ SHORT = [
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("train_zoom_vqa", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load_program("examples/train_zoom_vqa.py")
 
 
 def test_the_defaults_are_the_paper_s(example: ModuleType) -> None:

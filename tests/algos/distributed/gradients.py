@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import visenv  # noqa: F401 - registers the environments
+from tests.algos import toy
 from visenv.algorithm import Batch
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer.backend import make_backend, make_optimizer
@@ -49,7 +50,7 @@ class Case(NamedTuple):
 # ------------------------------------------------------------------------------ what is learnt
 
 
-def toy_cases(toy: Any) -> list[Case]:
+def toy_cases() -> list[Case]:
     shapes = [  # whether each group shows images, who has it, the budget
         ("iiii", "0011", 1000),
         ("iiii", "0000", 12),  # a process without a group
@@ -66,7 +67,7 @@ def toy_cases(toy: Any) -> list[Case]:
         shapes.append(("".join(kinds), "".join(owners), int(rng.integers(5, 60))))
     return [
         Case(
-            [_toy_group(toy, rng, seed, kind == "i") for seed, kind in enumerate(kinds)],
+            [_toy_group(rng, seed, kind == "i") for seed, kind in enumerate(kinds)],
             [int(each) for each in owners],
             budget,
         )
@@ -74,7 +75,7 @@ def toy_cases(toy: Any) -> list[Case]:
     ]
 
 
-def _toy_group(toy: Any, rng: np.random.Generator, seed: int, images: bool) -> Group:
+def _toy_group(rng: np.random.Generator, seed: int, images: bool) -> Group:
     policy = toy.ToyPolicy()
     episodes: list[Episode] = []
     for member in range(int(rng.integers(1, 4))):
@@ -187,9 +188,9 @@ def compare(label: str, wanted: Tensors, got: Tensors) -> None:
         )
 
 
-def check(toy: Any, model: str, processes: Processes) -> None:
+def check(model: str, processes: Processes) -> None:
     """All cases; prints how many agreed."""
-    cases = toy_cases(toy)[:4] if model else toy_cases(toy)
+    cases = toy_cases()[:4] if model else toy_cases()
     for number, case in enumerate(cases):
         policies = [toy.ToyPolicy(seed=number) for _ in range(2)]
         wanted = expected(policies[0], case)

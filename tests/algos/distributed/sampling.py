@@ -1,7 +1,8 @@
 """Run by every process that a test launches: trains beside a vLLM engine.
 
-Arguments: a folder with a model, one for the run, and the address of a server, if there is one. Each process leaves
-what it found in `process-<rank>.json` of the run: on the output, lines of two processes may meet.
+Arguments: a folder with a model, one for the run, and the address of a server, if there is one.
+Each process leaves what it found in `process-<rank>.json` of the run's folder: of what two
+processes print, lines may meet.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
+from tests.algos import toy
 from tests.algos.distributed.launching import launch
 from visenv.registration import load
 
@@ -38,9 +38,9 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
-def _try(how: str, toy: Any, model: str | Path, folder: Path) -> None:
+def _try(how: str, model: str | Path, folder: Path) -> None:
     """Gradients agree; a run goes straight; another is killed while saving, and goes on."""
-    begun = _launch(how, toy.__file__, model, folder, "check", "straight", "flat", "killed")
+    begun = _launch(how, folder, model, "check", "straight", "flat", "killed")
     assert begun.stdout.count("all cases agree") == 2, begun.stderr
     assert "exitcode  : -9" in begun.stderr, begun.stderr
     (flat,) = _metrics(folder / "flat")
@@ -48,7 +48,7 @@ def _try(how: str, toy: Any, model: str | Path, folder: Path) -> None:
     assert "OVERFLOW" not in begun.stdout + begun.stderr  # as DeepSpeed calls a step it skips
     saved = [path.name for path in (folder / "killed" / "checkpoints").iterdir()]
     assert sorted(saved) == [".step_000002", "step_000001"]
-    resumed = _launch(how, toy.__file__, model, folder, "resume")
+    resumed = _launch(how, folder, model, "resume")
     assert resumed.returncode == 0, resumed.stderr
     assert _metrics(folder / "straight") == _metrics(folder / "killed")
     one, other = _weights(folder / "straight"), _weights(folder / "killed")
@@ -56,11 +56,9 @@ def _try(how: str, toy: Any, model: str | Path, folder: Path) -> None:
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_zero_2_learns_what_one_process_does_which_refuses_its_checkpoint(
-    toy: Any, tmp_path: Path
-) -> None:
-    _try("ZeRO-2", toy, "", tmp_path)
-    alone = _launch("alone", toy.__file__, "", tmp_path, "alone", "resume")
+def test_zero_2_learns_what_one_process_does_which_refuses_its_checkpoint(tmp_path: Path) -> None:
+    _try("ZeRO-2", "", tmp_path)
+    alone = _launch("alone", tmp_path, "", "alone", "resume")
     rows = zip(_metrics(tmp_path / "alone"), _metrics(tmp_path / "straight"), strict=True)
     for one, two in rows:
         assert two == pytest.approx(one, rel=1e-4, abs=1e-6)
@@ -75,9 +73,9 @@ def test_zero_2_learns_what_one_process_does_which_refuses_its_checkpoint(
 
 
 @pytest.mark.component("transformers")
-def test_zero_3_trains_a_real_model(toy: Any, tmp_path: Path) -> None:
+def test_zero_3_trains_a_real_model(tmp_path: Path) -> None:
     model = load("model", "tiny")(tmp_path / "tiny", seed=0)
-    _try("ZeRO-3", toy, model, tmp_path)
+    _try("ZeRO-3", model, tmp_path)
     policy = load("policy", "transformers")(model, threads=1)
     policy.load_weights(tmp_path / "straight" / "checkpoints" / "step_000003" / "policy")
     named = dict(policy.module.named_parameters())
@@ -85,9 +83,7 @@ def test_zero_3_trains_a_real_model(toy: Any, tmp_path: Path) -> None:
         assert torch.equal(named[name], weight)
 
 
-def test_replicas_agree_and_one_that_hangs_is_an_error_with_a_name(
-    toy: Any, tmp_path: Path
-) -> None:
-    done = _launch("replicas", toy.__file__, "", tmp_path, "check", "hang")
+def test_replicas_agree_and_one_that_hangs_is_an_error_with_a_name(tmp_path: Path) -> None:
+    done = _launch("replicas", tmp_path, "", "check", "hang")
     assert done.stdout.count("all cases agree") == 2, done.stderr
     assert "RunError: Process 0 of 2 lost another one, or waited for it longer than" in done.stderr

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 import visenv  # noqa: F401 - registers the environments
+from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig, checkpoint
 from visenv.algos.trainer.processes import is_first
@@ -33,7 +34,7 @@ def make_env() -> Any:
     return gym.make("visenv/ZoomVQA-v0", stage="tiny")
 
 
-def train(toy: Any, model: str, folder: Path, resume: bool = False) -> None:
+def train(model: str, folder: Path, resume: bool = False) -> None:
     """Train, and write the weights that came of it."""
     policy = load("policy", "transformers")(model, threads=1) if model else toy.ToyPolicy()
     trainer = Trainer(policy, Sloped(kl_weight=0.1), CONFIG, folder=folder, resume=resume)
@@ -50,7 +51,7 @@ class _Flat(GRPO):
         return [[np.zeros(()) for _ in group] for group in groups]
 
 
-def train_flat(toy: Any, folder: Path) -> None:
+def train_flat(folder: Path) -> None:
     """One step without a gradient."""
     config = replace(CONFIG, steps=1)
     Trainer(toy.ToyPolicy(), _Flat(), config, folder=folder).train(toy.Echo)

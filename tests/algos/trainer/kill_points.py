@@ -1,12 +1,11 @@
 """Runs that are killed, each at another point; started by test_kill.py as a process of its own.
 
-Arguments: the toy's module, and a folder. Every run is a fork of this process, which itself does
-nothing with tensors, so that what PyTorch needs is loaded once.
+Argument: a folder. Every run is a fork of this process, which itself does nothing with tensors, so
+that what PyTorch needs is loaded once.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 import torch._dynamo  # the first optimiser step would load it, in every fork
 
+from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
 from visenv.algos.trainer import checkpoint as checkpoint_module
@@ -43,7 +43,7 @@ class Sloped(GRPO):
         return [[np.asarray(np.sin(each.seed + each.member)) for each in g] for g in groups]
 
 
-def train(toy: Any, folder: Path, resume: bool = False) -> Any:
+def train(folder: Path, resume: bool = False) -> Any:
     policy = toy.ToyPolicy(dropout=0.3)
     algorithm, sampler = Sloped(kl_weight=0.1), toy.ToyEngine()
     trainer = Trainer(policy, algorithm, CONFIG, folder=folder, resume=resume, sampler=sampler)
@@ -90,7 +90,7 @@ def removing(name: str) -> Callable[[], None]:
     return install
 
 
-def points(toy: Any) -> dict[str, Callable[[], None]]:
+def points() -> dict[str, Callable[[], None]]:
     """Where to die; checkpoints come after the second, fourth and last step."""
     return {
         "sampling": dying(toy.Echo, "step", 60),
@@ -109,23 +109,14 @@ def points(toy: Any) -> dict[str, Callable[[], None]]:
     }
 
 
-def load_toy(path: str) -> Any:
-    specification = importlib.util.spec_from_file_location("toy", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = sys.modules["toy"] = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 def main() -> None:
-    toy, folder = load_toy(sys.argv[1]), Path(sys.argv[2])
-    for name, install in points(toy).items():
+    folder = Path(sys.argv[1])
+    for name, install in points().items():
         print(name, flush=True)
         child = os.fork()
         if child == 0:
             install()
-            train(toy, folder / name)
+            train(folder / name)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), f"nothing died while {name}"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,6 +14,8 @@ import gymnasium as gym
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
+from tests.algos import toy
+from tests.programs import run_python
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
 from visenv.algos.trainer.curriculum import Curriculum, Stage
@@ -57,11 +57,11 @@ def _shortened(stage: Stage, steps: int, learning_rate: float) -> Stage:
 class _Recording:
     """A collector's sampling settings, as the policy is asked with them."""
 
-    def __init__(self, toy: Any) -> None:
+    def __init__(self) -> None:
         self.temperatures: list[float] = []
         temperatures = self.temperatures
 
-        class Policy(toy.ToyPolicy):  # type: ignore[misc]
+        class Policy(toy.ToyPolicy):
             async def respond(self, session: Any, ask: Any, sampling: Any) -> Any:
                 temperatures.append(sampling.temperature)
                 return await super().respond(session, ask, sampling)
@@ -69,8 +69,8 @@ class _Recording:
         self.policy = Policy()
 
 
-def test_mags_rl_s_stages_run_with_their_own_numbers(toy: Any, tmp_path: Path) -> None:
-    recording = _Recording(toy)
+def test_mags_rl_s_stages_run_with_their_own_numbers(tmp_path: Path) -> None:
+    recording = _Recording()
     published = _mags_rl(toy.Echo)
     stages = [replace(each, config=replace(each.config, steps=2)) for each in published]
     curriculum = Curriculum(recording.policy, stages, folder=tmp_path / "run")
@@ -91,7 +91,7 @@ def test_mags_rl_s_stages_run_with_their_own_numbers(toy: Any, tmp_path: Path) -
     assert [stage.config.steps for stage in published] == [300, 225]
 
 
-def test_a_stage_s_reference_is_the_policy_as_it_began(toy: Any, tmp_path: Path) -> None:
+def test_a_stage_s_reference_is_the_policy_as_it_began(tmp_path: Path) -> None:
     stages = [_shortened(stage, 6, learning_rate=0.1) for stage in _mags_rl(toy.Echo)]
     curriculum = Curriculum(toy.ToyPolicy(), stages, folder=tmp_path / "run")
     curriculum.train()
@@ -102,9 +102,7 @@ def test_a_stage_s_reference_is_the_policy_as_it_began(toy: Any, tmp_path: Path)
     assert min(divergence[5], divergence[11]) > 1e-3
 
 
-def test_stages_play_different_scenes_and_the_first_those_of_a_plain_run(
-    toy: Any, tmp_path: Path
-) -> None:
+def test_stages_play_different_scenes_and_the_first_those_of_a_plain_run(tmp_path: Path) -> None:
     seen: dict[str, set[int]] = {"first": set(), "second": set(), "plain": set()}
 
     def make_env(name: str) -> Callable[[], Any]:
@@ -141,38 +139,33 @@ def _stages(make_env: Callable[[], Any]) -> list[Stage]:
 
 
 _KILLED = """
-import importlib.util, os, signal, sys
-spec = importlib.util.spec_from_file_location("toy", sys.argv[1])
-toy = importlib.util.module_from_spec(spec)
-sys.modules["toy"] = toy
-spec.loader.exec_module(toy)
+import os, signal, sys
+from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Selection, TrainerConfig
 from visenv.algos.trainer.curriculum import Curriculum, Stage
 
-resets, last = [], int(sys.argv[3])
+resets, last = [], int(sys.argv[2])
 def on_reset(seed):
     resets.append(seed)
     if len(resets) == last:
         os.kill(os.getpid(), signal.SIGKILL)
 
-one, two = (eval(word) for word in sys.argv[4:6])
+one, two = (eval(word) for word in sys.argv[3:5])
 make_env = lambda: toy.Echo(on_reset=on_reset)
 stages = [
     Stage("one", make_env, GRPO(kl_weight=0.1), one),
     Stage("two", make_env, GRPO(kl_weight=0.2, clip_high=0.3), two),
 ]
-Curriculum(toy.ToyPolicy(dropout=0.3), stages, folder=sys.argv[2]).train()
+Curriculum(toy.ToyPolicy(dropout=0.3), stages, folder=sys.argv[1]).train()
 """
 
 
-def _kill_after(toy: Any, folder: Path, resets: int) -> None:
+def _kill_after(folder: Path, resets: int) -> None:
     """Run until that many episodes have begun; a step has 12."""
     configs = [repr(stage.config) for stage in _stages(toy.Echo)]
-    arguments = [str(toy.__file__), str(folder), str(resets), *configs]
-    done = subprocess.run(
-        [sys.executable, "-c", _KILLED, *arguments], capture_output=True, text=True, check=False
-    )
+    arguments = [str(folder), str(resets), *configs]
+    done = run_python("-c", _KILLED, *arguments)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
@@ -183,7 +176,7 @@ def _timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def straight(toy: Any, tmp_path: Path) -> Any:
+def straight(tmp_path: Path) -> Any:
     """The two stages without a break: the policy and the curriculum."""
     policy = toy.ToyPolicy(dropout=0.3)
     curriculum = Curriculum(policy, _stages(toy.Echo), folder=tmp_path / "straight")
@@ -200,11 +193,11 @@ def straight(toy: Any, tmp_path: Path) -> Any:
     ],
 )
 def test_a_killed_curriculum_goes_on_to_the_bit(
-    toy: Any, tmp_path: Path, straight: Any, resets: int, held: list[str]
+    tmp_path: Path, straight: Any, resets: int, held: list[str]
 ) -> None:
     policy, whole = straight
     folder = tmp_path / "killed"
-    _kill_after(toy, folder, resets)
+    _kill_after(folder, resets)
     assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == held
     resumed = toy.ToyPolicy(dropout=0.3)
     curriculum = Curriculum(resumed, _stages(toy.Echo), folder=folder, resume=True)
@@ -214,7 +207,7 @@ def test_a_killed_curriculum_goes_on_to_the_bit(
     assert _timeless(curriculum.metrics()) == _timeless(whole.metrics())
 
 
-def test_a_kill_between_two_stages(toy: Any, tmp_path: Path, straight: Any) -> None:
+def test_a_kill_between_two_stages(tmp_path: Path, straight: Any) -> None:
     class Killed(Exception):  # noqa: N818 - what ends a process is no error
         pass
 
@@ -233,7 +226,7 @@ def test_a_kill_between_two_stages(toy: Any, tmp_path: Path, straight: Any) -> N
     assert _timeless(curriculum.metrics()) == _timeless(whole.metrics())
 
 
-def test_a_stage_may_be_added_to_one_that_has_ended(toy: Any, tmp_path: Path) -> None:
+def test_a_stage_may_be_added_to_one_that_has_ended(tmp_path: Path) -> None:
     one, two = _stages(toy.Echo)
     both, later = toy.ToyPolicy(), toy.ToyPolicy()
     Curriculum(both, [one, two], folder=tmp_path / "both").train()
@@ -254,15 +247,13 @@ def test_a_stage_may_be_added_to_one_that_has_ended(toy: Any, tmp_path: Path) ->
         ([""], "plain folder name, got ''"),
     ],
 )
-def test_stages_have_different_plain_names(
-    toy: Any, tmp_path: Path, names: list[str], said: str
-) -> None:
+def test_stages_have_different_plain_names(tmp_path: Path, names: list[str], said: str) -> None:
     stages = [Stage(name, toy.Echo, GRPO(), THREE) for name in names]
     with pytest.raises(ConfigurationError, match=said):
         Curriculum(toy.ToyPolicy(), stages, folder=tmp_path)
 
 
-def test_other_stages_or_settings_are_not_resumed(toy: Any, tmp_path: Path) -> None:
+def test_other_stages_or_settings_are_not_resumed(tmp_path: Path) -> None:
     one, two = _stages(toy.Echo)
     folder = tmp_path / "run"
     with pytest.raises(RunError, match=r"no curriculum .*run to resume"):

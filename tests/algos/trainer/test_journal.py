@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.algos import toy
+from tests.programs import run_python
 from visenv.algos.trainer.journal import Journal
 from visenv.algos.trainer.supply import Played
 from visenv.errors import RunError
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.component("torch")
 
 
 @pytest.fixture
-def episodes(toy: Any) -> list[Episode]:
+def episodes() -> list[Episode]:
     """Three groups of two, with tokens and images."""
     collector = Collector(toy.Echo, toy.ToyPolicy())
     return [episode for group in collector.groups(range(3), 2) for episode in group]
@@ -154,13 +154,10 @@ def test_the_journal_of_another_run_is_refused(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------ kill -9, at any moment
 
 _KILLED = """
-import importlib.util, json, os, signal, sys
+import json, os, signal, sys
 from pathlib import Path
 
-spec = importlib.util.spec_from_file_location("toy", sys.argv[1])
-toy = importlib.util.module_from_spec(spec)
-sys.modules["toy"] = toy
-spec.loader.exec_module(toy)
+from tests.algos import toy
 from visenv import episodes, files
 from visenv.algos.trainer import journal
 from visenv.algos.trainer.supply import Played
@@ -203,10 +200,10 @@ def run(folder, point, calls):
     for step in range(2):
         supply.groups(step, on_episode)
 
-for name, (point, calls) in json.loads(sys.argv[3]).items():
+for name, (point, calls) in json.loads(sys.argv[2]).items():
     child = os.fork()
     if child == 0:
-        run(Path(sys.argv[2]) / name, point, calls)
+        run(Path(sys.argv[1]) / name, point, calls)
         os._exit(0)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL, name
 """
@@ -230,16 +227,15 @@ POINTS: dict[str, tuple[str, int]] = {
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """For each point a folder with the journal of a run that was killed there."""
     folder = tmp_path_factory.mktemp("killed")
-    toy = Path(__file__).parents[1] / "conftest.py"
-    arguments = [str(toy), str(folder), json.dumps(POINTS)]
-    subprocess.run([sys.executable, "-c", _KILLED, *arguments], check=True)
+    done = run_python("-c", _KILLED, folder, json.dumps(POINTS))
+    assert done.returncode == 0, done.stderr
     return folder
 
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_run_goes_on_with_what_it_had(
-    toy: Any, killed: Path, tmp_path: Path, point: str, exact: bool
+    killed: Path, tmp_path: Path, point: str, exact: bool
 ) -> None:
     import shutil
 

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.algos.trainer import kill_points
+from tests.programs import run_python
 from visenv.episodes import read_episodes
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
-
-PROGRAM = Path(__file__).parent / "kill_points.py"
-
-
-def _load() -> Any:
-    specification = importlib.util.spec_from_file_location("kill_points", PROGRAM)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def _metrics(folder: Path) -> list[dict[str, float]]:
@@ -36,22 +24,16 @@ def _episodes(folder: Path) -> dict[str, list[Any]]:
     return {path.name: list(read_episodes(path)) for path in (folder / "episodes").glob("*.jsonl")}
 
 
-def test_wherever_a_run_is_killed_it_goes_on_to_the_bit(toy: Any, tmp_path: Path) -> None:
-    kill_points = _load()
-    done = subprocess.run(
-        [sys.executable, PROGRAM, toy.__file__, tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_wherever_a_run_is_killed_it_goes_on_to_the_bit(tmp_path: Path) -> None:
+    done = run_python("-m", kill_points.__name__, tmp_path)
     assert done.returncode == 0, done.stderr
     straight = tmp_path / "straight"
-    policy = kill_points.train(toy, straight)
-    for name in kill_points.points(toy):
+    policy = kill_points.train(straight)
+    for name in kill_points.points():
         folder = tmp_path / name
         steps = len((folder / "metrics.jsonl").read_text().splitlines())
         assert steps < kill_points.CONFIG.steps, name
-        resumed = kill_points.train(toy, folder, resume=True)
+        resumed = kill_points.train(folder, resume=True)
         assert resumed.weights() == policy.weights(), name
         assert resumed.version == policy.version, name
         assert _metrics(folder) == _metrics(straight), name

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.algos import toy
 from visenv.algorithm import Batch, Loss
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
@@ -46,8 +47,8 @@ class _Sloped(GRPO):
 # ---------------------------------------------------------------------------------- rewards
 
 
-def _paying(toy: Any, reward: float) -> Callable[[], Any]:
-    class Generous(toy.Echo):  # type: ignore[misc]
+def _paying(reward: float) -> Callable[[], Any]:
+    class Generous(toy.Echo):
         def step(self, action: str) -> Any:
             observation, _, *rest = super().step(action)
             return observation, reward if self._seed % 3 == 0 else 0.0, *rest
@@ -57,26 +58,24 @@ def _paying(toy: Any, reward: float) -> Callable[[], Any]:
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf])
 def test_a_reward_that_is_no_number_is_refused_and_its_episode_named(
-    toy: Any, tmp_path: Path, reward: float
+    tmp_path: Path, reward: float
 ) -> None:
     policy = toy.ToyPolicy()
     before = policy.weights()
     named = r"the episode of Generous with sample '..', seed \d+ \(group \d, member 0\)"
     with pytest.raises(EpisodeError, match=rf"In step \d {named} has the reward {reward}"):
-        Trainer(policy, GRPO(), _config(), folder=tmp_path / "run").train(_paying(toy, reward))
+        Trainer(policy, GRPO(), _config(), folder=tmp_path / "run").train(_paying(reward))
     assert policy.weights() == before
     (saved,) = (tmp_path / "run" / "diverged").glob("*.jsonl")
     rewards = [episode.reward for episode in read_episodes(saved)]
     assert sum(not math.isfinite(each) for each in rewards) in (4, 8, 12)
 
 
-def test_equal_rewards_are_a_step_that_changes_nothing_and_is_logged(
-    toy: Any, tmp_path: Path
-) -> None:
+def test_equal_rewards_are_a_step_that_changes_nothing_and_is_logged(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     before = policy.weights()
     config = _config(weight_decay=0.5)
-    Trainer(policy, GRPO(), config, folder=tmp_path / "run").train(_paying(toy, 0.0))
+    Trainer(policy, GRPO(), config, folder=tmp_path / "run").train(_paying(0.0))
     assert policy.weights() == before  # no decay either
     assert policy.version == 0
     for row in _metrics(tmp_path / "run"):
@@ -84,7 +83,7 @@ def test_equal_rewards_are_a_step_that_changes_nothing_and_is_logged(
         assert row["grad_norm"] == row["loss"] == 0
 
 
-def test_groups_of_one_teach_a_group_relative_algorithm_nothing(toy: Any, tmp_path: Path) -> None:
+def test_groups_of_one_teach_a_group_relative_algorithm_nothing(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     before = policy.weights()
     config = TrainerConfig(2, rollouts=Rollouts(groups=4, group_size=1, max_tokens=3))
@@ -107,9 +106,7 @@ class _Leaping(_Sloped):
         return Loss(loss.value * (100 if self.calls == 14 else 1), loss.metrics)
 
 
-def test_a_leap_of_the_gradient_stops_the_run_before_the_weights_change(
-    toy: Any, tmp_path: Path
-) -> None:
+def test_a_leap_of_the_gradient_stops_the_run_before_the_weights_change(tmp_path: Path) -> None:
     policy, folder = toy.ToyPolicy(), tmp_path / "run"
     trainer = Trainer(policy, _Leaping(), _config(20, spike=10.0), folder=folder)
     with pytest.raises(DivergedError, match=r"In step 14 the gradient norm is .* its median"):
@@ -144,8 +141,8 @@ class _Watching(_Sloped):
         return super().loss(batch)
 
 
-def test_the_trainer_can_tell_old_log_probabilities_itself(toy: Any, tmp_path: Path) -> None:
-    class Rounding(toy.ToyEngine):  # type: ignore[misc]
+def test_the_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> None:
+    class Rounding(toy.ToyEngine):
         """Reports a tenth more than it should."""
 
         async def respond(self, session: Any, ask: Any, sampling: Any) -> Any:
@@ -178,9 +175,7 @@ def test_the_trainer_can_tell_old_log_probabilities_itself(toy: Any, tmp_path: P
     assert row["sampler/largest"] == pytest.approx(0.1, abs=1e-5)
 
 
-def test_episodes_without_log_probabilities_may_then_be_used_again(
-    toy: Any, tmp_path: Path
-) -> None:
+def test_episodes_without_log_probabilities_may_then_be_used_again(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in ("ab", "cd", "aa")]
     config = _config(2, passes=2)
@@ -194,7 +189,7 @@ def test_episodes_without_log_probabilities_may_then_be_used_again(
 # ---------------------------------------------------------------------------------- reference
 
 
-def test_a_reference_is_renewed_every_so_many_steps(toy: Any, tmp_path: Path) -> None:
+def test_a_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
     config = _config(6, reference_every=2)
     Trainer(toy.ToyPolicy(), _Sloped(kl_weight=0.1), config, folder=tmp_path / "run").train(
         toy.Echo
@@ -210,7 +205,7 @@ def test_a_reference_is_renewed_every_so_many_steps(toy: Any, tmp_path: Path) ->
 
 
 def test_a_checkpoint_of_other_processes_is_refused_and_says_where_its_weights_are(
-    toy: Any, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     folder = tmp_path / "run"
     Trainer(toy.ToyPolicy(), GRPO(), _config(1), folder=folder).train(toy.Echo)
@@ -230,14 +225,14 @@ def test_processes_that_do_not_find_one_another_are_told_so(
         Processes(timeout=60)
 
 
-def test_narrow_weights_are_not_trained_without_a_wide_copy(toy: Any, tmp_path: Path) -> None:
+def test_narrow_weights_are_not_trained_without_a_wide_copy(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     policy.module.to(torch.bfloat16)
     with pytest.raises(ConfigurationError, match=r"torch\.bfloat16: small updates.*zero2\.yaml"):
         Trainer(policy, GRPO(), _config(1), folder=tmp_path / "run").train(toy.Echo)
 
 
-def test_a_policy_without_anything_to_train_is_refused(toy: Any, tmp_path: Path) -> None:
+def test_a_policy_without_anything_to_train_is_refused(tmp_path: Path) -> None:
     policy = toy.ToyPolicy().copy_frozen()
     with pytest.raises(ConfigurationError, match="no parameter that may be trained"):
         Trainer(policy, GRPO(), _config(1), folder=tmp_path / "run").train(toy.Echo)

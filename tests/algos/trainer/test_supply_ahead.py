@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.algos import toy
 from visenv.algos.trainer.journal import Journal
 from visenv.algos.trainer.supply import Ahead, Played, Selection, random_stream
 from visenv.errors import ConfigurationError, RunError
@@ -20,7 +21,7 @@ GROUPS, SIZE, SEED = 3, 2, 11
 pytestmark = pytest.mark.component("torch")
 
 
-def ahead(toy: Any, collector: Collector, policy: Any, **options: Any) -> Ahead:
+def ahead(collector: Collector, policy: Any, **options: Any) -> Ahead:
     return Ahead(collector, policy, GROUPS, SIZE, SEED, **{"max_staleness": 1, **options})
 
 
@@ -50,9 +51,9 @@ def versions(groups: list[Group]) -> set[int]:
     return {int(v) for each in segments for v in each.policy_version[each.loss_mask]}
 
 
-def test_without_staleness_it_is_the_synchronous_supply(toy: Any) -> None:
+def test_without_staleness_it_is_the_synchronous_supply() -> None:
     policy = toy.ToyPolicy()
-    supply = ahead(toy, Collector(toy.Echo, policy), policy, max_staleness=0)
+    supply = ahead(Collector(toy.Echo, policy), policy, max_staleness=0)
     synchronous = Played(Collector(toy.Echo, policy), policy, GROUPS, SIZE, SEED)
     for step in range(3):
         assert supply.groups(step, lambda _: None) == synchronous.groups(step, lambda _: None)
@@ -60,10 +61,10 @@ def test_without_staleness_it_is_the_synchronous_supply(toy: Any) -> None:
     supply.close()
 
 
-def test_it_plays_as_far_ahead_as_it_may_and_each_step_its_own_scenes(toy: Any) -> None:
+def test_it_plays_as_far_ahead_as_it_may_and_each_step_its_own_scenes() -> None:
     scenes, engine, policy = Scenes(), toy.ToyPolicy(), toy.ToyPolicy()
     collector = Collector(lambda: toy.Echo(on_reset=scenes), engine)
-    supply = ahead(toy, collector, policy, max_staleness=2, steps=4)
+    supply = ahead(collector, policy, max_staleness=2, steps=4)
     heard: list[int] = []
     for step in range(4):
         groups = supply.groups(step, lambda each: heard.append(each.seed))
@@ -77,9 +78,9 @@ def test_it_plays_as_far_ahead_as_it_may_and_each_step_its_own_scenes(toy: Any) 
     supply.close()
 
 
-def test_tokens_are_as_old_as_they_may_be_and_it_is_told(toy: Any) -> None:
+def test_tokens_are_as_old_as_they_may_be_and_it_is_told() -> None:
     scenes, engine, policy = Scenes(), toy.ToyPolicy(), toy.ToyPolicy()
-    supply = ahead(toy, Collector(lambda: toy.Echo(on_reset=scenes), engine), policy, steps=2)
+    supply = ahead(Collector(lambda: toy.Echo(on_reset=scenes), engine), policy, steps=2)
     first = supply.groups(0, lambda _: None)
     assert versions(first) == {0}
     assert supply.report()["rollout/staleness"] == 0
@@ -95,10 +96,10 @@ def test_tokens_are_as_old_as_they_may_be_and_it_is_told(toy: Any) -> None:
     supply.close()
 
 
-def test_versions_count_as_many_as_a_step_makes(toy: Any) -> None:
+def test_versions_count_as_many_as_a_step_makes() -> None:
     scenes, engine, policy = Scenes(), toy.ToyPolicy(), toy.ToyPolicy()
     collector = Collector(lambda: toy.Echo(on_reset=scenes), engine)
-    supply = ahead(toy, collector, policy, updates=4, steps=2)
+    supply = ahead(collector, policy, updates=4, steps=2)
     supply.groups(0, lambda _: None)
     scenes.wait_for(of_steps(1))
     policy.version += 4
@@ -107,10 +108,10 @@ def test_versions_count_as_many_as_a_step_makes(toy: Any) -> None:
     supply.close()
 
 
-def test_what_is_too_old_is_dropped_and_replaced(toy: Any) -> None:
+def test_what_is_too_old_is_dropped_and_replaced() -> None:
     scenes, engine, policy = Scenes(), toy.ToyPolicy(), toy.ToyPolicy()
     collector = Collector(lambda: toy.Echo(on_reset=scenes), engine)
-    supply = ahead(toy, collector, policy, steps=2)
+    supply = ahead(collector, policy, steps=2)
     supply.groups(0, lambda _: None)
     scenes.wait_for(of_steps(1))
     supply.report()
@@ -124,45 +125,45 @@ def test_what_is_too_old_is_dropped_and_replaced(toy: Any) -> None:
     supply.close()
 
 
-def test_weights_that_never_arrive_are_told(toy: Any) -> None:
+def test_weights_that_never_arrive_are_told() -> None:
     engine, policy = toy.ToyPolicy(), toy.ToyPolicy()
     policy.version = 7
-    supply = ahead(toy, Collector(toy.Echo, engine), policy)
+    supply = ahead(Collector(toy.Echo, engine), policy)
     with pytest.raises(RunError, match=r"step 1 .*more than 1 steps old.*do not reach"):
         supply.groups(0, lambda _: None)
     supply.close()
 
 
-def test_a_bug_over_there_is_raised_here(toy: Any) -> None:
-    class Broken(toy.ToyPolicy):  # type: ignore[misc]
+def test_a_bug_over_there_is_raised_here() -> None:
+    class Broken(toy.ToyPolicy):
         async def respond(self, *arguments: Any) -> Any:
             raise ZeroDivisionError
 
-    supply = ahead(toy, Collector(toy.Echo, Broken()), toy.ToyPolicy())
+    supply = ahead(Collector(toy.Echo, Broken()), toy.ToyPolicy())
     with pytest.raises(ZeroDivisionError):
         supply.groups(0, lambda _: None)
     supply.close()
 
 
-def test_weights_that_change_are_not_sampled_from(toy: Any) -> None:
+def test_weights_that_change_are_not_sampled_from() -> None:
     policy = toy.ToyPolicy()
     with pytest.raises(ConfigurationError, match="needs an engine of its own"):
-        ahead(toy, Collector(toy.Echo, policy), policy)
+        ahead(Collector(toy.Echo, policy), policy)
     with pytest.raises(ConfigurationError, match="at least 0"):
-        ahead(toy, Collector(toy.Echo, policy), policy, max_staleness=-1)
+        ahead(Collector(toy.Echo, policy), policy, max_staleness=-1)
 
 
-def test_closing_gives_up_what_is_being_played(toy: Any) -> None:
+def test_closing_gives_up_what_is_being_played() -> None:
     asked = threading.Event()
 
-    class Hanging(toy.ToyPolicy):  # type: ignore[misc]
+    class Hanging(toy.ToyPolicy):
         async def respond(self, *arguments: Any) -> Any:
             import asyncio
 
             asked.set()
             await asyncio.Event().wait()
 
-    supply = ahead(toy, Collector(toy.Echo, Hanging()), toy.ToyPolicy())
+    supply = ahead(Collector(toy.Echo, Hanging()), toy.ToyPolicy())
     waiting = threading.Thread(target=_expect_cancelled, args=(supply,))
     waiting.start()
     assert asked.wait(60)
@@ -179,15 +180,15 @@ def _expect_cancelled(supply: Ahead) -> None:
         supply.groups(0, lambda _: None)
 
 
-def test_groups_ahead_are_chosen_as_any(toy: Any) -> None:
-    class Generous(toy.Echo):  # type: ignore[misc]
+def test_groups_ahead_are_chosen_as_any() -> None:
+    class Generous(toy.Echo):
         def step(self, action: str) -> Any:
             observation, _, *rest = super().step(action)
             return (observation, float(len(action)), *rest)
 
     selection = Selection(distinct=True, spare_groups=30)
     engine, policy = toy.ToyPolicy(), toy.ToyPolicy()
-    supply = ahead(toy, Collector(Generous, engine), policy, selection=selection, steps=2)
+    supply = ahead(Collector(Generous, engine), policy, selection=selection, steps=2)
     collector = Collector(Generous, engine)
     synchronous = Played(collector, policy, GROUPS, SIZE, SEED, selection=selection)
     for step in range(2):
@@ -197,10 +198,10 @@ def test_groups_ahead_are_chosen_as_any(toy: Any) -> None:
     supply.close()
 
 
-def test_what_was_played_ahead_is_not_played_again(toy: Any, tmp_path: Path) -> None:
+def test_what_was_played_ahead_is_not_played_again(tmp_path: Path) -> None:
     def begin(scenes: Scenes) -> Ahead:
         collector = Collector(lambda: toy.Echo(on_reset=scenes), toy.ToyPolicy())
-        supply = ahead(toy, collector, toy.ToyPolicy(), steps=2)
+        supply = ahead(collector, toy.ToyPolicy(), steps=2)
         supply.journal = Journal(tmp_path, {"run": "one"}, exact=False)
         return supply
 

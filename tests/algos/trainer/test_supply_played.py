@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+from tests.algos import toy
 from visenv.algos.trainer.supply import Played, Selection, Share, random_stream
 from visenv.policy import Policy, Session
 from visenv.rollout import Collector, Executor, InlineExecutor, ThreadExecutor
@@ -26,15 +27,15 @@ def drawn(step: int, count: int) -> list[int]:
     return seeds(random_stream(SEED, 1, step), count)
 
 
-def played(toy: Any, share: Share = Share(), **options: Any) -> list[list[Group]]:  # noqa: B008
+def played(share: Share = Share(), **options: Any) -> list[list[Group]]:  # noqa: B008
     policy = toy.ToyPolicy()
     collector = Collector(toy.Echo, policy)
     supply = Played(collector, policy, GROUPS, SIZE, SEED, share, **options)
     return [supply.groups(step, lambda _: None) for step in (0, 1)]
 
 
-def test_a_step_plays_its_own_scenes_in_groups(toy: Any) -> None:
-    for step, groups in enumerate(played(toy)):
+def test_a_step_plays_its_own_scenes_in_groups() -> None:
+    for step, groups in enumerate(played()):
         assert [[each.seed for each in group] for group in groups] == [
             [seed] * SIZE for seed in drawn(step, GROUPS)
         ]
@@ -45,10 +46,10 @@ def test_a_step_plays_its_own_scenes_in_groups(toy: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
-def test_processes_play_together_what_one_would_play_alone(toy: Any, count: int) -> None:
-    parts = [played(toy, Share(rank, count)) for rank in range(count)]
+def test_processes_play_together_what_one_would_play_alone(count: int) -> None:
+    parts = [played(Share(rank, count)) for rank in range(count)]
     together = [[group for part in parts for group in part[step]] for step in (0, 1)]
-    assert together == played(toy)
+    assert together == played()
 
 
 class Scored(gym.Env[Any, str]):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.errors import RunError
@@ -37,19 +38,19 @@ class _Steered(GRPO):
         return [[np.asarray(np.cos(each.seed + each.member)) for each in g] for g in groups]
 
 
-def _train(toy: Any, folder: Path, engine: Any, **rollouts: Any) -> Any:
+def _train(folder: Path, engine: Any, **rollouts: Any) -> Any:
     policy = toy.ToyPolicy()
     Trainer(policy, _Steered(), _config(**rollouts), folder=folder, sampler=engine).train(toy.Echo)
     return policy
 
 
-def test_it_samples_with_the_weights_of_the_step_and_is_measured(toy: Any, tmp_path: Path) -> None:
+def test_it_samples_with_the_weights_of_the_step_and_is_measured(tmp_path: Path) -> None:
     engine = toy.ToyEngine()
-    policy = _train(toy, tmp_path / "engine", engine)
+    policy = _train(tmp_path / "engine", engine)
     assert engine.log == ["load 0", "load 1", "load 2", "load 3"]
     assert engine.version == policy.version == 3
     # the same weights sample the same: nothing differs from a run in which the policy plays
-    assert policy.weights() == _train(toy, tmp_path / "plain", None).weights()
+    assert policy.weights() == _train(tmp_path / "plain", None).weights()
     assert _metrics(tmp_path / "engine") == _metrics(tmp_path / "plain")
     for row in _metrics(tmp_path / "engine"):
         assert row["sampler/largest"] < 1e-6
@@ -57,57 +58,53 @@ def test_it_samples_with_the_weights_of_the_step_and_is_measured(toy: Any, tmp_p
         assert row["sampler/effective"] == pytest.approx(1, abs=1e-6)
 
 
-def test_an_engine_with_other_weights_shows_in_the_measures(toy: Any, tmp_path: Path) -> None:
-    class Deaf(toy.ToyEngine):  # type: ignore[misc]
+def test_an_engine_with_other_weights_shows_in_the_measures(tmp_path: Path) -> None:
+    class Deaf(toy.ToyEngine):
         def load(self, weights: Any, version: int) -> None:
             before = self._inner.network.weight.clone()
             super().load(weights, version)
             self._inner.network.weight.data = before
 
-    _train(toy, tmp_path / "run", Deaf())
+    _train(tmp_path / "run", Deaf())
     first = _metrics(tmp_path / "run")[0]
     assert first["sampler/distance"] > 0.1
     assert first["sampler/effective"] < 0.95
 
 
-def test_a_colocated_engine_sleeps_while_weights_change(toy: Any, tmp_path: Path) -> None:
+def test_a_colocated_engine_sleeps_while_weights_change(tmp_path: Path) -> None:
     engine = toy.ToyEngine()
-    _train(toy, tmp_path / "run", engine, sleep=True)
+    _train(tmp_path / "run", engine, sleep=True)
     assert engine.log == ["wake", "load 0"] + [
         said for step in (1, 2, 3) for said in ("sleep", "wake", f"load {step}")
     ]
 
 
-def test_a_transfer_that_fails_is_tried_again(toy: Any, tmp_path: Path) -> None:
+def test_a_transfer_that_fails_is_tried_again(tmp_path: Path) -> None:
     engine = toy.ToyEngine(failures=2)
-    policy = _train(toy, tmp_path / "run", engine, restarts=2)
+    policy = _train(tmp_path / "run", engine, restarts=2)
     assert engine.log == ["load 0", "load 0", "load 0", "load 1", "load 2", "load 3"]
-    assert policy.weights() == _train(toy, tmp_path / "plain", None).weights()
+    assert policy.weights() == _train(tmp_path / "plain", None).weights()
 
 
-def test_a_transfer_that_fails_for_ever_ends_the_run_with_its_reason(
-    toy: Any, tmp_path: Path
-) -> None:
+def test_a_transfer_that_fails_for_ever_ends_the_run_with_its_reason(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"failed too often.*The transfer took too long"):
-        _train(toy, tmp_path / "run", toy.ToyEngine(failures=9), restarts=2)
+        _train(tmp_path / "run", toy.ToyEngine(failures=9), restarts=2)
 
 
-def test_an_engine_that_dies_while_sampling_is_revived_with_its_weights(
-    toy: Any, tmp_path: Path
-) -> None:
+def test_an_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path: Path) -> None:
     engine = toy.ToyEngine(dies_at=60)  # in the second step: each has 48 turns
-    policy = _train(toy, tmp_path / "run", engine)
+    policy = _train(tmp_path / "run", engine)
     assert engine.log == ["load 0", "load 1", "load 1", "load 2", "load 3"]
     # what it was about to say was said after all
-    assert policy.weights() == _train(toy, tmp_path / "plain", None).weights()
+    assert policy.weights() == _train(tmp_path / "plain", None).weights()
     assert [row["episodes/aborted"] for row in _metrics(tmp_path / "run")] == [0, 0, 0]
 
 
-def test_one_that_keeps_dying_aborts_episodes_until_none_is_left(toy: Any, tmp_path: Path) -> None:
-    class Mortal(toy.ToyEngine):  # type: ignore[misc]
+def test_one_that_keeps_dying_aborts_episodes_until_none_is_left(tmp_path: Path) -> None:
+    class Mortal(toy.ToyEngine):
         async def respond(self, session: Any, ask: Any, sampling: Any) -> Any:
             self._left = 0
             return await super().respond(session, ask, sampling)
 
     with pytest.raises(RunError, match=r"Step 1 has no episode.*The engine is dead"):
-        _train(toy, tmp_path / "run", Mortal(), restarts=1)
+        _train(tmp_path / "run", Mortal(), restarts=1)

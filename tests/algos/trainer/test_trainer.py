@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.algos import toy
+from tests.programs import run_python
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
@@ -48,7 +49,7 @@ def _metrics(folder: Path) -> list[dict[str, float]]:
 
 
 @pytest.mark.component("torch", "tensorboard")
-def test_grpo_learns(toy: Any, tmp_path: Path) -> None:
+def test_grpo_learns(tmp_path: Path) -> None:
     config = TrainerConfig(
         steps=40,
         rollouts=Rollouts(groups=6, group_size=8, max_tokens=3),
@@ -62,7 +63,7 @@ def test_grpo_learns(toy: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.component("torch")
-def test_sft_learns_by_the_same_update(toy: Any, tmp_path: Path) -> None:
+def test_sft_learns_by_the_same_update(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     pairs = [(first, second) for first in toy.LETTERS for second in toy.LETTERS]
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in pairs]
@@ -74,7 +75,7 @@ def test_sft_learns_by_the_same_update(toy: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.component("torch", "tensorboard")
-def test_a_run_folder_holds_metrics_episodes_and_checkpoints(toy: Any, tmp_path: Path) -> None:
+def test_a_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> None:
     Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run").train(toy.Echo)
     (last,) = (row for row in _metrics(tmp_path / "run") if row["step"] == 6)
     assert last.keys() >= {
@@ -106,13 +107,13 @@ def _checkpoints(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "checkpoints").iterdir())
 
 
-def test_only_the_newest_checkpoints_stay(toy: Any, tmp_path: Path) -> None:
+def test_only_the_newest_checkpoints_stay(tmp_path: Path) -> None:
     config = replace(SIX, saving=Saving(checkpoint_every=1, keep_checkpoints=2))
     Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
     assert _checkpoints(tmp_path / "run") == ["step_000005", "step_000006"]
 
 
-def test_every_step_plays_fresh_scenes(toy: Any, tmp_path: Path) -> None:
+def test_every_step_plays_fresh_scenes(tmp_path: Path) -> None:
     seeds: list[int] = []
     trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
     trainer.train(lambda: toy.Echo(on_reset=seeds.append))
@@ -123,7 +124,7 @@ def test_every_step_plays_fresh_scenes(toy: Any, tmp_path: Path) -> None:
 # --------------------------------------------------------------------------- exact resume
 
 
-def _run(toy: Any, folder: Path, algorithm: Algorithm, **arguments: Any) -> Any:
+def _run(folder: Path, algorithm: Algorithm, **arguments: Any) -> Any:
     """Run, or go on with, the six steps; dropout makes the random state of torch matter."""
     policy = toy.ToyPolicy(dropout=0.3)
     make_env = arguments.pop("make_env", toy.Echo)
@@ -142,15 +143,12 @@ def _assert_same(one: Path, other: Path, policy: Any, resumed: Any) -> None:
 
 
 _KILLED = """
-import importlib.util, os, signal, sys
+import os, signal, sys
 from pathlib import Path
 
 # A shell that starts its jobs in the background has them ignore Ctrl-C; this one must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-spec = importlib.util.spec_from_file_location("toy", sys.argv[1])
-toy = importlib.util.module_from_spec(spec)
-sys.modules["toy"] = toy
-spec.loader.exec_module(toy)
+from tests.algos import toy
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Selection, Trainer, TrainerConfig
 
@@ -158,43 +156,39 @@ resets = []
 def on_reset(seed):
     resets.append(seed)
     if len(resets) == 4 * 12 + 5:  # in the middle of step 5
-        os.kill(os.getpid(), getattr(signal, sys.argv[3]))
+        os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 
-config = eval(sys.argv[4])
-trainer = Trainer(toy.ToyPolicy(dropout=0.3), GRPO(), config, folder=sys.argv[2])
+config = eval(sys.argv[3])
+trainer = Trainer(toy.ToyPolicy(dropout=0.3), GRPO(), config, folder=sys.argv[1])
 trainer.train(lambda: toy.Echo(on_reset=on_reset))
 """
 
 
-def _stopped_by(toy: Any, folder: Path, signal_name: str) -> subprocess.CompletedProcess[str]:
-    arguments = [str(toy.__file__), str(folder), signal_name, repr(SIX)]
-    return subprocess.run(
-        [sys.executable, "-c", _KILLED, *arguments], capture_output=True, text=True, check=False
-    )
+def _stopped_by(folder: Path, signal_name: str) -> subprocess.CompletedProcess[str]:
+    arguments = [str(folder), signal_name, repr(SIX)]
+    return run_python("-c", _KILLED, *arguments)
 
 
 @pytest.mark.component("torch")
-def test_a_killed_run_goes_on_to_the_bit(toy: Any, tmp_path: Path) -> None:
-    done = _stopped_by(toy, tmp_path / "killed", "SIGKILL")
+def test_a_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
+    done = _stopped_by(tmp_path / "killed", "SIGKILL")
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert [row["step"] for row in _metrics(tmp_path / "killed")] == [1, 2, 3, 4]
     assert _checkpoints(tmp_path / "killed") == ["step_000003"]  # step 4 is done a second time
-    policy = _run(toy, tmp_path / "straight", GRPO())
-    resumed = _run(toy, tmp_path / "killed", GRPO(), resume=True)
+    policy = _run(tmp_path / "straight", GRPO())
+    resumed = _run(tmp_path / "killed", GRPO(), resume=True)
     _assert_same(tmp_path / "straight", tmp_path / "killed", policy, resumed)
 
 
 @pytest.mark.component("torch")
-def test_ctrl_c_while_playing_leaves_a_checkpoint_and_says_how_to_go_on(
-    toy: Any, tmp_path: Path
-) -> None:
-    done = _stopped_by(toy, tmp_path / "stopped", "SIGINT")
+def test_ctrl_c_while_playing_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:
+    done = _stopped_by(tmp_path / "stopped", "SIGINT")
     assert done.stderr.rstrip().endswith("KeyboardInterrupt")
     assert "Stopped after step 4 of 6" in done.stderr
     assert "--resume" in done.stderr
     assert _checkpoints(tmp_path / "stopped") == ["step_000003", "step_000004"]
-    policy = _run(toy, tmp_path / "straight", GRPO())
-    resumed = _run(toy, tmp_path / "stopped", GRPO(), resume=True)
+    policy = _run(tmp_path / "straight", GRPO())
+    resumed = _run(tmp_path / "stopped", GRPO(), resume=True)
     _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
 
 
@@ -211,20 +205,18 @@ class _Interrupting(GRPO):
 
 
 @pytest.mark.component("torch")
-def test_ctrl_c_while_learning_waits_for_the_end_of_the_step(toy: Any, tmp_path: Path) -> None:
+def test_ctrl_c_while_learning_waits_for_the_end_of_the_step(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        _run(toy, tmp_path / "stopped", _Interrupting())
+        _run(tmp_path / "stopped", _Interrupting())
     assert [row["step"] for row in _metrics(tmp_path / "stopped")] == [1, 2, 3]
     assert _checkpoints(tmp_path / "stopped") == ["step_000003"]
-    policy = _run(toy, tmp_path / "straight", _Interrupting())
-    resumed = _run(toy, tmp_path / "stopped", _Interrupting(), resume=True)
+    policy = _run(tmp_path / "straight", _Interrupting())
+    resumed = _run(tmp_path / "stopped", _Interrupting(), resume=True)
     _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
 
 
 @pytest.mark.component("torch")
-def test_resume_with_a_reference_measures_from_the_start_of_the_run(
-    toy: Any, tmp_path: Path
-) -> None:
+def test_resume_with_a_reference_measures_from_the_start_of_the_run(tmp_path: Path) -> None:
     algorithm = GRPO(kl_weight=0.1)
 
     def stop_at(resets: int) -> Callable[[], Any]:
@@ -238,15 +230,15 @@ def test_resume_with_a_reference_measures_from_the_start_of_the_run(
         return lambda: toy.Echo(on_reset=on_reset)
 
     with pytest.raises(KeyboardInterrupt):
-        _run(toy, tmp_path / "stopped", algorithm, make_env=stop_at(4 * 12 + 1))
-    policy = _run(toy, tmp_path / "straight", algorithm)
-    resumed = _run(toy, tmp_path / "stopped", algorithm, resume=True)
+        _run(tmp_path / "stopped", algorithm, make_env=stop_at(4 * 12 + 1))
+    policy = _run(tmp_path / "straight", algorithm)
+    resumed = _run(tmp_path / "stopped", algorithm, resume=True)
     _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
     assert _metrics(tmp_path / "straight")[-1]["kl"] > 0
 
 
 @pytest.mark.component("torch")
-def test_sft_resumes_to_the_bit(toy: Any, tmp_path: Path) -> None:
+def test_sft_resumes_to_the_bit(tmp_path: Path) -> None:
     def fit(folder: Path, steps: int, resume: bool) -> Any:
         policy = toy.ToyPolicy(dropout=0.3)
         pairs = [(first, second) for first in "abc" for second in "abcd"]
@@ -265,19 +257,19 @@ def test_sft_resumes_to_the_bit(toy: Any, tmp_path: Path) -> None:
 # ----------------------------------------------------------------- what does not fit is refused
 
 
-def test_a_folder_that_holds_a_run_is_not_overwritten(toy: Any, tmp_path: Path) -> None:
-    _run(toy, tmp_path / "run", GRPO())
+def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    _run(tmp_path / "run", GRPO())
     with pytest.raises(RunError, match=r"holds a run already.*--resume.*another name"):
         Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
 
 
-def test_there_must_be_something_to_resume(toy: Any, tmp_path: Path) -> None:
+def test_there_must_be_something_to_resume(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no run .*typo to resume"):
         Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "typo", resume=True)
 
 
-def test_a_checkpoint_of_another_model_is_refused(toy: Any, tmp_path: Path) -> None:
-    _run(toy, tmp_path / "run", GRPO())
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    _run(tmp_path / "run", GRPO())
     trainer = Trainer(toy.ToyPolicy(width=12), GRPO(), SIX, folder=tmp_path / "run", resume=True)
     with pytest.raises(RunError, match="another model"):
         trainer.train(toy.Echo)
@@ -293,16 +285,16 @@ def test_a_checkpoint_of_another_model_is_refused(toy: Any, tmp_path: Path) -> N
     ],
 )
 def test_a_checkpoint_of_another_configuration_is_refused(
-    toy: Any, tmp_path: Path, config: TrainerConfig, algorithm: Algorithm, said: str
+    tmp_path: Path, config: TrainerConfig, algorithm: Algorithm, said: str
 ) -> None:
-    _run(toy, tmp_path / "run", GRPO())
+    _run(tmp_path / "run", GRPO())
     trainer = Trainer(toy.ToyPolicy(), algorithm, config, folder=tmp_path / "run", resume=True)
     with pytest.raises(RunError, match=said):
         trainer.train(toy.Echo)
 
 
-def test_how_often_to_save_may_change(toy: Any, tmp_path: Path) -> None:
-    _run(toy, tmp_path / "run", GRPO())
+def test_how_often_to_save_may_change(tmp_path: Path) -> None:
+    _run(tmp_path / "run", GRPO())
     config = replace(SIX, saving=Saving(checkpoint_every=1))
     trainer = Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run", resume=True)
     trainer.train(toy.Echo)
@@ -310,8 +302,8 @@ def test_how_often_to_save_may_change(toy: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["state.json", "optimizer.pt"])
-def test_a_broken_checkpoint_is_named(toy: Any, tmp_path: Path, name: str) -> None:
-    _run(toy, tmp_path / "run", GRPO())
+def test_a_broken_checkpoint_is_named(tmp_path: Path, name: str) -> None:
+    _run(tmp_path / "run", GRPO())
     broken = tmp_path / "run" / "checkpoints" / "step_000006"
     (broken / name).write_bytes(b"half")
     trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run", resume=True)
@@ -319,8 +311,8 @@ def test_a_broken_checkpoint_is_named(toy: Any, tmp_path: Path, name: str) -> No
         trainer.train(toy.Echo)
 
 
-def test_half_a_checkpoint_is_none(toy: Any, tmp_path: Path) -> None:
-    class Dying(toy.ToyPolicy):  # type: ignore[misc]
+def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:
+    class Dying(toy.ToyPolicy):
         def save(self, folder: Path) -> None:
             super().save(folder)
             raise OSError("no space left")
@@ -328,8 +320,8 @@ def test_half_a_checkpoint_is_none(toy: Any, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no space"):
         Trainer(Dying(), GRPO(), SIX, folder=tmp_path / "run").train(toy.Echo)
     assert [name for name in _checkpoints(tmp_path / "run") if name.startswith("step")] == []
-    resumed = _run(toy, tmp_path / "run", GRPO(), resume=True)  # from the beginning, then
-    assert resumed.weights() == _run(toy, tmp_path / "straight", GRPO()).weights()
+    resumed = _run(tmp_path / "run", GRPO(), resume=True)  # from the beginning, then
+    assert resumed.weights() == _run(tmp_path / "straight", GRPO()).weights()
     assert _checkpoints(tmp_path / "run") == ["step_000003", "step_000006"]
 
 
@@ -350,7 +342,7 @@ class _Diverging(GRPO):
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
 def test_a_loss_that_is_not_finite_stops_the_run_and_saves_the_episodes(
-    toy: Any, tmp_path: Path, where: str
+    tmp_path: Path, where: str
 ) -> None:
     algorithm = _Diverging()
     object.__setattr__(algorithm, "where", where)
@@ -362,7 +354,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_saves_the_episodes(
     assert len(list(read_episodes(tmp_path / "run" / "diverged" / "step_000001.jsonl"))) == 12
 
 
-def test_aborted_episodes_are_counted_and_not_learnt_from(toy: Any, tmp_path: Path) -> None:
+def test_aborted_episodes_are_counted_and_not_learnt_from(tmp_path: Path) -> None:
     policy = toy.ToyPolicy()
     trainer = Trainer(policy, GRPO(), SIX, folder=tmp_path / "run")
     trainer.train(lambda: toy.Echo(aborts=lambda seed: seed % 2 == 0))
@@ -372,13 +364,13 @@ def test_aborted_episodes_are_counted_and_not_learnt_from(toy: Any, tmp_path: Pa
     assert sum(policy.scored) == 6 * 12 - sum(counts)
 
 
-def test_a_step_without_any_usable_episode_says_why(toy: Any, tmp_path: Path) -> None:
+def test_a_step_without_any_usable_episode_says_why(tmp_path: Path) -> None:
     trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
     with pytest.raises(RunError, match=r"Step 1 has no episode to learn from.*judge: away"):
         trainer.train(lambda: toy.Echo(aborts=lambda seed: True))
 
 
-def test_sft_needs_segments(toy: Any, tmp_path: Path) -> None:
+def test_sft_needs_segments(tmp_path: Path) -> None:
     trainer = Trainer(toy.ToyPolicy(), SFT(), SIX, folder=tmp_path / "run")
     with pytest.raises(ConfigurationError, match="encode it first"):
         trainer.fit([toy.demonstration("a", "b")], batch_size=1)
@@ -416,7 +408,7 @@ class _Poisoned(GRPO):
     ],
 )
 def test_a_users_algorithm_is_told_what_it_must_give(
-    toy: Any, tmp_path: Path, algorithm: Algorithm, said: str
+    tmp_path: Path, algorithm: Algorithm, said: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
         Trainer(toy.ToyPolicy(), algorithm, SIX, folder=tmp_path / "run").train(toy.Echo)
@@ -433,7 +425,7 @@ class _TwoMethods(Algorithm):
         return Loss(value, {})
 
 
-def test_two_methods_are_an_algorithm(toy: Any, tmp_path: Path) -> None:
+def test_two_methods_are_an_algorithm(tmp_path: Path) -> None:
     config = TrainerConfig(
         30,
         rollouts=Rollouts(groups=24, group_size=1, max_tokens=3),
@@ -444,6 +436,6 @@ def test_two_methods_are_an_algorithm(toy: Any, tmp_path: Path) -> None:
     assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.2
 
 
-def test_a_group_type_is_a_plain_sequence(toy: Any) -> None:
+def test_a_group_type_is_a_plain_sequence() -> None:
     group: Group = [toy.demonstration("a", "b")]
     assert SFT().advantages([group]) == [[np.ones(())]]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.algos import toy
 from visenv.algos.policy_gradient import DAPO, GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer.backend import make_backend
@@ -30,14 +31,14 @@ def _updater(
     return Updater(policy, algorithm, optimisation, backend, processes, reference=reference)
 
 
-def _played(toy: Any, policy: Any, algorithm: Any) -> Credits:
+def _played(policy: Any, algorithm: Any) -> Credits:
     collector = Collector(toy.Echo, policy, Sampling(max_tokens=3))
     return credit(algorithm, collector.groups(range(4), size=4))
 
 
-def _updated(toy: Any, algorithm: Any, optimisation: Optimisation, reference: bool = False) -> Any:
+def _updated(algorithm: Any, optimisation: Optimisation, reference: bool = False) -> Any:
     policy = toy.ToyPolicy()
-    credited = _played(toy, policy, algorithm)
+    credited = _played(policy, algorithm)
     frozen = toy.ToyPolicy(seed=1).copy_frozen() if reference else None
     updater = _updater(policy, algorithm, optimisation, frozen)
     metrics = updater.update(credited, optimisation.learning_rate, np.random.default_rng(0))
@@ -45,10 +46,10 @@ def _updated(toy: Any, algorithm: Any, optimisation: Optimisation, reference: bo
 
 
 @pytest.mark.parametrize("kind", [GRPO, DAPO])  # the mean by sequence, and by token
-def test_micro_batches_change_neither_gradient_nor_metrics(toy: Any, kind: Any) -> None:
+def test_micro_batches_change_neither_gradient_nor_metrics(kind: Any) -> None:
     algorithm = kind(kl_weight=0.1)
-    whole, metrics = _updated(toy, algorithm, Optimisation(tokens_per_batch=10**6), reference=True)
-    parts, shares = _updated(toy, algorithm, Optimisation(tokens_per_batch=16), reference=True)
+    whole, metrics = _updated(algorithm, Optimisation(tokens_per_batch=10**6), reference=True)
+    parts, shares = _updated(algorithm, Optimisation(tokens_per_batch=16), reference=True)
     assert len(whole.scored) == 1
     assert len(parts.scored) > 4
     for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
@@ -57,7 +58,7 @@ def test_micro_batches_change_neither_gradient_nor_metrics(toy: Any, kind: Any) 
     assert shares == pytest.approx(metrics, abs=1e-6)
 
 
-def test_it_is_what_adamw_does(toy: Any) -> None:
+def test_it_is_what_adamw_does() -> None:
     policy, twin = toy.ToyPolicy(), toy.ToyPolicy()
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in ("ab", "cd", "aa")]
     optimisation = Optimisation(learning_rate=0.1, weight_decay=0.5, max_grad_norm=0.01)
@@ -71,10 +72,12 @@ def test_it_is_what_adamw_does(toy: Any) -> None:
     loss = -twin.score(segments, images).logprobs.sum() / 12  # 3 episodes of 2 turns of 2 tokens
     loss.backward()
     assert metrics["loss"] == pytest.approx(float(loss.detach()), abs=1e-6)
+    assert weight.grad is not None
+    assert bias.grad is not None
     norm = torch.cat([weight.grad.flatten(), bias.grad]).norm()
     assert metrics["grad_norm"] == pytest.approx(float(norm), abs=1e-6)
-    for each in (weight, bias):
-        each.grad *= 0.01 / norm
+    weight.grad *= 0.01 / norm
+    bias.grad *= 0.01 / norm
     torch.optim.AdamW([weight], 0.1, (0.9, 0.98), weight_decay=0.5).step()
     torch.optim.AdamW([bias], 0.1, (0.9, 0.98), weight_decay=0.0).step()
     for one, other in zip(policy.parameters(), twin.parameters(), strict=True):
@@ -88,14 +91,14 @@ class _Sloped(GRPO):
         return [[np.asarray(np.sin(each.seed + each.member)) for each in g] for g in groups]
 
 
-def test_passes_and_minibatches_use_every_segment_equally(toy: Any) -> None:
-    policy, metrics = _updated(toy, _Sloped(), Optimisation(0.05, passes=2, minibatches=2))
+def test_passes_and_minibatches_use_every_segment_equally() -> None:
+    policy, metrics = _updated(_Sloped(), Optimisation(0.05, passes=2, minibatches=2))
     assert policy.version == 4
     assert policy.scored == [8, 8, 8, 8]
     assert abs(metrics["ratio"] - 1) > 1e-4  # from the second step on the policy has moved
 
 
-def test_tokens_without_log_probabilities_serve_one_step_only(toy: Any) -> None:
+def test_tokens_without_log_probabilities_serve_one_step_only() -> None:
     policy = toy.ToyPolicy()
     credited = credit(GRPO(), [[policy.encode(toy.demonstration("a", "b"))] * 2])
     for optimisation in (Optimisation(passes=2), Optimisation(minibatches=2)):
@@ -106,11 +109,11 @@ def test_tokens_without_log_probabilities_serve_one_step_only(toy: Any) -> None:
     assert updater.update(credited, 0.1, np.random.default_rng(0))["ratio"] == 1.0
 
 
-def test_the_effective_sample_is_what_is_left_of_it_after_weighting(toy: Any) -> None:
+def test_the_effective_sample_is_what_is_left_of_it_after_weighting() -> None:
     optimisation = Optimisation(old_logprobs="trainer", minibatches=2)
     policy = toy.ToyPolicy()
     algorithm = GRPO(correction="token")
-    credited = _played(toy, policy, algorithm)
+    credited = _played(policy, algorithm)
     for each in credited.own:  # as a sampler with other rounding reports them
         each.segment.logprobs[::2] -= 0.5
     updater = _updater(policy, algorithm, optimisation)
@@ -119,5 +122,5 @@ def test_the_effective_sample_is_what_is_left_of_it_after_weighting(toy: Any) ->
     assert metrics["importance"] > 1
     effective = metrics["importance"] ** 2 / metrics["importance_square"]
     assert metrics["importance_effective"] == effective < 0.999
-    _, plain = _updated(toy, GRPO(), Optimisation())
+    _, plain = _updated(GRPO(), Optimisation())
     assert "importance_effective" not in plain

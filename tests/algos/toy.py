@@ -13,7 +13,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import pytest
 import torch
 
 from visenv.errors import PolicyError, RunError
@@ -294,11 +293,3 @@ def demonstration(first: str, second: str, grey: int = 0) -> Episode:
         Turn((Message("user", (image, second)),), second.upper(), 0.5, (), "stop"),
     ]
     return Episode("Echo", first + second, "", 0, 0, 0, tuple(turns), "terminated")
-
-
-@pytest.fixture
-def toy() -> Any:
-    """This module: fixtures are the only way in that importlib mode leaves."""
-    import sys
-
-    return sys.modules[__name__]

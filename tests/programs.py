@@ -1,0 +1,28 @@
+"""Programs that tests load as modules, or run as processes of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).parents[1]
+
+
+def load_program(path: str) -> ModuleType:
+    """An example or benchmark as a module; `path` is relative to the repository."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_python(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run Python to its end in the repository, where a program can import `tests`."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
