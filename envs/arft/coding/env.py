@@ -10,8 +10,9 @@ from visenv.grammar import Call, ParsedTurn
 from visenv.tools import Tool
 from visenv.types import Message
 
-from . import coding_prompts, prompts
-from .base import ArftEnv
+from ..base import ArftEnv
+from ..prompts import opening
+from . import prompts
 from .repairs import brief_repair, repair
 from .tools import LATEST, ProblemTool, ProgramTool
 
@@ -77,13 +78,13 @@ class ArftCoding(ArftEnv):
                 "by visenv.data.distortions."
             )
         image = self.store.images[LATEST] = sample.images[0]
-        facts = coding_prompts.file_size(image.size)
+        facts = prompts.file_size(image.size)
         views = [self.view(image)]
-        return prompts.opening(self.stage.prompt, self.steps(), views, facts, sample.question)
+        return opening(self.stage.prompt, self.steps(), views, facts, sample.question)
 
     def steps(self) -> str:
         """What the policy can do, explained."""
-        return coding_prompts.steps(self.tags, list(self.tools.values()))
+        return prompts.steps(self.tags, list(self.tools.values()))
 
     def metrics(self) -> dict[str, float]:
         """``accuracy`` (exact match), ``f1``, ``named`` and ``wrote``; see the class."""
@@ -100,10 +101,10 @@ class ArftCoding(ArftEnv):
         brief = self.stage.prompt == "brief"
         if self.turns_left > 1 and not self.done("problem"):
             problems = list(meta["problems"])
-            thought = coding_prompts.looked(problems, brief)
+            thought = prompts.looked(problems, brief)
             return ParsedTurn(thought, (Call("problem", {"labels": problems}),))
         if self.turns_left > 1 and "code" in meta["steps"] and not self.done("code"):
             one_line = brief and "box" not in meta
             code = brief_repair(meta["distortions"]) if one_line else repair(self.sample)
-            return ParsedTurn(coding_prompts.repairing(brief), (Call("code", {"code": code}),))
-        return ParsedTurn(coding_prompts.seen(brief), answer=self.sample.answers[0])
+            return ParsedTurn(prompts.repairing(brief), (Call("code", {"code": code}),))
+        return ParsedTurn(prompts.seen(brief), answer=self.sample.answers[0])

@@ -12,10 +12,11 @@ from visenv.search import Searcher
 from visenv.tools import Tool
 from visenv.types import Message
 
-from . import prompts, search_prompts
-from .base import ArftEnv
-from .search_tool import SearchTool
-from .stages import SearchStage
+from ..base import ArftEnv
+from ..prompts import opening
+from ..stages import SearchStage
+from . import prompts
+from .tool import SearchTool
 
 
 class ArftSearch(ArftEnv):
@@ -87,11 +88,11 @@ class ArftSearch(ArftEnv):
         if not sample.answers:
             raise DataError(f"Sample {sample.id!r} has no answers: its split is scored elsewhere.")
         views = [self.view(image) for image in sample.images]
-        return prompts.opening(self.stage.prompt, self.steps(), views, "", sample.question)
+        return opening(self.stage.prompt, self.steps(), views, "", sample.question)
 
     def steps(self) -> str:
         """What the policy can do, explained."""
-        return search_prompts.steps(self.tags, list(self.tools.values()))
+        return prompts.steps(self.tags, list(self.tools.values()))
 
     def metrics(self) -> dict[str, float]:
         """``accuracy``, ``f1``, ``searched`` and ``found``; see the class."""
@@ -110,7 +111,7 @@ class ArftSearch(ArftEnv):
         asked = {call.detail["query"] for call in self.done("search")}
         left = [query for query in self.sample.meta.get("queries", ()) if query not in asked]
         if self.turns_left > 1 and left:
-            thought = search_prompts.wondering(left[0], brief)
+            thought = prompts.wondering(left[0], brief)
             return ParsedTurn(thought, (Call("search", {"query": left[0]}),))
         answer = self.sample.answers[0]
-        return ParsedTurn(search_prompts.knowing(answer, brief), answer=answer)
+        return ParsedTurn(prompts.knowing(answer, brief), answer=answer)

@@ -28,10 +28,10 @@ from visenv.rewards.similarity import QuerySimilarity
 from visenv.tools import Tool
 from visenv.types import Image, Log, Sample, ToolCalled
 
-from . import published
-from .rebuilt import RebuiltPrompt
-from .search import ArftSearch
-from .search_tool import SnippetTool
+from ..published import answer_score, body_of, has_form
+from ..rebuilt import RebuiltPrompt
+from .env import ArftSearch
+from .tool import SnippetTool
 
 _STEPS = ("search", "answer")
 
@@ -72,14 +72,14 @@ def accuracy(
 ) -> float:
     """The accuracy of a turn of which `query` is expected, or, where that is None, the answer."""
     if query is None:
-        return 0.0 if "<search>" in text else published.answer_score(text, sample, reward)
-    return 0.0 if "<answer>" in text else similarity(published.body_of(text, "search"), query)
+        return 0.0 if "<search>" in text else answer_score(text, sample, reward)
+    return 0.0 if "<answer>" in text else similarity(body_of(text, "search"), query)
 
 
-def has_form(text: str) -> bool:
+def well_formed(text: str) -> bool:
     """Whether a turn is a thought and a query, or a thought and an answer, and nothing else."""
     kind = "answer" if "<answer>" in text and "</answer>" in text else "search"
-    return published.has_form(text, kind, _STEPS)
+    return has_form(text, kind, _STEPS)
 
 
 def _accuracies(log: Log, sample: Sample, similarity: QuerySimilarity, reward: str) -> float:
@@ -89,7 +89,7 @@ def _accuracies(log: Log, sample: Sample, similarity: QuerySimilarity, reward: s
 
 
 def _forms(log: Log, sample: Sample) -> float:
-    return float(sum(has_form(text) for text, _ in _placed(log, sample)))
+    return float(sum(well_formed(text) for text, _ in _placed(log, sample)))
 
 
 def _placed(log: Log, sample: Sample) -> Iterator[tuple[str, str | None]]:

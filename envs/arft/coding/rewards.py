@@ -27,16 +27,16 @@ from visenv.rewards.qa import Compat, exact_match, token_f1
 from visenv.rewards.steps import ANSWER, GoldStep, StepRewardWrapper, StepTerms, gold_steps
 from visenv.types import Answered, Event, Sample, ToolCalled
 
-from . import published
-from .coding import ArftCoding
+from ..published import TOP, accuracy_term, format_term
+from .env import ArftCoding
 
 
 def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
     """The environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
-        steps = RewardTerm("steps", 1.0, partial(published.accuracy_term, reward=reward))
-        terms = [steps, RewardTerm("format", 1.0, published.format_term)]
-        return StepRewardWrapper(env, terms, published.TOP)
+        steps = RewardTerm("steps", 1.0, partial(accuracy_term, reward=reward))
+        terms = [steps, RewardTerm("format", 1.0, format_term)]
+        return StepRewardWrapper(env, terms, TOP)
     return StepRewardWrapper(env, coding_terms(env.tags, reward).terms())
 
 

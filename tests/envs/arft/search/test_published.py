@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from visenv.data.entities import EntitiesWorld
-from visenv.envs.arft import make_search, published_search
+from visenv.envs.arft import make_search
+from visenv.envs.arft.search import published
 from visenv.rewards.similarity import word_similarity
 from visenv.types import Log, Sample, StepRecord, TurnTaken
 
@@ -22,7 +23,7 @@ SAMPLE = Sample("s", "?", answers=("dark green",), meta={"queries": [GOLD]})
 
 
 def accuracy(text: str, query: str | None) -> float:
-    return published_search.accuracy(text, query, SAMPLE, word_similarity)
+    return published.accuracy(text, query, SAMPLE, word_similarity)
 
 
 # ---------------------------------------------------------------------------- accuracy
@@ -89,7 +90,7 @@ def publicly_formed(text: str) -> bool:
 @example("<think>a</think><search>b</search> ")
 @example("<think>a</think></think><search>b</search></search>")
 def test_the_form_is_that_of_the_public_expressions(text: str) -> None:
-    assert published_search.has_form(text) == publicly_formed(text)
+    assert published.well_formed(text) == publicly_formed(text)
 
 
 # ---------------------------------------------------------------------------- terms
@@ -97,7 +98,7 @@ def test_the_form_is_that_of_the_public_expressions(text: str) -> None:
 
 def paid(*texts: str) -> tuple[float, float]:
     log = Log([TurnTaken(turn, text, None) for turn, text in enumerate(texts)])
-    steps, form = published_search.published_terms(word_similarity, "f1")
+    steps, form = published.published_terms(word_similarity, "f1")
     return steps.score(log, SAMPLE), form.score(log, SAMPLE)
 
 
@@ -116,7 +117,7 @@ def test_a_turn_is_paid_by_the_step_at_its_place() -> None:
 
 
 def test_exact_match_pays_for_the_answer() -> None:
-    steps, _ = published_search.published_terms(word_similarity, "em")
+    steps, _ = published.published_terms(word_similarity, "em")
     log = Log([TurnTaken(0, "<answer>green</answer>", None)])
     assert steps.score(log, Sample("s", "?", answers=("dark green",))) == 0.0
     assert steps.score(log, Sample("s", "?", answers=("Green!",))) == 1.0

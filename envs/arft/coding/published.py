@@ -5,9 +5,10 @@ from __future__ import annotations
 from visenv.tools import Store, ToolResult
 from visenv.types import Image, Sample, ToolCalled
 
-from . import coding_prompts, published
-from .coding import ArftCoding
-from .rebuilt import RebuiltPrompt
+from ..published import with_box
+from ..rebuilt import RebuiltPrompt
+from . import prompts
+from .env import ArftCoding
 from .tools import LATEST, NAMED, ProgramArguments, ProgramTool
 
 
@@ -23,7 +24,7 @@ class CroppingProgramTool(ProgramTool):
         """Run the program, with the box in it."""
         code = arguments.code
         if self._box is not None and store.texts.get(NAMED, "").startswith("crop"):
-            code = published.with_box(code, self._box, store.images[LATEST].size)
+            code = with_box(code, self._box, store.images[LATEST].size)
         return self.run_program(code, store)
 
 
@@ -44,10 +45,10 @@ class PublishedCoding(RebuiltPrompt, ArftCoding):
 
     def question(self) -> str:
         """The question, with its region."""
-        return coding_prompts.with_region(self.sample.question, self.sample.meta.get("box"))
+        return prompts.with_region(self.sample.question, self.sample.meta.get("box"))
 
     def comment(self, call: ToolCalled) -> str:
         """What to do about the problems that were named; of a program, nothing."""
         if call.tool != "problem" or self.stage.prompt == "brief":
             return ""
-        return f"\n<tips> {coding_prompts.next_step(call.detail['labels'])} </tips>"
+        return f"\n<tips> {prompts.next_step(call.detail['labels'])} </tips>"

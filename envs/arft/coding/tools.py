@@ -14,7 +14,7 @@ from visenv.tools import Arguments, Store, Tool, ToolResult, shown
 from visenv.tools.code import CodeArguments, CodeTool
 from visenv.types import Image, Sample
 
-from . import coding_prompts
+from . import prompts
 
 LATEST = "latest_image"
 """Where the store holds the image that the next program finds, with all its pixels."""
@@ -37,7 +37,7 @@ class ProblemTool(Tool[ProblemArguments]):
     """
 
     name = "problem"
-    description = coding_prompts.PROBLEM
+    description = prompts.PROBLEM
     arguments = ProblemArguments
 
     def __init__(self, *, brief: bool = False) -> None:
@@ -56,7 +56,7 @@ class ProblemTool(Tool[ProblemArguments]):
                     f"There is no problem called {shown(label)}. Labels: {', '.join(LABELS)}."
                 )
         store.texts[NAMED] = ", ".join(labels)
-        text = () if self.brief else (coding_prompts.next_step(labels),)
+        text = () if self.brief else (prompts.next_step(labels),)
         return ToolResult(text, {"labels": labels})
 
     def example(self) -> ProblemArguments:
@@ -85,7 +85,7 @@ class ProgramTool(Tool[ProgramArguments]):
     """
 
     name = "code"
-    description = coding_prompts.CODE
+    description = prompts.CODE
     arguments = ProgramArguments
 
     def __init__(self, *, sandbox: Sandbox | None = None, characters: int = 2000) -> None:
@@ -118,7 +118,7 @@ class ProgramTool(Tool[ProgramArguments]):
 
     def example(self) -> ProgramArguments:
         """A change of brightness: the direction of a rotation would be taken for a hint."""
-        return ProgramArguments(code=coding_prompts.EXAMPLE)
+        return ProgramArguments(code=prompts.EXAMPLE)
 
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ProgramArguments:
         """One of a few repairs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import gymnasium as gym
 
@@ -17,11 +18,11 @@ from visenv.rewards.similarity import open_similarity
 from visenv.rewards.steps import StepRewardWrapper
 from visenv.search import Searcher, open_searcher
 
-from .published_search import PublishedSearch, published_terms
-from .search import ArftSearch
-from .search_rewards import search_terms
-from .settings import Settings, choose
-from .stages import SEARCH_STAGES
+from ..settings import Settings, choose
+from ..stages import SEARCH_STAGES
+from .env import ArftSearch
+from .published import PublishedSearch, published_terms
+from .rewards import search_terms
 
 
 class SearchSettings(Settings, total=False):
@@ -34,14 +35,34 @@ class SearchSettings(Settings, total=False):
     passages: int
 
 
-def make(
-    data: str | Source,
-    search: str | Searcher,
-    similarity: str | None,
-    hops: Sequence[int] | None,
-    settings: SearchSettings,
+def make_search(
+    *,
+    data: str | Source = "procedural",
+    search: str | Searcher = "world",
+    similarity: str | None = None,
+    hops: Sequence[int] | None = None,
+    **settings: Unpack[SearchSettings],
 ) -> gym.Env[Observation, str]:
-    """The environment with its reward; see `visenv.envs.arft.make_search`."""
+    """Make ``visenv/ArftSearch-v0``.
+
+    Args:
+        data: ``"procedural"`` (made-up worlds of linked entities), a data set such as
+            ``"mat_search:<folder>"`` or ``"hotpotqa:<folder>"``, or a `Source`.
+        search: ``"world"``, the articles of the procedural world that a sample is from; an engine
+            by name (`visenv.search.open_searcher`), such as ``"words:<index>"`` or ``"serper"``; or
+            a `Searcher`. Data sets need one of the latter two.
+        similarity: How queries are compared with the gold ones for the reward: ``"words"``, the
+            default, which needs nothing; ``"meaning"``, by a sentence encoder; or ``"published"``,
+            the same as the paper has it, which takes 2020 for 2021, and the default with
+            ``compat="arft"``. See `visenv.rewards.similarity`.
+        hops: How many searches the questions take, for example ``[1]``; by default as many as the
+            world has. Procedural questions alone.
+        **settings: See `SearchSettings` and `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set or the index cannot be read.
+    """
     stage, reward, compat, options = choose("visenv/ArftSearch-v0", SEARCH_STAGES, settings)
     made = PublishedSearch if compat else ArftSearch
     searcher = _searcher(search, data)

@@ -9,7 +9,7 @@ from visenv.tools import Store, ToolResult
 from visenv.tools.search import PASSAGES, Search, SearchArguments
 from visenv.types import Sample
 
-from . import search_prompts
+from . import prompts
 
 
 class SearchTool(Search):
@@ -23,7 +23,7 @@ class SearchTool(Search):
         ConfigurationError: If `passages` is below 1.
     """
 
-    description = search_prompts.SEARCH
+    description = prompts.SEARCH
 
     def __init__(self, searcher: Searcher | None = None, *, passages: int = PASSAGES) -> None:
         super().__init__(WorldEngine() if searcher is None else searcher, passages=passages)
@@ -46,7 +46,7 @@ class SearchTool(Search):
 
     def example(self) -> SearchArguments:
         """A query that names what it is about."""
-        return SearchArguments(query=search_prompts.EXAMPLE)
+        return SearchArguments(query=prompts.EXAMPLE)
 
 
 class SnippetTool(SearchTool):
@@ -71,6 +71,6 @@ class SnippetTool(SearchTool):
             ServiceError: If the engine failed beyond its retries.
         """
         found = self.searcher.search(arguments.query, self.passages)
-        text = search_prompts.snippets([each.text for each in found])[: self.characters]
+        text = prompts.snippets([each.text for each in found])[: self.characters]
         titles = [each.title for each in found]
         return ToolResult((text,), {"query": arguments.query, "titles": titles, "shown": text})

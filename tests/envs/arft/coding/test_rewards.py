@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.envs.arft.coding_rewards import coding_terms, problem_score
+from visenv.envs.arft.coding.rewards import coding_terms, problem_score
 from visenv.grammar.tags import TagGrammar
 from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
 

@@ -1,0 +1,1 @@
+"""ArftCoding: an image has something wrong, and code can repair it."""

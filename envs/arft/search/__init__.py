@@ -1,0 +1,1 @@
+"""ArftSearch: what an image does not tell must be searched for."""
