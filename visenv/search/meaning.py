@@ -1,8 +1,8 @@
 """Search by meaning: passages embedded once, kept by Chroma, compared exactly.
 
 Chroma is the store of record, so that a build that was stopped goes on where it was; queries are
-answered by the array derived from it, in any number of processes, as for documents
-(`visenv.documents.page_store` has the reasons).
+answered from the array derived from it (`visenv.search.nearest`), in any number of processes, as
+for documents (`visenv.documents.page_store` has the reasons).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from visenv.files import replacing
 from visenv.search.encoder import SentenceEncoder, sentence_encoder
 from visenv.search.passage import Passage, cleaned
 from visenv.search.words import FILE as PASSAGES
+
+if TYPE_CHECKING:
+    from visenv.search.nearest import NearestVectors
 
 STORE = "chroma"
 VECTORS = "vectors.npy"
@@ -153,6 +156,12 @@ class MeaningSearch:
             raise DataError(f"{self.folder / VECTORS} cannot be read: {error}") from error
         return vectors
 
+    @cached_property
+    def _nearest(self) -> NearestVectors:
+        from visenv.search.nearest import NearestVectors  # loads PyTorch, as the encoder will
+
+        return NearestVectors(self._vectors)
+
     def search(self, query: str, count: int) -> list[Passage]:
         """The passages nearest in meaning, by cosine.
 
@@ -171,10 +180,7 @@ class MeaningSearch:
             ConfigurationError: If the encoder is not the one that made the index.
         """
         check_same_embedder(self._encoder.name, self._dimension, self._encoder, str(self.folder))
-        scores = self._vectors @ self._encoder.encode([query])[0]
-        count = min(count, len(scores))
-        best = np.argpartition(-scores, count - 1)[:count]
-        return [int(row) for row in best[np.lexsort((best, -scores[best]))]]
+        return self._nearest.find(self._encoder.encode([query])[0], count)
 
     def _passages(self, rows: list[int]) -> list[Passage]:
         uri = f"{(self.folder / PASSAGES).as_uri()}?mode=ro&immutable=1"
@@ -191,7 +197,8 @@ class MeaningSearch:
 
     def close(self) -> None:
         """Let go of the vectors."""
-        vars(self).pop("_vectors", None)
+        for held in ("_vectors", "_nearest"):
+            vars(self).pop(held, None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "device": self.device}
