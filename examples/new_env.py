@@ -3,8 +3,8 @@
     python examples/new_env.py
 
 It has a procedural source, a tool that returns an image, and an oracle. `visenv.testing` checks it
-against the whole environment contract; after `gym.register`, every policy, the trainer and the
-command line know it.
+against the whole environment contract; after `gym.register`, every policy and the trainer of this
+program know it, and `ENVIRONMENTS` in visenv/registration.py tells the command line.
 """
 
 from __future__ import annotations

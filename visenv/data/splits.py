@@ -1,4 +1,4 @@
-"""Scores as Visual-ARFT's tables 1 to 3 give them: F1 and exact match, simple, hard and average.
+"""Scores as Visual-ARFT's tables 1 to 4 give them: F1 and exact match, simple, hard and average.
 
 Every item counts: one that was aborted or never answered scores 0, and so does a row that could not
 be read. The public evaluation drops such items and then takes the splits by their places.

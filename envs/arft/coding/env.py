@@ -41,7 +41,7 @@ class ArftCoding(ArftEnv):
 
     ### Reward
     ``"f1"``: steps + format, at most 2, paid step by step, each step that the task needs once
-    (`visenv.envs.arft.coding_rewards`); ``"em"``: the same with exact match; ``"outcome"``: the
+    (`visenv.envs.arft.coding.rewards`); ``"em"``: the same with exact match; ``"outcome"``: the
     answer's F1.
 
     ### Episode end

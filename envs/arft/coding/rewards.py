@@ -13,7 +13,7 @@ step         accuracy of a turn that takes it, 0 to 1
 ===========  ====================================================================================
 
 ``format`` is 1 for a turn of one thought and one action and nothing else (equation 3).
-``compat="arft"`` pays by `published` instead.
+``compat="arft"`` pays by `visenv.envs.arft.published` instead.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class ArftSearch(ArftEnv):
 
     ### Reward
     ``"f1"``: steps + format, at most 2, paid step by step, each query that the task needs once
-    (`visenv.envs.arft.search_rewards`); ``"em"``: the same with exact match; ``"outcome"``: the
+    (`visenv.envs.arft.search.rewards`); ``"em"``: the same with exact match; ``"outcome"``: the
     answer's F1.
 
     ### Episode end

@@ -16,7 +16,7 @@ step         accuracy of a turn that takes it, 0 to 1
 pays it for any query: here one that asks for another thing is worth nothing, or a policy would be
 paid for searching at random before it answers.
 
-``compat="arft"`` pays by `published_search` instead.
+``compat="arft"`` pays by `visenv.envs.arft.search.published` instead.
 """
 
 from __future__ import annotations
