@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from visenv.errors import RunError
 from visenv.types import Image
@@ -105,9 +106,11 @@ class Processes:
         """A group that needs no accelerator memory and whose failures are exceptions."""
         if self.count == 1:
             return None
-        if dist.get_backend() == "gloo":
-            return dist.group.WORLD  # by name, as a sampling engine that starts exchanges worlds
         timeout = timedelta(seconds=self._timeout)
+        if dist.get_backend() == "gloo":
+            # It was made with the time-out of this process's first run.
+            _set_pg_timeout(timeout, dist.group.WORLD)
+            return dist.group.WORLD  # by name, as a sampling engine that starts exchanges worlds
         group: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=timeout)
         return group
 

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-_ACCELERATE = ["-m", "accelerate.commands.accelerate_cli", "launch", "--config_file"]
+_ACCELERATE = ["-m", "accelerate.commands.accelerate_cli", "launch"]
+_ACCELERATE += ["--main_process_port", "0", "--config_file"]  # any port: others test beside us
 _LAUNCHERS = {
     "alone": [],
     "replicas": ["-m", "torch.distributed.run", "--nproc_per_node", "2"],

@@ -27,14 +27,14 @@ def main() -> None:
     folder, model = Path(sys.argv[1]), sys.argv[2]
     for task in sys.argv[3:]:
         if task == "check":
-            processes = Processes(timeout=120)
+            processes = Processes(timeout=600)
             assert processes.count == 2
             check(model, processes)
         elif task == "hang":
             processes = Processes(timeout=3)
             if processes.first:
                 processes.wait()
-            time.sleep(60)
+            time.sleep(800)  # until it is killed for it
         elif task == "flat":
             train_flat(folder / task)
         elif task == "resume":

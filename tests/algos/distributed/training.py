@@ -26,7 +26,7 @@ CONFIG = TrainerConfig(
     rollouts=Rollouts(groups=3, group_size=2, max_tokens=6),
     optimisation=Optimisation(learning_rate=0.01, tokens_per_batch=500, minibatches=2),
     saving=Saving(checkpoint_every=1, episodes_every=2),
-    timeout=120,
+    timeout=600,
 )
 
 

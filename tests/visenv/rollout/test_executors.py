@@ -59,14 +59,14 @@ def groups_of(executor: Executor, concurrency: int = 5) -> Any:
 
 
 def test_the_same_seeds_give_the_same_groups_wherever_environments_run() -> None:
-    before = worker_threads()
+    before, children = worker_threads(), set(multiprocessing.active_children())
     expected = groups_of(InlineExecutor())
     assert groups_of(InlineExecutor()) == expected
     assert groups_of(ThreadExecutor()) == expected
     assert groups_of(ProcessExecutor(), concurrency=2) == expected
     # Nothing is left when a collector is closed.
-    assert worker_threads() == before
-    assert multiprocessing.active_children() == []
+    assert worker_threads() <= before
+    assert set(multiprocessing.active_children()) <= children
 
 
 def worker_threads() -> set[threading.Thread]:
@@ -179,13 +179,14 @@ class Computing(Policy[Session]):
         await asyncio.sleep(0)
         while any(seat._answers for seat in self.executor.seats):
             time.sleep(0.01)  # noqa: ASYNC251 - until every environment has answered
-        time.sleep(0.15)  # noqa: ASYNC251 - and the limit has passed
+        if not said:
+            time.sleep(1.1)  # noqa: ASYNC251 - and the limit has passed
         session.said(Reply.of_text(""))
         return Reply.of_text(ADD.format(said) if said < 3 else ANSWER)
 
 
 def test_a_loop_that_computes_makes_no_call_late() -> None:
-    executor = Noting(timeout=0.1)
+    executor = Noting(timeout=1.0)
     collector = Collector(toy.make, Computing(executor), executor=executor)
     (group,) = collector.groups([0], 3)
     assert [episode.reason for episode in group] == [""] * 3

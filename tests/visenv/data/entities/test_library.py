@@ -65,8 +65,11 @@ def test_threads_that_meet_at_a_new_world_all_find_it() -> None:
     assert found == [title] * 6
 
 
-def test_an_index_that_is_not_kept_is_closed_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_is_not_kept_is_closed_and_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """At once, not when the garbage collector next finds a cycle."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others make worlds in the shared one
     monkeypatch.setattr(library, "_indices", LruCache(2))
     before, opened = folders(), open_files()
     gc.disable()
