@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +57,21 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         yield made
 
 
+@pytest.fixture
+def open_files() -> Callable[[], Counter[str]]:
+    """Counts what this process has open of the kinds that executions pass around."""
+
+    def count() -> Counter[str]:
+        gc.collect()
+        found: Counter[str] = Counter()
+        for each in Path("/proc/self/fd").iterdir():
+            with suppress(FileNotFoundError):  # another thread's, closed meanwhile
+                found[str(each.readlink()).partition(":")[0]] += 1
+        return Counter({kind: found[kind] for kind in ("/memfd", "socket", "pipe")})
+
+    return count
+
+
 @pytest.fixture(scope="session")
 def mode(sandbox: Sandbox) -> str:
     """How that sandbox isolates programs."""
@@ -66,14 +85,18 @@ def mode(sandbox: Sandbox) -> str:
 def attack(sandbox: Sandbox) -> Callable[..., Execution]:
     """Run a program after `PRELUDE`; it must come to the one end and the one result there is.
 
-    The result is `repr` of its last expression, None if it does not matter.
+    The result is `repr` of its last expression. None, for it or the status, is anything.
     """
 
     def run(
-        code: str, result: str | None = "True", status: str = "ok", limits: Limits = LIMITS
+        code: str,
+        result: str | None = "True",
+        status: str | None = "ok",
+        limits: Limits = LIMITS,
     ) -> Execution:
         execution = sandbox.run(PRELUDE + code, limits=limits)
-        assert execution.status == status, execution
+        if status is not None:
+            assert execution.status == status, execution
         if result is not None:
             assert execution.result == result, execution
         return execution

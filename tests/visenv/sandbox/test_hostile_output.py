@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import PIL.Image
@@ -317,10 +317,12 @@ def test_a_report_keeps_the_beginning_of_a_result_and_the_end_of_an_error() -> N
     assert (report.error[-1:], len(report.error)) == (b"z", 1 << 16)
 
 
-def test_open_files_of_the_client_are_as_many_as_before(sandbox: Sandbox) -> None:
+def test_open_files_of_the_client_are_as_many_as_before(
+    sandbox: Sandbox, open_files: Callable[[], Counter[str]]
+) -> None:
     code = "import os\nos._exit(1)"
     sandbox.run(code)
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_files()
     for _ in range(20):
         sandbox.run(code, {"image": Image.from_pixels(np.zeros((9, 9, 3), np.uint8))})
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert open_files() <= before
