@@ -46,6 +46,8 @@ class World:
         """A context in which an engine starts; from then on it counts, unless it failed."""
         with self._lock:
             known = set(c10d._world.pg_map)  # noqa: SLF001 - see above
+            if self._default is not None and self._default not in known:
+                self._end()  # a trainer has ended all groups there were
             try:
                 with self._exchanged():
                     yield

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.algos.runs import metrics
 from tests.programs import load_program
 
 pytestmark = pytest.mark.component("torch", "transformers", "tensorboard")
@@ -133,28 +134,20 @@ def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder.parent)
 
 
-def _rows(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "rl" / "metrics.jsonl").read_text().splitlines()
-    return [
-        {k: v for k, v in json.loads(line).items() if not k.startswith(("seconds", "rollout"))}
-        for line in lines
-    ]
-
-
 def test_it_runs_says_so_and_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "zoom"
     done = _run(folder)
     assert done.returncode == 0, done.stderr
     assert "first 1 steps: reward" in done.stdout
     assert f"visenv view {folder}" in done.stdout
-    rows = _rows(folder)
+    rows = metrics(folder / "rl")
     assert [row["step"] for row in rows] == [1, 2]
     weights = folder / "rl" / "checkpoints" / "step_000002" / "policy"
     assert str(weights) in done.stdout
     assert (weights / "model.safetensors").exists()
     again = _run(folder)  # all of it is done
     assert again.returncode == 0, again.stderr
-    assert _rows(folder) == rows
+    assert metrics(folder / "rl") == rows
 
 
 @pytest.mark.component("vllm")
@@ -162,7 +155,7 @@ def test_it_runs_says_so_and_goes_on(tmp_path: Path) -> None:
 def test_it_samples_with_vllm(tmp_path: Path) -> None:
     done = _run(tmp_path / "zoom", "--sampler", "vllm")
     assert done.returncode == 0, done.stderr
-    rows = _rows(tmp_path / "zoom")
+    rows = metrics(tmp_path / "zoom" / "rl")
     assert [row["step"] for row in rows] == [1, 2]
     # The engine was sent the weights of the warm-up: it and the trainer agree but for rounding.
     assert max(row["sampler/largest"] for row in rows) < 1e-4

@@ -11,8 +11,8 @@ import torch
 
 import visenv  # noqa: F401 - registers the environments
 from tests.algos import toy
+from tests.algos.runs import Sloped
 from visenv.algorithm import Batch
-from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer.backend import make_backend, make_optimizer
 from visenv.algos.trainer.config import Optimisation
 from visenv.algos.trainer.credit import credit
@@ -24,16 +24,6 @@ from visenv.types import Episode, Group, Image, Message, Sampling, Turn
 
 LEARNING_RATE = 0.01
 Tensors = dict[str, torch.Tensor]
-
-
-class Sloped(GRPO):
-    """Every episode has an advantage of its own."""
-
-    def advantages(self, groups: Any) -> Any:
-        return [
-            [np.asarray(np.sin(1.0 + 7 * each.seed + 3 * each.member)) for each in group]
-            for group in groups
-        ]
 
 
 class Case(NamedTuple):

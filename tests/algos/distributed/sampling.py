@@ -18,8 +18,8 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.algos.distributed.gradients import Sloped
 from tests.algos.distributed.training import CONFIG, make_env
+from tests.algos.runs import Sloped
 from visenv.algos.trainer import Trainer
 from visenv.registration import load
 

@@ -5,7 +5,6 @@ What DeepSpeed builds when it is first used on a machine takes a minute or two, 
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import torch
 
 from tests.algos import toy
 from tests.algos.distributed.launching import launch
+from tests.algos.runs import metrics
 from visenv.registration import load
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -28,11 +28,6 @@ def _launch(how: str, *arguments: str | Path) -> subprocess.CompletedProcess[str
     return launch(how, PROGRAM, *arguments)
 
 
-def _metrics(folder: Path) -> list[dict[str, float]]:
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in r.items() if not k.startswith(("seconds", "rollout"))} for r in rows]
-
-
 def _weights(folder: Path) -> dict[str, torch.Tensor]:
     weights: dict[str, torch.Tensor] = torch.load(folder / "final.pt", weights_only=True)
     return weights
@@ -43,14 +38,14 @@ def _try(how: str, model: str | Path, folder: Path) -> None:
     begun = _launch(how, folder, model, "check", "straight", "flat", "killed")
     assert begun.stdout.count("all cases agree") == 2, begun.stderr
     assert "exitcode  : -9" in begun.stderr, begun.stderr
-    (flat,) = _metrics(folder / "flat")
+    (flat,) = metrics(folder / "flat")
     assert (flat["skipped"], flat["grad_norm"]) == (1, 0)
     assert "OVERFLOW" not in begun.stdout + begun.stderr  # as DeepSpeed calls a step it skips
     saved = [path.name for path in (folder / "killed" / "checkpoints").iterdir()]
     assert sorted(saved) == [".step_000002", "step_000001"]
     resumed = _launch(how, folder, model, "resume")
     assert resumed.returncode == 0, resumed.stderr
-    assert _metrics(folder / "straight") == _metrics(folder / "killed")
+    assert metrics(folder / "straight") == metrics(folder / "killed")
     one, other = _weights(folder / "straight"), _weights(folder / "killed")
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -59,7 +54,7 @@ def _try(how: str, model: str | Path, folder: Path) -> None:
 def test_zero_2_learns_what_one_process_does_which_refuses_its_checkpoint(tmp_path: Path) -> None:
     _try("ZeRO-2", "", tmp_path)
     alone = _launch("alone", tmp_path, "", "alone", "resume")
-    rows = zip(_metrics(tmp_path / "alone"), _metrics(tmp_path / "straight"), strict=True)
+    rows = zip(metrics(tmp_path / "alone"), metrics(tmp_path / "straight"), strict=True)
     for one, two in rows:
         assert two == pytest.approx(one, rel=1e-4, abs=1e-6)
     assert alone.returncode == 1

@@ -14,12 +14,11 @@ import torch
 
 import visenv  # noqa: F401 - registers the environments
 from tests.algos import toy
+from tests.algos.runs import Sloped
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig, checkpoint
 from visenv.algos.trainer.processes import is_first
 from visenv.registration import load
-
-from .gradients import Sloped
 
 CONFIG = TrainerConfig(
     steps=3,

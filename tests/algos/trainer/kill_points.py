@@ -18,7 +18,7 @@ import torch
 import torch._dynamo  # the first optimiser step would load it, in every fork
 
 from tests.algos import toy
-from visenv.algos.policy_gradient import GRPO
+from tests.algos.runs import Sloped
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
 from visenv.algos.trainer import checkpoint as checkpoint_module
 from visenv.algos.trainer.metrics import MetricsLog
@@ -32,15 +32,6 @@ CONFIG = TrainerConfig(
     ),
     saving=Saving(checkpoint_every=2, keep_checkpoints=1, episodes_every=2),
 )
-
-
-class Sloped(GRPO):
-    """Every episode has an advantage of its own, so that every step changes the weights."""
-
-    def advantages(self, groups: Any) -> Any:
-        import numpy as np
-
-        return [[np.asarray(np.sin(each.seed + each.member)) for each in g] for g in groups]
 
 
 def train(folder: Path, resume: bool = False) -> Any:

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from visenv.algos.trainer.agreement import Agreement  # noqa: E402
-from visenv.algos.trainer.processes import Processes  # noqa: E402
+from visenv.algos.trainer.agreement import Agreement
+from visenv.algos.trainer.processes import Processes
 
 pytestmark = pytest.mark.component("torch")
 

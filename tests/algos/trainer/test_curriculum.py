@@ -15,6 +15,7 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from tests.algos import toy
+from tests.algos.runs import timeless
 from tests.programs import run_python
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
@@ -169,12 +170,6 @@ def _kill_after(folder: Path, resets: int) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def _timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {k: v for k, v in row.items() if not k.startswith(("seconds", "rollout"))} for row in rows
-    ]
-
-
 @pytest.fixture
 def straight(tmp_path: Path) -> Any:
     """The two stages without a break: the policy and the curriculum."""
@@ -204,7 +199,7 @@ def test_a_killed_curriculum_goes_on_to_the_bit(
     curriculum.train()
     assert resumed.weights() == policy.weights()
     assert resumed.version == policy.version
-    assert _timeless(curriculum.metrics()) == _timeless(whole.metrics())
+    assert timeless(curriculum.metrics()) == timeless(whole.metrics())
 
 
 def test_a_kill_between_two_stages(tmp_path: Path, straight: Any) -> None:
@@ -223,7 +218,7 @@ def test_a_kill_between_two_stages(tmp_path: Path, straight: Any) -> None:
     curriculum.train(lambda stage: ended.append(stage.name))
     assert ended == ["one", "two"]
     assert resumed.weights() == policy.weights()
-    assert _timeless(curriculum.metrics()) == _timeless(whole.metrics())
+    assert timeless(curriculum.metrics()) == timeless(whole.metrics())
 
 
 def test_a_stage_may_be_added_to_one_that_has_ended(tmp_path: Path) -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.algos.runs import metrics
 from tests.algos.trainer import kill_points
 from tests.programs import run_python
 from visenv.episodes import read_episodes
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
-
-
-def _metrics(folder: Path) -> list[dict[str, float]]:
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in r.items() if not k.startswith(("seconds", "rollout"))} for r in rows]
 
 
 def _episodes(folder: Path) -> dict[str, list[Any]]:
@@ -36,7 +31,7 @@ def test_wherever_a_run_is_killed_it_goes_on_to_the_bit(tmp_path: Path) -> None:
         resumed = kill_points.train(folder, resume=True)
         assert resumed.weights() == policy.weights(), name
         assert resumed.version == policy.version, name
-        assert _metrics(folder) == _metrics(straight), name
+        assert metrics(folder) == metrics(straight), name
         assert _episodes(folder) == _episodes(straight), name
         for kept in ("checkpoints", "reference"):
             names = [

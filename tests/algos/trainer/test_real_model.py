@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import gymnasium as gym
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
+from tests.algos.runs import metrics
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
@@ -37,13 +37,6 @@ def _weights(policy: Any) -> list[bytes]:
     return [each.detach().numpy().tobytes() for each in policy.parameters()]
 
 
-def _metrics(folder: Path) -> list[dict[str, float]]:
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [
-        {k: v for k, v in row.items() if not k.startswith(("seconds", "rollout"))} for row in rows
-    ]
-
-
 def _config(steps: int) -> TrainerConfig:
     optimisation = Optimisation(learning_rate=1e-3, tokens_per_batch=600)
     return TrainerConfig(steps, rollouts=Rollouts(2, 3, max_tokens=6), optimisation=optimisation)
@@ -52,7 +45,7 @@ def _config(steps: int) -> TrainerConfig:
 def test_grpo_on_policy_then_resumed_to_the_bit(model: Path, tmp_path: Path) -> None:
     straight = _policy(model)
     Trainer(straight, GRPO(), _config(2), folder=tmp_path / "straight").train(_make_env)
-    for row in _metrics(tmp_path / "straight"):
+    for row in metrics(tmp_path / "straight"):
         # the weights that scored are those that sampled, so the ratio is 1 but for rounding
         assert row["ratio"] == pytest.approx(1, abs=1e-4)
         assert row["clip_low"] == row["clip_high"] == 0
@@ -62,7 +55,7 @@ def test_grpo_on_policy_then_resumed_to_the_bit(model: Path, tmp_path: Path) -> 
     again = Trainer(resumed, GRPO(), _config(2), folder=tmp_path / "twice", resume=True)
     again.train(_make_env)
     assert _weights(resumed) == _weights(straight)
-    assert _metrics(tmp_path / "twice") == _metrics(tmp_path / "straight")
+    assert metrics(tmp_path / "twice") == metrics(tmp_path / "straight")
 
 
 def test_sft_on_oracle_episodes_lowers_the_loss(model: Path, tmp_path: Path) -> None:
@@ -72,6 +65,6 @@ def test_sft_on_oracle_episodes_lowers_the_loss(model: Path, tmp_path: Path) -> 
     episodes = [policy.encode(episode) for (episode,) in groups]
     trainer = Trainer(policy, SFT(), _config(4), folder=tmp_path / "sft")
     trainer.fit(episodes, batch_size=4)
-    losses = [row["loss"] for row in _metrics(tmp_path / "sft")]
+    losses = [row["loss"] for row in metrics(tmp_path / "sft")]
     assert losses[3] < losses[0] - 0.5
     assert all(one != other for one, other in zip(before, _weights(policy), strict=True))

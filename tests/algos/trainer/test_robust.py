@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from tests.algos import toy
+from tests.algos.runs import Sloped
 from visenv.algorithm import Batch, Loss
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
@@ -35,13 +35,6 @@ def _config(steps: int = 4, **optimisation: Any) -> TrainerConfig:
 
 def _metrics(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-class _Sloped(GRPO):
-    """Every episode has an advantage of its own."""
-
-    def advantages(self, groups: Any) -> Any:
-        return [[np.asarray(np.sin(each.seed + each.member)) for each in g] for g in groups]
 
 
 # ---------------------------------------------------------------------------------- rewards
@@ -95,7 +88,7 @@ def test_groups_of_one_teach_a_group_relative_algorithm_nothing(tmp_path: Path) 
 # ------------------------------------------------------------------------------------- leaps
 
 
-class _Leaping(_Sloped):
+class _Leaping(Sloped):
     """The gradient of the fourteenth step is a hundred times as large."""
 
     calls = 0
@@ -131,7 +124,7 @@ def test_a_leap_of_the_gradient_stops_the_run_before_the_weights_change(tmp_path
 # -------------------------------------------------------------------------- log-probabilities
 
 
-class _Watching(_Sloped):
+class _Watching(Sloped):
     """Keeps what it is given."""
 
     seen: list[Batch] = []  # noqa: RUF012 - emptied by the test
@@ -191,9 +184,7 @@ def test_episodes_without_log_probabilities_may_then_be_used_again(tmp_path: Pat
 
 def test_a_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
     config = _config(6, reference_every=2)
-    Trainer(toy.ToyPolicy(), _Sloped(kl_weight=0.1), config, folder=tmp_path / "run").train(
-        toy.Echo
-    )
+    Trainer(toy.ToyPolicy(), Sloped(kl_weight=0.1), config, folder=tmp_path / "run").train(toy.Echo)
     divergence = [row["kl"] for row in _metrics(tmp_path / "run")]
     # Measured before each step's update: 0 right after the reference has become the policy.
     assert divergence[0] == divergence[2] == divergence[4] == 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.algos import toy
-from visenv.algos.policy_gradient import GRPO
+from tests.algos.runs import Sloped, metrics
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.errors import RunError
 
@@ -24,23 +23,9 @@ def _config(**rollouts: Any) -> TrainerConfig:
     )
 
 
-def _metrics(folder: Path) -> list[dict[str, float]]:
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in r.items() if not k.startswith(("seconds", "rollout"))} for r in rows]
-
-
-class _Steered(GRPO):
-    """Never without a gradient, however poor the rewards."""
-
-    def advantages(self, groups: Any) -> Any:
-        import numpy as np
-
-        return [[np.asarray(np.cos(each.seed + each.member)) for each in g] for g in groups]
-
-
 def _train(folder: Path, engine: Any, **rollouts: Any) -> Any:
     policy = toy.ToyPolicy()
-    Trainer(policy, _Steered(), _config(**rollouts), folder=folder, sampler=engine).train(toy.Echo)
+    Trainer(policy, Sloped(), _config(**rollouts), folder=folder, sampler=engine).train(toy.Echo)
     return policy
 
 
@@ -51,8 +36,8 @@ def test_it_samples_with_the_weights_of_the_step_and_is_measured(tmp_path: Path)
     assert engine.version == policy.version == 3
     # the same weights sample the same: nothing differs from a run in which the policy plays
     assert policy.weights() == _train(tmp_path / "plain", None).weights()
-    assert _metrics(tmp_path / "engine") == _metrics(tmp_path / "plain")
-    for row in _metrics(tmp_path / "engine"):
+    assert metrics(tmp_path / "engine") == metrics(tmp_path / "plain")
+    for row in metrics(tmp_path / "engine"):
         assert row["sampler/largest"] < 1e-6
         assert row["sampler/ratio"] == pytest.approx(1, abs=1e-6)
         assert row["sampler/effective"] == pytest.approx(1, abs=1e-6)
@@ -66,7 +51,7 @@ def test_an_engine_with_other_weights_shows_in_the_measures(tmp_path: Path) -> N
             self._inner.network.weight.data = before
 
     _train(tmp_path / "run", Deaf())
-    first = _metrics(tmp_path / "run")[0]
+    first = metrics(tmp_path / "run")[0]
     assert first["sampler/distance"] > 0.1
     assert first["sampler/effective"] < 0.95
 
@@ -97,7 +82,7 @@ def test_an_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path
     assert engine.log == ["load 0", "load 1", "load 1", "load 2", "load 3"]
     # what it was about to say was said after all
     assert policy.weights() == _train(tmp_path / "plain", None).weights()
-    assert [row["episodes/aborted"] for row in _metrics(tmp_path / "run")] == [0, 0, 0]
+    assert [row["episodes/aborted"] for row in metrics(tmp_path / "run")] == [0, 0, 0]
 
 
 def test_one_that_keeps_dying_aborts_episodes_until_none_is_left(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.algos import toy
+from tests.algos.runs import metrics
 from tests.programs import run_python
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.algos.policy_gradient import GRPO
@@ -32,19 +32,6 @@ SIX = TrainerConfig(
 )
 
 
-def _metrics(folder: Path) -> list[dict[str, float]]:
-    """What does not depend on the clock."""
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [
-        {
-            name: value
-            for name, value in json.loads(line).items()
-            if not name.startswith(("seconds", "rollout"))
-        }
-        for line in lines
-    ]
-
-
 # ---------------------------------------------------------------------------- it learns
 
 
@@ -56,7 +43,7 @@ def test_grpo_learns(tmp_path: Path) -> None:
         optimisation=Optimisation(learning_rate=0.1),
     )
     Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
-    rewards = [row["reward"] for row in _metrics(tmp_path / "run")]
+    rewards = [row["reward"] for row in metrics(tmp_path / "run")]
     assert len(rewards) == 40
     assert np.mean(rewards[:3]) < 0.2
     assert np.mean(rewards[-10:]) > 0.5
@@ -69,7 +56,7 @@ def test_sft_learns_by_the_same_update(tmp_path: Path) -> None:
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in pairs]
     config = TrainerConfig(steps=60, optimisation=Optimisation(learning_rate=0.1))
     Trainer(policy, SFT(), config, folder=tmp_path / "run").fit(episodes, batch_size=5)
-    losses = [row["loss"] for row in _metrics(tmp_path / "run")]
+    losses = [row["loss"] for row in metrics(tmp_path / "run")]
     assert losses[0] > 1.5
     assert losses[-1] < 0.1
 
@@ -77,7 +64,7 @@ def test_sft_learns_by_the_same_update(tmp_path: Path) -> None:
 @pytest.mark.component("torch", "tensorboard")
 def test_a_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> None:
     Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run").train(toy.Echo)
-    (last,) = (row for row in _metrics(tmp_path / "run") if row["step"] == 6)
+    (last,) = (row for row in metrics(tmp_path / "run") if row["step"] == 6)
     assert last.keys() >= {
         "reward",
         "terms/right",
@@ -135,7 +122,7 @@ def _run(folder: Path, algorithm: Algorithm, **arguments: Any) -> Any:
 def _assert_same(one: Path, other: Path, policy: Any, resumed: Any) -> None:
     assert policy.weights() == resumed.weights()
     assert policy.version == resumed.version
-    assert _metrics(one) == _metrics(other)
+    assert metrics(one) == metrics(other)
     for name in ("step_000004.jsonl", "step_000006.jsonl"):
         assert list(read_episodes(one / "episodes" / name)) == list(
             read_episodes(other / "episodes" / name)
@@ -173,7 +160,7 @@ def _stopped_by(folder: Path, signal_name: str) -> subprocess.CompletedProcess[s
 def test_a_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
     done = _stopped_by(tmp_path / "killed", "SIGKILL")
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert [row["step"] for row in _metrics(tmp_path / "killed")] == [1, 2, 3, 4]
+    assert [row["step"] for row in metrics(tmp_path / "killed")] == [1, 2, 3, 4]
     assert _checkpoints(tmp_path / "killed") == ["step_000003"]  # step 4 is done a second time
     policy = _run(tmp_path / "straight", GRPO())
     resumed = _run(tmp_path / "killed", GRPO(), resume=True)
@@ -208,7 +195,7 @@ class _Interrupting(GRPO):
 def test_ctrl_c_while_learning_waits_for_the_end_of_the_step(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         _run(tmp_path / "stopped", _Interrupting())
-    assert [row["step"] for row in _metrics(tmp_path / "stopped")] == [1, 2, 3]
+    assert [row["step"] for row in metrics(tmp_path / "stopped")] == [1, 2, 3]
     assert _checkpoints(tmp_path / "stopped") == ["step_000003"]
     policy = _run(tmp_path / "straight", _Interrupting())
     resumed = _run(tmp_path / "stopped", _Interrupting(), resume=True)
@@ -234,7 +221,7 @@ def test_resume_with_a_reference_measures_from_the_start_of_the_run(tmp_path: Pa
     policy = _run(tmp_path / "straight", algorithm)
     resumed = _run(tmp_path / "stopped", algorithm, resume=True)
     _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
-    assert _metrics(tmp_path / "straight")[-1]["kl"] > 0
+    assert metrics(tmp_path / "straight")[-1]["kl"] > 0
 
 
 @pytest.mark.component("torch")
@@ -251,7 +238,7 @@ def test_sft_resumes_to_the_bit(tmp_path: Path) -> None:
     fit(tmp_path / "longer", 3, resume=False)
     resumed = fit(tmp_path / "longer", 6, resume=True)  # a constant rate: a run may be prolonged
     assert straight.weights() == resumed.weights()
-    assert _metrics(tmp_path / "straight") == _metrics(tmp_path / "longer")
+    assert metrics(tmp_path / "straight") == metrics(tmp_path / "longer")
 
 
 # ----------------------------------------------------------------- what does not fit is refused
@@ -358,7 +345,7 @@ def test_aborted_episodes_are_counted_and_not_learnt_from(tmp_path: Path) -> Non
     policy = toy.ToyPolicy()
     trainer = Trainer(policy, GRPO(), SIX, folder=tmp_path / "run")
     trainer.train(lambda: toy.Echo(aborts=lambda seed: seed % 2 == 0))
-    counts = [row["episodes/aborted"] for row in _metrics(tmp_path / "run")]
+    counts = [row["episodes/aborted"] for row in metrics(tmp_path / "run")]
     assert set(counts) <= {0, 4, 8}  # a whole group shares its seed
     assert sum(counts) > 0
     assert sum(policy.scored) == 6 * 12 - sum(counts)
@@ -432,7 +419,7 @@ def test_two_methods_are_an_algorithm(tmp_path: Path) -> None:
         optimisation=Optimisation(learning_rate=0.1),
     )
     Trainer(toy.ToyPolicy(), _TwoMethods(), config, folder=tmp_path / "run").train(toy.Echo)
-    rewards = [row["reward"] for row in _metrics(tmp_path / "run")]
+    rewards = [row["reward"] for row in metrics(tmp_path / "run")]
     assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.2
 
 

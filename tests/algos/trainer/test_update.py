@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.algos import toy
+from tests.algos.runs import Sloped
 from visenv.algos.policy_gradient import DAPO, GRPO
 from visenv.algos.sft import SFT
 from visenv.algos.trainer.backend import make_backend
@@ -84,15 +85,8 @@ def test_it_is_what_adamw_does() -> None:
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
 
 
-class _Sloped(GRPO):
-    """Every episode has an advantage of its own."""
-
-    def advantages(self, groups: Any) -> Any:
-        return [[np.asarray(np.sin(each.seed + each.member)) for each in g] for g in groups]
-
-
 def test_passes_and_minibatches_use_every_segment_equally() -> None:
-    policy, metrics = _updated(_Sloped(), Optimisation(0.05, passes=2, minibatches=2))
+    policy, metrics = _updated(Sloped(), Optimisation(0.05, passes=2, minibatches=2))
     assert policy.version == 4
     assert policy.scored == [8, 8, 8, 8]
     assert abs(metrics["ratio"] - 1) > 1e-4  # from the second step on the policy has moved

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("torch")  # its package imports it
-bounded = pytest.importorskip("visenv.policies.tokens.bounded")
+pytest.importorskip("transformers")
+
+from visenv.policies.tokens import bounded
 
 
 def test_the_least_recently_used_go_first() -> None:

@@ -14,10 +14,12 @@ from visenv.errors import PolicyError
 from visenv.types import Ask, Episode, FinishReason, Message, Turn
 
 pytest.importorskip("torch")
-tiny = pytest.importorskip("visenv.policies.transformers.tiny")
-words = pytest.importorskip("visenv.policies.transformers.words")
-template = pytest.importorskip("visenv.policies.tokens.template")
-vocabulary_module = pytest.importorskip("visenv.policies.tokens.vocabulary")
+pytest.importorskip("transformers")
+
+from visenv.policies.tokens import template
+from visenv.policies.tokens import vocabulary as vocabulary_module
+from visenv.policies.transformers import tiny, words
+
 if TYPE_CHECKING:
     from visenv.policies.tokens.vocabulary import Vocabulary
 

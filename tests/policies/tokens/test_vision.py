@@ -10,7 +10,9 @@ import pytest
 from visenv.types import ImageSpan
 
 torch = pytest.importorskip("torch")
-vision = pytest.importorskip("visenv.policies.tokens.vision")
+pytest.importorskip("transformers")
+
+from visenv.policies.tokens import vision
 
 pytestmark = pytest.mark.component("torch", "transformers")
 

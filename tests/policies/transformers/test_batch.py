@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-batch = pytest.importorskip("visenv.policies.transformers.batch")
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from visenv.policies.transformers import batch
 
 
 class Recorder:

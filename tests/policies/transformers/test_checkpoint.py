@@ -15,7 +15,8 @@ from visenv.errors import ConfigurationError, PolicyError, RunError
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-package = pytest.importorskip("visenv.policies.transformers")
+
+from visenv.policies import transformers as package
 
 pytestmark = pytest.mark.component("torch", "transformers")
 

@@ -18,9 +18,11 @@ from visenv.policy import Budget
 from visenv.types import Image, Segment
 
 torch = pytest.importorskip("torch")
-package = pytest.importorskip("visenv.policies.transformers")
-naive = pytest.importorskip("tests.policies.transformers.naive")
-head_module = pytest.importorskip("visenv.policies.transformers.head")
+pytest.importorskip("transformers")
+
+from tests.policies.transformers import naive
+from visenv.policies import transformers as package
+from visenv.policies.transformers import head as head_module
 
 pytestmark = pytest.mark.component("torch", "transformers", "outlines-core")
 
@@ -122,7 +124,7 @@ def naive_loss(model: Any, codec: Any, episodes: Episodes, images: Mapping[str, 
     return loss
 
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "hidden_size": 32, "layers": 2, "heads": 4, "head_size": 8, "mlp_size": 48,
     "vision_hidden_size": 32, "vision_layers": 2, "vision_heads": 2, "vision_mlp_size": 48,
 }  # fmt: skip

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-naive = pytest.importorskip("tests.policies.transformers.naive")
-package = pytest.importorskip("visenv.policies.transformers")
-head_module = pytest.importorskip("visenv.policies.transformers.head")
+pytest.importorskip("transformers")
+
+from visenv.policies import transformers as package
+from visenv.policies.transformers import head as head_module
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -90,7 +91,7 @@ def test_a_head_in_float32_does_not_round_logits() -> None:
 
 @pytest.mark.component("outlines-core")
 def test_the_option_reaches_sampling_and_scoring(qwen3_folder: Path, talk: Any) -> None:
-    options = {"threads": 1, "dtype": "bfloat16"}
+    options: dict[str, Any] = {"threads": 1, "dtype": "bfloat16"}
     exact = package.TransformersPolicy(qwen3_folder, fp32_head=True, **options)
     rounded = package.TransformersPolicy(qwen3_folder, **options)
     image = talk.picture(1)

@@ -13,8 +13,9 @@ from visenv.errors import ConfigurationError, RunError
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 peft = pytest.importorskip("peft")
-naive = pytest.importorskip("tests.policies.transformers.naive")
-package = pytest.importorskip("visenv.policies.transformers")
+
+from tests.policies.transformers import naive
+from visenv.policies import transformers as package
 
 pytestmark = pytest.mark.component("torch", "transformers", "peft")
 

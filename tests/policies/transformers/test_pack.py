@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from visenv.errors import PolicyError
 
 torch = pytest.importorskip("torch")
-naive = pytest.importorskip("tests.policies.transformers.naive")
-attention = pytest.importorskip("visenv.policies.transformers.attention")
-pack_module = pytest.importorskip("visenv.policies.transformers.pack")
+pytest.importorskip("transformers")
+
+from tests.policies.transformers import naive
+from visenv.policies.transformers import attention
+from visenv.policies.transformers import pack as pack_module
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -149,7 +151,8 @@ def test_each_stream_sees_what_it_would_see_alone(alone: list[int], own: list[in
     layout = [attention.Call(0, tuple(alone))]
     if own:
         layout.append(attention.Call(sum(alone), tuple(own), (0, alone[0])))
-    found, _ = attention.attend(torch.nn.Identity(), *row, None, scaling=0.25, layout=layout)
+    states = row[0], row[1], row[2]
+    found, _ = attention.attend(torch.nn.Identity(), *states, None, scaling=0.25, layout=layout)
     query, key, value = (each[0].transpose(0, 1) for each in row)
     ends = np.cumsum([*alone, *own])
     streams = [

@@ -13,7 +13,9 @@ from visenv.errors import ImageError, PolicyError
 from visenv.types import Ask, Image, Message, Sampling, Segment
 
 torch = pytest.importorskip("torch")
-turn = pytest.importorskip("visenv.policies.transformers.turn")
+pytest.importorskip("transformers")
+
+from visenv.policies.transformers import turn
 
 pytestmark = pytest.mark.component("torch", "transformers")
 

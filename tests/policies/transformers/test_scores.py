@@ -13,8 +13,10 @@ from visenv.errors import PolicyError
 from visenv.types import Ask, Episode, Image, Segment, Turn
 
 torch = pytest.importorskip("torch")
-package = pytest.importorskip("visenv.policies.transformers")
-head_module = pytest.importorskip("visenv.policies.transformers.head")
+pytest.importorskip("transformers")
+
+from visenv.policies import transformers as package
+from visenv.policies.transformers import head as head_module
 
 pytestmark = pytest.mark.component("torch", "transformers")
 

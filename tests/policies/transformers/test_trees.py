@@ -14,7 +14,9 @@ from visenv.policy import Budget
 from visenv.types import ImageSpan, Segment
 
 pytest.importorskip("torch")
-trees = pytest.importorskip("visenv.policies.transformers.trees")
+pytest.importorskip("transformers")
+
+from visenv.policies.transformers import trees
 
 pytestmark = pytest.mark.component("torch", "transformers")
 

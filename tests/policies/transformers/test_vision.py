@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-naive = pytest.importorskip("tests.policies.transformers.naive")
-package = pytest.importorskip("visenv.policies.transformers")
-vision = pytest.importorskip("visenv.policies.transformers.vision")
+pytest.importorskip("transformers")
+
+from tests.policies.transformers import naive
+from visenv.policies import transformers as package
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -88,7 +89,7 @@ def test_a_tower_that_learns_is_run_each_time(fresh: Any, talk: Any) -> None:
 
 def test_what_is_kept_is_bounded_in_bytes(qwen3_folder: Path, talk: Any) -> None:
     """A 64 px image is 4 by 4 tokens of width 128, embedded and one layer deep: 16 KiB."""
-    options = {"threads": 1, "freeze_vision": True, "vision_cache": 2 * 16 * 1024}
+    options: dict[str, Any] = {"threads": 1, "freeze_vision": True, "vision_cache": 2 * 16 * 1024}
     policy = package.TransformersPolicy(qwen3_folder, **options)
     counted = Counted(policy)
     images = [talk.picture(seed, 64, 64) for seed in range(3)]

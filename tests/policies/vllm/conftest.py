@@ -28,6 +28,18 @@ WARNINGS = (
 )
 
 
+STARTED: list[VLLMPolicy] = []
+"""Engines of this process."""
+
+
+@pytest.hookimpl(trylast=True)  # after fixtures, which may need one
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop them after the last test here: an engine keeps a GiB, and others need it."""
+    if nextitem is None or not nextitem.path.is_relative_to(HERE):
+        for policy in STARTED:
+            policy.close()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
@@ -93,20 +105,16 @@ def small() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def start() -> Iterator[Callable[..., VLLMPolicy]]:
+def start() -> Callable[..., VLLMPolicy]:
     """Starts engines; all are stopped at the end."""
     from visenv.policies.vllm import VLLMPolicy
 
-    started: list[VLLMPolicy] = []
-
     def start(folder: Path, **options: Any) -> VLLMPolicy:
         given: Any = SMALL | options
-        started.append(VLLMPolicy(folder, **given))
-        return started[-1]
+        STARTED.append(VLLMPolicy(folder, **given))
+        return STARTED[-1]
 
-    yield start
-    for policy in started:
-        policy.close()
+    return start
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from visenv.types import Image
 
-images = pytest.importorskip("visenv.policies.vllm.images")
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from visenv.policies.vllm import images
 
 pytestmark = pytest.mark.component("torch", "transformers")
 

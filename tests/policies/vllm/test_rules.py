@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
-rules_module = pytest.importorskip("visenv.policies.vllm.rules")
+pytest.importorskip("transformers")
+
+from visenv.policies.vllm import rules as rules_module
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers", "outlines-core")
 

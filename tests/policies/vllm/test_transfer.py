@@ -17,7 +17,9 @@ from visenv.errors import ConfigurationError, PolicyError
 from visenv.types import Sampling
 
 torch = pytest.importorskip("torch")
-transfer = pytest.importorskip("visenv.policies.vllm.transfer")
+pytest.importorskip("transformers")
+
+from visenv.policies.vllm import transfer
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers")
 

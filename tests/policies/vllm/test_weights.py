@@ -14,7 +14,9 @@ from visenv.errors import PolicyError
 from visenv.types import Ask, Sampling
 
 torch = pytest.importorskip("torch")
-weights = pytest.importorskip("visenv.policies.vllm.weights")
+pytest.importorskip("transformers")
+
+from visenv.policies.vllm import weights
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers")
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 dist = pytest.importorskip("torch.distributed")
-world = pytest.importorskip("visenv.policies.vllm.world")
-launch = pytest.importorskip("visenv.policies.vllm.launch")
+
+from visenv.policies.vllm import launch, world
 
 pytestmark = pytest.mark.component("torch")
 
@@ -74,6 +74,22 @@ def test_a_trainer_may_meet_later_and_end_all_groups(own: Any) -> None:
     dist.destroy_process_group()
     own.leave()
     assert not dist.is_initialized()
+
+
+def test_an_engine_that_starts_after_that_makes_groups_anew(own: Any) -> None:
+    with own.entered():
+        first = meet()
+    meet()
+    dist.destroy_process_group()
+    before = set(groups)
+    with own.entered():
+        assert not dist.is_initialized()
+        second = meet()
+        assert dist.new_group([0]) in groups
+    assert second is not first
+    own.leave()
+    own.leave()
+    assert set(groups) == before
 
 
 def test_an_engine_that_does_not_start_leaves_nothing(own: Any) -> None:
