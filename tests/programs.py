@@ -22,7 +22,7 @@ def load_program(path: str) -> ModuleType:
     return module
 
 
-def run_python(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run Python to its end in the repository, where a program can import `tests`."""
+def run_python(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run Python to its end, by default in the repository, where a program can import `tests`."""
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)

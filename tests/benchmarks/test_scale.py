@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.programs import load_program
+from tests.programs import load_program, run_python
 from visenv.algos.costs import QWEN2_5_VL, Model, Work, read_flops, update_flops
 
 SCALE = Path(__file__).parents[2] / "benchmarks" / "scale.py"
@@ -80,8 +78,8 @@ def test_a_measured_mfu_is_taken_from_the_results(scale: ModuleType, tmp_path: P
 
 
 def test_every_rate_says_where_it_comes_from() -> None:
-    command = [sys.executable, str(SCALE), "--mfu", "0.31", "--gpus", "8"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [str(SCALE), "--mfu", "0.31", "--gpus", "8"]
+    done = run_python(*command)
     assert done.returncode == 0, done.stderr
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
     assert "0.31  given with --mfu" in lines["mfu"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.programs import load_program
+from tests.programs import load_program, run_python
 from visenv.types import Episode, Segment, Turn, TurnSpan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new_algorithm.py"
@@ -60,12 +58,12 @@ def test_the_loss_by_hand(example: ModuleType) -> None:
 @pytest.mark.component("torch", "transformers", "tensorboard")
 def test_it_runs_as_the_page_says(tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--groups", "2", "--group-size", "2", "--threads", "1"]
-    command = [sys.executable, str(EXAMPLE), *sizes, "--folder", str(tmp_path / "opo")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    command = [str(EXAMPLE), *sizes, "--folder", str(tmp_path / "opo")]
+    done = run_python(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "visenv view" in done.stdout
     rows = (tmp_path / "opo" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row)["step"] for row in rows] == [1, 2]
-    again = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    again = run_python(*command, cwd=tmp_path)
     assert again.returncode == 1
     assert "holds a run already" in again.stderr

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.programs import load_program
+from tests.programs import load_program, run_python
 from visenv.registration import load
 from visenv.rollout import Collector
 from visenv.types import Episode, Sampling, Turn
@@ -65,9 +63,9 @@ def test_the_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Pat
 @pytest.mark.parametrize("height", ["algorithm", "episodes", "gymnasium"])
 def test_it_runs_as_the_page_says(height: str, tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--groups", "2", "--group-size", "2"]
-    command = [sys.executable, str(EXAMPLE), "--height", height, *sizes]
+    command = [str(EXAMPLE), "--height", height, *sizes]
     command += ["--folder", str(tmp_path / "plug")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = run_python(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     if height == "algorithm":
         rows = (tmp_path / "plug" / "run" / "metrics.jsonl").read_text().splitlines()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import run_python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_trl.py"
 
@@ -15,8 +15,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_trl.py"
 @pytest.mark.parametrize("way", [[], ["--native"]])
 def test_it_runs_as_the_page_says(way: list[str], tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--group-size", "2", "--turn-tokens", "8", "--completion-tokens", "16"]
-    command = [sys.executable, str(EXAMPLE), *way, *sizes, "--folder", str(tmp_path / "trl")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    command = [str(EXAMPLE), *way, *sizes, "--folder", str(tmp_path / "trl")]
+    done = run_python(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()
     assert last.startswith("rewards:")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.programs import load_program
+from tests.programs import load_program, run_python
 from visenv.registration import load
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plug_verl.py"
@@ -26,8 +24,8 @@ def example() -> ModuleType:
 
 def _run(folder: Path, model: str) -> list[str]:
     options = ["--model", model, "--folder", str(folder), "--stage", "tiny", "--steps", "2"]
-    command = [sys.executable, str(EXAMPLE), *options, "--groups", "3"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder.parent)
+    command = [str(EXAMPLE), *options, "--groups", "3"]
+    done = run_python(*command, cwd=folder.parent)
     assert done.returncode == 0, done.stderr
     return shlex.split(done.stdout)
 

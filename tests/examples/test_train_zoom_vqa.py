@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +13,7 @@ import pytest
 from PIL import Image
 
 from tests.algos.runs import metrics
-from tests.programs import load_program
+from tests.programs import load_program, run_python
 
 pytestmark = pytest.mark.component("torch", "transformers", "tensorboard")
 
@@ -130,8 +129,8 @@ def test_the_small_one_differs_in_size_alone(example: ModuleType) -> None:
 
 
 def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(EXAMPLE), "--tiny", "--folder", str(folder), *SHORT, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder.parent)
+    command = [str(EXAMPLE), "--tiny", "--folder", str(folder), *SHORT, *words]
+    return run_python(*command, cwd=folder.parent)
 
 
 def test_it_runs_says_so_and_goes_on(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.programs import run_python
 from visenv.errors import ConfigurationError, RunError
 
 pytestmark = [
@@ -133,8 +134,7 @@ def test_vllm_may_sample_in_its_place(tmp_path: Path) -> None:
     words += " --demonstrations 4 --batch-size 2 --warm-up.steps 1 --rl.steps 2"
     words += " --rl.rollouts.groups 1 --rl.rollouts.group-size 2 --rl.rollouts.max-tokens 8"
     call = f"import sys; from visenv.cli import main; sys.exit(main({['train', *words.split()]}))"
-    command = [sys.executable, "-c", call]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_python("-c", call, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = (tmp_path / "runs" / "job" / "rl" / "metrics.jsonl").read_text().splitlines()
     # The engine began with the checkpoint's weights and was sent those of the warm-up.

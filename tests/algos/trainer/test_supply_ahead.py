@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,8 @@ def test_closing_gives_up_what_is_being_played() -> None:
     waiting = threading.Thread(target=_expect_cancelled, args=(supply,))
     waiting.start()
     assert asked.wait(60)
+    while list(supply._runs) != [1]:  # until the next step has begun too, and it waits for this
+        time.sleep(0.01)
     supply.close()
     waiting.join(60)
     assert not waiting.is_alive()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import PIL.Image
 import pytest
 
+from tests.visenv.sandbox.probing import chunk
 from visenv.sandbox import Execution, Limits, Sandbox
 from visenv.sandbox.guest import wire
 
@@ -205,11 +206,6 @@ def test_signals_to_itself_end_or_stop_only_itself(number: int, attack: Attack, 
 
 
 # ---------------------------------------------------------------- images, and while they are read
-
-
-def chunk(kind: bytes, content: bytes) -> bytes:
-    check = struct.pack(">I", zlib.crc32(kind + content))
-    return struct.pack(">I", len(content)) + kind + content + check
 
 
 def png(width: int, height: int, *chunks: tuple[bytes, bytes], rows: int = 4) -> bytes:

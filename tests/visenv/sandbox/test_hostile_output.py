@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.visenv.sandbox.probing import chunk
 from visenv.sandbox import Execution, Limits, Sandbox
 from visenv.sandbox.guest import wire
 from visenv.types import Image
@@ -47,11 +48,6 @@ def test_a_directory_is_no_image(sandbox: Sandbox, mode: str) -> None:
         assert execution.image_problem == "it cannot be decoded: IsADirectoryError"
     else:
         assert "PermissionError" in execution.error
-
-
-def chunk(kind: bytes, content: bytes) -> bytes:
-    check = struct.pack(">I", zlib.crc32(kind + content))
-    return struct.pack(">I", len(content)) + kind + content + check
 
 
 def png_bomb(width: int, height: int) -> bytes:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.visenv.sandbox.probing import children, server_of
 from visenv.sandbox import Execution, Limits, LocalBackend, Sandbox
 from visenv.types import Image
 
@@ -147,19 +148,11 @@ def test_what_a_program_changes_ends_with_it(
 ) -> None:
     from_before = sandbox.backend
     assert isinstance(from_before, LocalBackend)
-    server = _server(sandbox)
+    server = server_of(sandbox).pid
     sandbox.run(f"import ctypes, os, sys\n{TAMPERING[name]}", limits=Limits(wall_seconds=5.0))
     for _ in range(3):  # more than are kept ready: some were forked after it
         assert attack(STATE, result=None).result == pristine
-    assert _server(sandbox) == server  # and it is the same server that made them
-
-
-def _server(sandbox: Sandbox) -> int:
-    """The process."""
-    assert isinstance(sandbox.backend, LocalBackend)
-    server = sandbox.backend._server
-    assert server is not None
-    return server.pid
+    assert server_of(sandbox).pid == server  # and it is the same server that made them
 
 
 def test_a_program_has_no_way_to_the_server(attack: Attack) -> None:
@@ -179,7 +172,7 @@ len(found) > 0 and every(use(each) for each in found)
 
 
 def test_the_server_shares_no_memory_with_programs(sandbox: Sandbox) -> None:
-    maps = Path(f"/proc/{_server(sandbox)}/maps").read_text()
+    maps = Path(f"/proc/{server_of(sandbox).pid}/maps").read_text()
     shared = [line for line in maps.splitlines() if re.search(" .w.s ", line)]
     assert len(maps) > 1000
     assert shared == []
@@ -198,20 +191,6 @@ def _memory(pid: int) -> bytes:
     return b"".join(parts)
 
 
-def _children(pid: int) -> list[int]:
-    def parent(each: Path) -> int:
-        return int(each.read_text().rpartition(")")[2].split()[1])
-
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            if parent(stat) == pid:
-                found.append(int(stat.parent.name))
-        except (FileNotFoundError, ProcessLookupError):
-            pass
-    return found
-
-
 def test_no_trace_of_a_program_is_in_the_memory_later_ones_are_copied_from(
     sandbox: Sandbox,
 ) -> None:
@@ -220,11 +199,11 @@ def test_no_trace_of_a_program_is_in_the_memory_later_ones_are_copied_from(
     code = f"secret = '{marker}'\nprint(secret)\nsecret"
     execution = sandbox.run(code, {"image": Image.from_pixels(pixels.copy())})
     assert execution.result == repr(marker)
-    server = _server(sandbox)
+    server = server_of(sandbox).pid
     memory = _memory(server)
     assert b"guest" in memory  # it is the server that is looked at
     held = [memory]
-    for process in _children(server):
+    for process in children(server):
         with suppress(OSError):  # it has just ended
             held.append(_memory(process))
     assert len(held) > 1
@@ -291,17 +270,17 @@ def test_nothing_is_left_on_the_host(
     sandbox: Sandbox, open_files: Callable[[], Counter[str]]
 ) -> None:
     assert isinstance(sandbox.backend, LocalBackend)
-    scratch, server = sandbox.backend.hello().scratch, _server(sandbox)
+    scratch, server = sandbox.backend.hello().scratch, server_of(sandbox).pid
 
     def state() -> tuple[int, ...]:
         """Processes, descriptors there, directories: those of the cells kept ready."""
         counted = [f"/proc/{server}/fd", *([scratch] if scratch else [])]
-        return (len(_children(server)), *(len(list(Path(each).iterdir())) for each in counted))
+        return (len(children(server)), *(len(list(Path(each).iterdir())) for each in counted))
 
     def settled() -> tuple[int, ...]:
         """The state when what has ended is cleared away, which nobody waits for."""
         for _ in range(400):
-            if len(_children(server)) == ready:
+            if len(children(server)) == ready:
                 break
             time.sleep(0.05)
         return state()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.visenv.sandbox.probing import children, server_of
 from visenv.errors import ServiceError
 from visenv.sandbox import Execution, Limits, LocalBackend, Sandbox
 from visenv.sandbox.fork_server import ForkServer
@@ -34,16 +35,6 @@ def own(mended: Sandbox) -> Sandbox:
     """A sandbox that a test may break, with a process that waits for a program."""
     assert mended.run("1").status == "ok"
     return mended
-
-
-def server_of(sandbox: Sandbox) -> ForkServer:
-    assert isinstance(sandbox.backend, LocalBackend)
-    assert sandbox.backend._server is not None
-    return sandbox.backend._server
-
-
-def children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def until(happened: Callable[[], bool]) -> None:
