@@ -1,13 +1,18 @@
 """NumPy files of Python objects, read without running what they hold.
 
 ``numpy.load(..., allow_pickle=True)`` runs whatever a file names. A data set that is published so
-needs dictionaries, lists, texts, numbers and arrays, and nothing else is made here.
+needs dictionaries, lists, texts, numbers and arrays, and nothing else is made here. Damage must not
+crash the reader either: opcodes are looked at before any is carried out, and the state of an array
+before NumPy takes it.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import pickle
+import pickletools
+import re
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,14 +20,16 @@ import numpy as np
 
 from visenv.errors import DataError
 
-_RECONSTRUCT = np.empty(0).__reduce__()[0]
-_SCALAR = np.float64(0).__reduce__()[0]
-_ALLOWED: dict[str, Any] = {
-    "numpy.ndarray": np.ndarray,
-    "numpy.dtype": np.dtype,
-    **{f"numpy.{core}.multiarray._reconstruct": _RECONSTRUCT for core in ("core", "_core")},
-    **{f"numpy.{core}.multiarray.scalar": _SCALAR for core in ("core", "_core")},
-}
+_TYPE = re.compile(r"[?bhilqBHILQefdO]|[biufc]\d{1,2}|[SU]\d{1,9}|O8")
+"""Booleans, numbers, bytes, texts and objects; no records, dates or subarrays."""
+_REFUSED = frozenset(
+    {
+        "BYTEARRAY8", "NEXT_BUFFER", "READONLY_BUFFER", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX",
+        "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID",
+    }
+)  # fmt: skip
+"""Opcodes of buffers, extensions and other ways to make objects: plain data is written without."""
+_ORDERS = ("<", ">", "|", "=")
 
 
 def read_objects(file: Path) -> list[Any]:
@@ -34,7 +41,9 @@ def read_objects(file: Path) -> list[Any]:
     try:
         with file.open("rb") as opened:
             _read_header(opened)
-            content = _PlainUnpickler(io.BytesIO(opened.read())).load()
+            pickled = opened.read()
+        _check_opcodes(pickled)
+        content = _PlainUnpickler(io.BytesIO(pickled)).load()
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
     except Exception as error:  # a broken pickle can raise anything
@@ -53,6 +62,67 @@ def _read_header(opened: BinaryIO) -> None:
     _, _, dtype = readers[version](opened)  # type: ignore[no-untyped-call]
     if dtype != np.dtype(object):
         raise DataError(f"expected an array of objects, got {dtype}.")
+
+
+def _check_opcodes(pickled: bytes) -> None:
+    for opcode, argument, _ in pickletools.genops(pickled):
+        if opcode.name in _REFUSED:
+            raise DataError(f"it uses {opcode.name}, which no data needs.")
+        if opcode.name.endswith("PUT") and int(str(argument)) > len(pickled):
+            raise DataError("it numbers more objects than it holds.")  # memory is taken for all
+
+
+class _Type:
+    """Stands for a dtype while a file is read."""
+
+    def __init__(self, code: object) -> None:
+        if not isinstance(code, str) or not _TYPE.fullmatch(code):
+            raise DataError(f"it holds an array of {code!r:.40}.")
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        order = state[1]
+        if order not in _ORDERS:
+            raise DataError(f"it holds an array in the byte order {order!r:.40}.")
+        self.dtype = self.dtype.newbyteorder(order)
+
+
+class _Array(np.ndarray[Any, Any]):
+    """An array that looks at its state before it takes it."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, fortran, content = state
+        count = math.prod(int(side) for side in shape)
+        plain = isinstance(content, list) if kind.dtype.hasobject else isinstance(content, bytes)
+        size = count if kind.dtype.hasobject else count * kind.dtype.itemsize
+        if not plain or min(shape, default=0) < 0 or len(content) != size:
+            raise DataError(f"it holds an array of shape {shape!r:.80} with other content.")
+        checked: Any = (1, tuple(shape), kind.dtype, bool(fortran), content)
+        super().__setstate__(checked)
+
+
+class _Maker:
+    """What a file may call: bound methods, as a file could set the attributes of functions."""
+
+    def type(self, code: object, *_: object) -> _Type:
+        return _Type(code)
+
+    def array(self, *_: object) -> _Array:
+        return _Array((0,), np.uint8)
+
+    def scalar(self, kind: _Type, content: bytes) -> Any:
+        if kind.dtype.hasobject or len(content) != kind.dtype.itemsize:
+            raise DataError(f"it holds a number of {kind.dtype} with other content.")
+        return np.frombuffer(content, kind.dtype)[0]
+
+
+_MAKER = _Maker()
+_ALLOWED: dict[str, Any] = {
+    "numpy.ndarray": None,  # named, and never called
+    "numpy.dtype": _MAKER.type,
+    **{f"numpy.{core}.multiarray._reconstruct": _MAKER.array for core in ("core", "_core")},
+    **{f"numpy.{core}.multiarray.scalar": _MAKER.scalar for core in ("core", "_core")},
+}
 
 
 class _PlainUnpickler(pickle.Unpickler):
