@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,9 @@ from visenv.documents.writer_lock import WriterLock
 from visenv.errors import DataError, ServiceError
 from visenv.files import replacing
 from visenv.search.encoder import SentenceEncoder, sentence_encoder
+from visenv.search.nearest import NearestVectors
 from visenv.search.passage import Passage, cleaned
 from visenv.search.words import FILE as PASSAGES
-
-if TYPE_CHECKING:
-    from visenv.search.nearest import NearestVectors
 
 STORE = "chroma"
 VECTORS = "vectors.npy"
@@ -158,8 +156,6 @@ class MeaningSearch:
 
     @cached_property
     def _nearest(self) -> NearestVectors:
-        from visenv.search.nearest import NearestVectors  # loads PyTorch, as the encoder will
-
         return NearestVectors(self._vectors)
 
     def search(self, query: str, count: int) -> list[Passage]:

@@ -7,7 +7,6 @@ precision; those that rounding could have kept from the best ones are then compa
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from visenv.documents.embedder import Vectors
 
@@ -25,6 +24,8 @@ class NearestVectors:
     """
 
     def __init__(self, vectors: Vectors) -> None:
+        import torch
+
         self._vectors = vectors
         self._halves = torch.from_numpy(vectors.astype(np.float16))
 
@@ -35,6 +36,8 @@ class NearestVectors:
             query: Of unit length, float32 ``[dimension]``.
             count: How many, at least 1.
         """
+        import torch
+
         rough = (self._halves @ torch.from_numpy(query.astype(np.float16))).float()
         count = min(count, len(rough))
         least = torch.topk(rough, count).values[-1] - _MARGIN

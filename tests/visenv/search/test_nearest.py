@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("torch")
-
 from visenv.documents.embedder import Vectors
 from visenv.search.nearest import NearestVectors
 
