@@ -1,4 +1,4 @@
-"""The nearest of many unit vectors: the exact ones, in a third of the time.
+"""The nearest of many unit vectors: the exact ones, in less than half of the time.
 
 Comparing a query with every vector takes as long as reading them does. So they are read in half
 precision; those that rounding could have kept from the best ones are then compared as they are.
