@@ -34,8 +34,8 @@ from rich.table import Table
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.algos.policy_gradient import DAPO
-from visenv.algos.sft import SFT, play_demonstrations
-from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
+from visenv.algos.sft import fit_once, play_demonstrations
+from visenv.algos.trainer import Optimisation, Rollouts, TrainerConfig
 from visenv.algos.trainer.curriculum import Curriculum, Stage
 from visenv.episodes import read_episodes
 from visenv.evaluation import evaluate
@@ -172,15 +172,15 @@ class Run:
 
     def _cold_start(self) -> Path:
         """SFT, or the weights of one that was done before; their folder."""
-        config, folder = self.settings.cold_start, self.folder / "cold-start"
-        weights = folder / "checkpoints" / f"step_{config.steps:06d}" / "policy"
-        if weights.is_dir():
-            self.policy.load_weights(weights)
-            return weights
-        self.console.rule(f"cold start: {config.steps} steps")
-        trainer = Trainer(self.policy, SFT(), config, folder=folder, resume=folder.is_dir())
-        trainer.fit(self._demonstrations(), self.settings.batch_size)
-        return weights
+        settings = self.settings
+        self.console.rule(f"cold start: {settings.cold_start.steps} steps")
+        return fit_once(
+            self.policy,
+            settings.cold_start,
+            self.folder / "cold-start",
+            settings.batch_size,
+            self._demonstrations,
+        )
 
     def _curriculum(self, arm: Arm) -> Curriculum:
         """The stages of an arm: rewards, each for some of the steps."""

@@ -1,4 +1,4 @@
-"""WarmUp: what makes a model fit for RL that can do nothing yet."""
+"""SFT before RL: what makes a model fit for it that can do nothing yet, done once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,40 @@ from visenv.policy import TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Env
 from visenv.seeding import seeds
+from visenv.types import Episode
 
 from ..trainer import Trainer, TrainerConfig
 from .algorithm import SFT
 from .demonstrations import play_demonstrations
+
+
+def fit_once(
+    policy: TrainablePolicy[Any],
+    config: TrainerConfig,
+    folder: Path,
+    batch_size: int,
+    demonstrations: Callable[[], list[Episode]],
+) -> Path:
+    """Train by SFT, or load the weights of a run that has ended.
+
+    Args:
+        policy: What learns.
+        config: Steps and optimisation.
+        folder: Where the run goes; one that was stopped goes on.
+        batch_size: Demonstrations in a step.
+        demonstrations: Makes them, where they are needed; with tokens.
+
+    Returns:
+        The folder of the weights.
+    """
+    weights = folder / "checkpoints" / f"step_{config.steps:06d}" / "policy"
+    if weights.is_dir():
+        policy.load_weights(weights)
+    else:
+        episodes = demonstrations()
+        trainer = Trainer(policy, SFT(), config, folder=folder, resume=folder.is_dir())
+        trainer.fit(episodes, batch_size)
+    return weights
 
 
 @dataclass(frozen=True)
@@ -42,14 +72,11 @@ class WarmUp:
             make_env: Makes what the oracle plays.
             folder: Where the run goes; one that was stopped goes on.
         """
-        weights = folder / "checkpoints" / f"step_{self.trainer.steps:06d}" / "policy"
-        if not self.demonstrations:
-            return
-        if weights.is_dir():
-            policy.load_weights(weights)
-            return
-        drawn = seeds(np.random.SeedSequence(0, spawn_key=(5,)), self.demonstrations)
-        oracle = load("policy", "oracle")(care=self.care)
-        episodes = play_demonstrations(policy, oracle, make_env, drawn)
-        trainer = Trainer(policy, SFT(), self.trainer, folder=folder, resume=folder.is_dir())
-        trainer.fit(episodes, self.batch_size)
+
+        def demonstrations() -> list[Episode]:
+            drawn = seeds(np.random.SeedSequence(0, spawn_key=(5,)), self.demonstrations)
+            oracle = load("policy", "oracle")(care=self.care)
+            return play_demonstrations(policy, oracle, make_env, drawn)
+
+        if self.demonstrations:
+            fit_once(policy, self.trainer, folder, self.batch_size, demonstrations)
