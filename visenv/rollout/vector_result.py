@@ -1,12 +1,11 @@
-"""What is asked of one environment of a pool, and what comes back."""
+"""The requests to one environment of a pool, and its results."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from visenv.env import Observation
-from visenv.pool.failure import Failure
-from visenv.types import Aborted, StepRecord
+from visenv.types import Aborted, Failure, StepResult
 
 
 class Reset(NamedTuple):
@@ -17,7 +16,7 @@ class Reset(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What one environment answered: the five values of `step`.
+    """The result of one environment: the five values of `step`.
 
     A reset has the reward 0.0 and neither flag; one that failed is aborted as a step would be.
     """
@@ -35,12 +34,13 @@ class Result(NamedTuple):
 
 
 def nothing_new() -> Observation:
-    """The observation in which nothing is new."""
+    """Return the observation in which nothing is new."""
     return {"text": "", "images": ()}
 
 
 def aborted(turn: int, failure: Failure) -> Result:
-    """The end of an episode whose environment failed in turn `turn`."""
-    event = Aborted(turn, failure.boundary, failure.reason)
-    info = {"step": StepRecord(events=(event,)), "aborted": str(failure), "truncated_by": ""}
+    """Return the end of an episode whose environment failed in turn `turn`."""
+    event = Aborted(turn, failure.name, failure.reason)
+    step = StepResult(events=(event,), failure=failure)
+    info = {"step": step, "aborted": str(failure), "truncated_by": ""}
     return Result(nothing_new(), 0.0, False, True, info)

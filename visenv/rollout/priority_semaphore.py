@@ -1,4 +1,4 @@
-"""A bound on how many go on at once, in which some may go before others."""
+"""PrioritySemaphore: a limit on concurrent tasks, in which some tasks go before others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import itertools
 from heapq import heappop, heappush
 
 
-class Gate:
+class PrioritySemaphore:
     """Like `asyncio.Semaphore`, but served by rank, and usable from one event loop after another.
 
     Args:
-        places: How many may be inside.
+        places: Maximum number of tasks that hold it.
     """
 
     def __init__(self, places: int) -> None:
@@ -20,7 +20,7 @@ class Gate:
         self._order = itertools.count()
 
     async def acquire(self, rank: int = 0) -> None:
-        """Wait for a place; the lowest rank goes first, and within it who came first."""
+        """Wait for a place; the lowest rank goes first, within a rank the first to ask."""
         if self._free:
             self._free -= 1
             return
@@ -34,10 +34,10 @@ class Gate:
             raise
 
     def release(self) -> None:
-        """Give the place back."""
+        """Return the place."""
         while self._waiting:
             *_, granted = heappop(self._waiting)
-            if not granted.done():  # otherwise nobody waits there any more
+            if not granted.done():  # otherwise its task was cancelled
                 granted.set_result(None)
                 return
         self._free += 1

@@ -1,7 +1,7 @@
-"""Executors whose environments have workers of their own: threads, or processes.
+"""Executors whose environments have workers of their own: threads or processes.
 
-They run in the hosts of the episode pool. A call that takes too long is answered by a failure; what
-it was doing is left behind (a thread) or killed (a process).
+Environments run in the same hosts as those of the vector environment. A call that takes too long is
+answered by a failure, and its worker is abandoned (a thread) or killed (a process).
 """
 
 from __future__ import annotations
@@ -14,41 +14,35 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-import gymnasium as gym
-
 from visenv.errors import ConfigurationError
-from visenv.pool.failure import Failure
-from visenv.pool.hosts import Host, LocalHost, ProcessHost
-from visenv.pool.worker import Answer, Worker
+from visenv.types import Failure
+from visenv.rollout.hosts import Host, LocalHost, ProcessHost
+from visenv.rollout.worker import Answer, Worker
 from visenv.rollout.executor import EnvFailedError
-from visenv.rollout.stage import Env, MakeEnv, Stage
+from visenv.rollout.adapter import EnvAdapter, MakeEnv
 
 
-class Elsewhere(gym.Env[Any, str]):
-    """Stands in for an environment that is in another process: there is nothing to look into."""
-
-
-class Limits(NamedTuple):
-    """Seconds after which an environment is given up; None is never.
+class TimeLimits(NamedTuple):
+    """Seconds after which an environment is given up; None sets no limit.
 
     Attributes:
-        call: For a reset or a step.
-        start: For being made.
+        call: Limit of a reset or a step.
+        start: Limit of making the environment.
     """
 
     call: float | None
     start: float | None
 
 
-class WorkerSeat:
+class WorkerSlot:
     """An environment in a host, called by a thread of its own.
 
     Args:
-        host: Where the environment will be made.
-        limits: When it is given up.
+        host: Makes the environment and runs it.
+        limits: Time limits of its calls.
     """
 
-    def __init__(self, host: Host, limits: Limits) -> None:
+    def __init__(self, host: Host, limits: TimeLimits) -> None:
         self.usable = True
         self.begun = False
         self._host = host
@@ -58,11 +52,9 @@ class WorkerSeat:
         self._answers = {0: self._made}
         self.worker = Worker(0, host, self)
 
-    async def open(self) -> Env:
-        """Wait until the environment is made; what there is of it in this process."""
+    async def open(self) -> None:
+        """Wait until the environment is made."""
         await self._wait(self._made, "making the environment", self._limits.start)
-        stage = getattr(self._host, "env", None)
-        return stage.env if isinstance(stage, Stage) else Elsewhere()
 
     async def call(self, method: str, **arguments: Any) -> Any:
         """Call it while others go on."""
@@ -83,10 +75,10 @@ class WorkerSeat:
         _settle(self._answers.pop(answer.ticket), answer.value)
 
     async def _wait(self, answer: Future[Any], what: str, limit: float | None) -> Any:
-        """The value that was answered; the seat is not usable until then."""
+        """Return the answered value; the slot is not usable until then."""
         self.usable = False
         loop = asyncio.get_running_loop()
-        late = Failure("timeout", f"{what} took longer than {limit} s.")
+        late = Failure("timeout", "timeout", f"{what} took longer than {limit} s.")
         # Late is what has not been answered by then. A loop that was busy itself (a model computes
         # on it) may notice an answer late that came in time.
         timer = None if limit is None else loop.call_later(limit, _settle, answer, late)
@@ -96,8 +88,8 @@ class WorkerSeat:
             if timer is not None:
                 timer.cancel()
         if isinstance(value, Failure):
-            self.usable = value.fate != "broken"
-            if value.fate == "refused":
+            self.usable = value.environment_is_usable
+            if value.source == "configuration":
                 raise ConfigurationError(value.reason)
             raise EnvFailedError(value)
         self.usable = True
@@ -105,13 +97,13 @@ class WorkerSeat:
 
 
 def _settle(answer: Future[Any], value: Any) -> None:
-    """Answer, unless somebody was faster or nobody waits any more."""
+    """Set the result, unless the future is done or cancelled."""
     with suppress(InvalidStateError):
         answer.set_result(value)
 
 
 class WorkerExecutor:
-    """Makes seats with workers.
+    """Makes slots with workers.
 
     Args:
         make_host: Makes a host for what it is told how to make.
@@ -124,7 +116,7 @@ class WorkerExecutor:
 
     def __init__(
         self,
-        make_host: Callable[[Callable[[], Stage]], Host],
+        make_host: Callable[[Callable[[], EnvAdapter]], Host],
         timeout: float | None,
         start_timeout: float | None,
     ) -> None:
@@ -132,24 +124,24 @@ class WorkerExecutor:
             if limit is not None and not limit > 0:
                 raise ConfigurationError(f"A time limit must be above 0 seconds, got {limit}.")
         self._make_host = make_host
-        self._limits = Limits(timeout, start_timeout)
+        self._limits = TimeLimits(timeout, start_timeout)
         self._workers: list[Worker] = []
 
-    def seat(self, make_env: MakeEnv) -> WorkerSeat:
-        """A seat whose environment is being made."""
-        seat = WorkerSeat(self._make_host(partial(_stage, make_env)), self._limits)
-        self._workers = [each for each in self._workers if each.alive] + [seat.worker]
-        return seat
+    def slot(self, make_env: MakeEnv) -> WorkerSlot:
+        """Return a slot whose environment is being made."""
+        slot = WorkerSlot(self._make_host(partial(_adapter, make_env)), self._limits)
+        self._workers = [each for each in self._workers if each.alive] + [slot.worker]
+        return slot
 
     def close(self, grace: float = 5.0) -> None:
-        """Wait at most `grace` seconds in all for the workers whose seats were closed."""
+        """Wait at most `grace` seconds in all for the workers of closed slots."""
         until = time.monotonic() + grace
         for worker in self._workers:
             worker.join(max(0.0, until - time.monotonic()))
 
 
-def _stage(make_env: MakeEnv) -> Stage:
-    return Stage(make_env())
+def _adapter(make_env: MakeEnv) -> EnvAdapter:
+    return EnvAdapter(make_env())
 
 
 class ThreadExecutor(WorkerExecutor):
@@ -171,7 +163,7 @@ class ProcessExecutor(WorkerExecutor):
     """Environments in processes of their own, one each, killed when they hang.
 
     For tools that hold Python's lock, crash, or leak. What makes the environment is handed over by
-    cloudpickle; whoever plays cannot look into it.
+    cloudpickle.
 
     Args:
         timeout: Seconds for a reset or a step; None for no limit.

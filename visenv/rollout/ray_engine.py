@@ -16,8 +16,8 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from visenv.env import Observation
 from visenv.errors import PolicyError
 from visenv.policy import EnginePolicy, Session
-from visenv.pool.hosts import guarded
-from visenv.rollout.on_ray import connect, first_line
+from visenv.rollout.hosts import guarded
+from visenv.rollout.ray_executor import connect, first_line
 from visenv.rollout.replicas import Line, Weight
 from visenv.types import Ask, Message, Reply, Sampling, Segment
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from gymnasium.vector.utils import CloudpickleWrapper
 
 from visenv.errors import ConfigurationError
-from visenv.pool.failure import Failure
+from visenv.types import Failure
 
 _SECONDS_TO_CLOSE = 5.0
 
@@ -144,7 +144,7 @@ class ProcessHost:
         except (EOFError, OSError):
             self._process.join(_SECONDS_TO_CLOSE)
             code = self._process.exitcode
-            return Failure("worker", f"the process ended with exit code {code}.")
+            return Failure("worker", "worker", f"the process ended with exit code {code}.")
         except Exception as error:  # noqa: BLE001  a result that cannot be unpickled
             return Failure.of(error)
 

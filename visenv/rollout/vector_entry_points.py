@@ -1,6 +1,6 @@
-"""What ``gym.make_vec`` finds: for every registered id, a function that makes its pool.
+"""Functions for ``gym.make_vec``: one for every registered id, which makes its pool.
 
-Gymnasium resolves the ``vector_entry_point`` ``"visenv.pool.registered:visenv/ZoomVQA-v0"`` as an
+Gymnasium resolves the entry point ``visenv.rollout.vector_entry_points:visenv/ZoomVQA-v0`` as an
 attribute of this module.
 """
 
@@ -10,7 +10,7 @@ from functools import partial
 
 import gymnasium as gym
 
-from visenv.pool.pool import EpisodePool
+from visenv.rollout.vector_env import EpisodePool
 
 
 def __getattr__(name: str) -> partial[EpisodePool]:

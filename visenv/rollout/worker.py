@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from visenv.pool.hosts import Host
+from visenv.rollout.hosts import Host
 
 
 class Answer(NamedTuple):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from visenv.pool.failure import Failure
-from visenv.pool.hosts import LocalHost, guarded
-from visenv.rollout.stage import Moment, Stage
-from visenv.rollout.workers import WorkerExecutor
+from visenv.types import Failure, Image, StepResult
+from visenv.rollout.hosts import LocalHost, guarded
+from visenv.rollout.adapter import EnvAdapter
+from visenv.rollout.worker_executors import WorkerExecutor
 
 _SECONDS_TO_CLOSE = 5.0
 
@@ -46,7 +45,7 @@ class RayExecutor(WorkerExecutor):
     ) -> None:
         connect()
 
-        def host(make: Callable[[], Stage]) -> RayHost:
+        def host(make: Callable[[], EnvAdapter]) -> RayHost:
             return RayHost(make, options)
 
         super().__init__(host, timeout, start_timeout)
@@ -60,7 +59,7 @@ class RayHost:
         options: Of the actor.
     """
 
-    def __init__(self, make: Callable[[], Stage], options: Mapping[str, Any]) -> None:
+    def __init__(self, make: Callable[[], EnvAdapter], options: Mapping[str, Any]) -> None:
         self._actor: Any = ray.remote(_FarHost).options(**options).remote(make)
 
     def open(self) -> Failure | None:
@@ -87,12 +86,18 @@ class _FarHost(LocalHost):
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         value = super().call(method, arguments)
-        return guarded(_sendable, value) if isinstance(value, Moment) else value
+        return guarded(_sendable, value)
 
 
-def _sendable(moment: Moment) -> Moment:
-    messages = tuple(message.in_memory() for message in moment.record.messages)
-    return moment._replace(record=replace(moment.record, messages=messages))
+def _sendable(value: Any) -> Any:
+    """Return the answer of an `EnvAdapter` without images that lie in files of this machine."""
+    if isinstance(value, StepResult):
+        messages = tuple(message.in_memory() for message in value.messages)
+        hidden = tuple(video.replace_frames(Image.in_memory) for video in value.hidden_frames)
+        return value._replace(messages=messages, hidden_frames=hidden)
+    if type(value) is tuple:  # what `EnvAdapter.begin` returns
+        return tuple(map(_sendable, value))
+    return value
 
 
 def _result(reference: Any) -> Any:
@@ -100,7 +105,7 @@ def _result(reference: Any) -> Any:
     try:
         return ray.get(reference)
     except RayActorError as error:
-        return Failure("worker", f"the actor is gone: {first_line(error)}")
+        return Failure("worker", "worker", f"the actor is gone: {first_line(error)}")
     except RayError as error:
         return Failure.of(error)
 

@@ -1,4 +1,4 @@
-"""How well the time of sampling is used: counts and times, taken cheaply as it goes on."""
+"""RolloutStats: counts and times of a rollout, measured while it goes on."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from types import TracebackType
 
 
 class Gauge:
-    """How many things of one kind are going on; each is a ``with`` block."""
+    """Counts how many ``with`` blocks are entered at the same time, and for how long."""
 
     def __init__(self) -> None:
         self.now = 0
         self.reset()
 
     def reset(self) -> None:
-        """Begin to measure anew; what is going on goes on."""
+        """Start to measure again; blocks that are entered stay counted."""
         self._sum = 0.0
         self._busy = 0.0
         self._since = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """Seconds that all of them took together."""
+        """Seconds of all blocks together."""
         self._pass()
         return self._sum
 
     @property
     def busy(self) -> float:
-        """Seconds in which there was at least one."""
+        """Seconds in which at least one block was entered."""
         self._pass()
         return self._busy
 
     def _pass(self) -> None:
-        """Account for the time since the number last changed."""
+        """Account for the time since the count last changed."""
         now = time.monotonic()
         if self.now:
             self._sum += self.now * (now - self._since)
@@ -54,56 +54,58 @@ class Gauge:
         self.now -= 1
 
 
-class Meter:
+class RolloutStats:
     """Measures a `Collector`.
 
     Attributes:
-        waiting: Episodes that wait for their turn to begin.
-        playing: Episodes in flight.
-        sampling: Turns the policy is taking.
+        waiting: Episodes that wait for a free slot.
+        playing: Episodes in flight, those that are being scored included.
+        sampling: Turns that the policy is taking.
         stepping: Calls of environments.
+        scoring: Episodes that wait for deferred reward terms.
     """
 
     def __init__(self) -> None:
         self.waiting, self.playing = Gauge(), Gauge()
-        self.sampling, self.stepping = Gauge(), Gauge()
+        self.sampling, self.stepping, self.scoring = Gauge(), Gauge(), Gauge()
         self._begin()
 
     def _begin(self) -> None:
-        for gauge in (self.waiting, self.playing, self.sampling, self.stepping):
+        for gauge in (self.waiting, self.playing, self.sampling, self.stepping, self.scoring):
             gauge.reset()
         self._counts = Counter(episodes=0, retries=0, cancelled=0)
         self._longest = 0.0
 
     def sampled(self, tokens: int) -> None:
-        """A turn of so many tokens was sampled."""
+        """Count a sampled turn of so many tokens."""
         self._counts["tokens"] += tokens
 
     def aborted(self, boundary: str, again: bool) -> None:
-        """An episode was aborted at that boundary, and is played again or not."""
+        """Count an attempt that a failure of that name aborted, and whether it is repeated."""
         self._counts["aborted/" + boundary.replace(" ", "_")] += 1
         self._counts["retries"] += again
 
     def cancelled(self) -> None:
-        """An episode was given up, as nobody waits for it any more."""
+        """Count an episode that was cancelled."""
         self._counts["cancelled"] += 1
 
     def finished(self, seconds: float) -> None:
-        """An episode has ended after so many seconds, retries included."""
+        """Count an episode that ended after so many seconds, retries included."""
         self._counts["episodes"] += 1
         self._longest = max(self._longest, seconds)
 
     def take(self) -> dict[str, float]:
-        """What was measured since the last time.
+        """Return what was measured since the last call, and start again.
 
         Returns:
-            ``episodes`` (ended), ``retries``, ``cancelled``, and attempts that were
-            ``aborted/<boundary>``: counts. ``episodes_per_second`` and ``tokens_per_second``
-            (sampled), of the seconds in which episodes were in flight. ``engine_busy``: the share
-            of those in which a turn was being sampled. ``turns_in_flight``, ``calls_in_flight``
-            (of environments) and ``waiting`` (to begin): means over them. ``sampling_seconds``,
-            ``env_seconds`` and ``waiting_seconds`` of an episode: means; and the
-            ``longest_seconds`` one took. Nothing where nothing was played.
+            Counts: ``episodes`` (ended), ``retries``, ``cancelled``, and ``aborted/<name>``
+            (attempts). Rates over the seconds in which episodes were in flight:
+            ``episodes_per_second``, ``tokens_per_second`` (sampled), and ``engine_busy``, the share
+            of these seconds in which a turn was being sampled. Means over these seconds:
+            ``turns_in_flight``, ``calls_in_flight`` (of environments) and ``waiting`` (for a slot).
+            Means over episodes: ``sampling_seconds``, ``env_seconds``, ``scoring_seconds`` and
+            ``waiting_seconds``; ``longest_seconds`` is the longest episode. Empty if nothing was
+            played.
         """
         seconds, episodes = self.playing.busy, self._counts["episodes"]
         measured: dict[str, float] = {}
@@ -119,6 +121,7 @@ class Meter:
                 "waiting": self.waiting.seconds / seconds,
                 "sampling_seconds": self.sampling.seconds / max(episodes, 1),
                 "env_seconds": self.stepping.seconds / max(episodes, 1),
+                "scoring_seconds": self.scoring.seconds / max(episodes, 1),
                 "waiting_seconds": self.waiting.seconds / max(episodes, 1),
                 "longest_seconds": self._longest,
             }

@@ -21,19 +21,19 @@ from numpy.typing import NDArray
 
 from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, EpisodeOverError, UnknownNameError, VisenvError
-from visenv.pool.crew import Crew
-from visenv.pool.failure import Failure
-from visenv.pool.hosts import Host, LocalHost, ProcessHost
-from visenv.pool.result import Reset, Result, aborted, nothing_new
+from visenv.rollout.worker_group import Crew
+from visenv.types import Failure
+from visenv.rollout.hosts import Host, LocalHost, ProcessHost
+from visenv.rollout.vector_result import Reset, Result, aborted, nothing_new
 from visenv.seeding import seeds
 from visenv.spaces import Unicode, observation_space
 
 
-def _beside(spec: EnvSpec) -> Host:
+def _in_thread(spec: EnvSpec) -> Host:
     return LocalHost(partial(gym.make, spec))
 
 
-def _apart(spec: EnvSpec) -> Host:
+def _in_process(spec: EnvSpec) -> Host:
     """A host in a process, which rebuilds the environment from its spec's JSON."""
     try:
         description = spec.to_json()
@@ -49,7 +49,7 @@ def _rebuild(description: str) -> gym.Env[Any, Any]:
     return gym.make(EnvSpec.from_json(description))
 
 
-_HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": _beside, "process": _apart}
+_HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": _in_thread, "process": _in_process}
 
 Batch = dict[str, tuple[Any, ...]]
 """``{"text": (str, …), "images": ((uint8 [H, W, 3], …), …)}``, one entry per environment."""
@@ -253,7 +253,7 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         if not failures:
             return
         self.close()
-        if failures[0].fate == "refused":
+        if failures[0].source == "configuration":
             raise ConfigurationError(failures[0].reason)
         raise VisenvError(f"An environment of the pool cannot be made: {failures[0]}")
 
@@ -301,9 +301,9 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         turn = 0 if starts else self._turns[index]
         if isinstance(value, Failure):
             self._over[index] = True
-            if value.fate == "broken":
+            if not value.environment_is_usable:
                 self._crew.replace(index)
-            if starts and value.fate == "refused":
+            if starts and value.source == "configuration":
                 return ConfigurationError(value.reason)
             return aborted(turn, value)
         result = Result(value[0], 0.0, False, False, value[1]) if starts else Result(*value)
