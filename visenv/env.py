@@ -8,7 +8,7 @@ policy never makes `step` raise: a malformed turn becomes an event and a message
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 

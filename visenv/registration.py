@@ -116,6 +116,9 @@ CURATION: dict[str, str] = {
     "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
 
+RECORD_TYPES: dict[str, str] = {}
+"""Event types and ground-truth types of the families, by the name under which they are saved."""
+
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
     "policy": POLICIES,
@@ -172,5 +175,5 @@ def register(env_id: str, entry_point: str) -> None:
         env_id,
         entry_point,
         order_enforce=False,  # `VisEnv.step` refuses an episode that was never started
-        vector_entry_point=f"visenv.pool.registered:{env_id}",
+        vector_entry_point=f"visenv.rollout.vector_entry_points:{env_id}",
     )

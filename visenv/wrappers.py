@@ -116,14 +116,14 @@ def check_wrappers(env: gym.Env[Any, Any]) -> None:
     for layer in layers(env):
         if isinstance(layer, gym.ObservationWrapper):
             raise ConfigurationError(
-                f"{type(layer).__name__} changes observations, but policies read messages: it would "
-                "have no effect. Change what they read with a visenv.MessageWrapper."
+                f"{type(layer).__name__} changes observations, but policies read messages: it "
+                "would have no effect. Change what they read with a visenv.MessageWrapper."
             )
 
 
 def changes_steps(layer: gym.Env[Any, Any]) -> bool:
     """Return whether a wrapper overrides `step` or `reward`, so that it must see final rewards."""
     kind = type(layer)
-    if isinstance(layer, _PASSES_STEPS_ON) or isinstance(layer, MessageWrapper):
+    if isinstance(layer, (*_PASSES_STEPS_ON, MessageWrapper)):
         return False
     return kind.step is not gym.Wrapper.step or hasattr(kind, "reward")

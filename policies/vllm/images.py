@@ -23,7 +23,7 @@ class ImageMeter(ImageEncoder):
         self._patch: int = image_processor.patch_size
         self._edges: dict[str, int] = image_processor.size
 
-    def span(self, image: Image, offset: int) -> ImageSpan:
+    def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
         """The placeholders of an image whose first stands at `offset`."""
         width, height = image.size
         resized = smart_resize(
@@ -34,4 +34,6 @@ class ImageMeter(ImageEncoder):
             max_pixels=self._edges["longest_edge"],
         )
         rows, across = (side // self._patch for side in resized)
-        return ImageSpan(offset, rows * across // self.merge**2, image.sha256, (1, rows, across))
+        return ImageSpan(
+            offset, rows * across // self.merge**2, image.sha256, (1, rows, across), placeholder_id
+        )

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from visenv.types import Ask, Image, Message, Reply, Sampling
+from visenv.types import Image, Message, Reply, Sampling, TurnRequest
 
 if TYPE_CHECKING:
     from visenv.env import Observation
@@ -24,7 +24,7 @@ class Talk:
     """Conversations with a policy, without an environment."""
 
     no_env: gym.Env[Observation, str] = gym.Env()
-    ask = Ask("<think>")
+    ask = TurnRequest("<think>")
     sampling = Sampling(1.0, 12)
 
     def picture(self, seed: int, width: int = 64, height: int = 64) -> Image:
@@ -39,7 +39,7 @@ class Talk:
         policy: TransformersPolicy,
         seed: int,
         turns: Sequence[Sequence[Message]],
-        ask: Ask | None = None,
+        request: TurnRequest | None = None,
         sampling: Sampling | None = None,
         before: Callable[[TokenSession], None] | None = None,
     ) -> Conversation:

@@ -26,8 +26,8 @@ from visenv.policies.baselines import (
     RetrievalPolicy,
 )
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.rollout import Place, play
-from visenv.types import Answered, Ask, Episode, Image, Message, Sample, ToolCalled
+from visenv.rollout import EpisodeSpec, play
+from visenv.types import Answered, Episode, Image, Message, Sample, ToolCalled, TurnRequest
 
 
 class One:
@@ -48,9 +48,9 @@ class Listener:
     def __init__(self, *replies: str) -> None:
         self.replies = replies
         self.shown: list[list[Message]] = []
-        self.asked: list[Ask] = []
+        self.asked: list[TurnRequest] = []
 
-    def __call__(self, messages: Sequence[Message], ask: Ask) -> str:
+    def __call__(self, messages: Sequence[Message], request: TurnRequest) -> str:
         self.shown.append(list(messages))
         self.asked.append(ask)
         return self.replies[len(self.asked) - 1]
@@ -64,7 +64,7 @@ def played(
     env: gym.Env[object, str], made: Callable[..., object], listener: Listener, **options: bool
 ) -> Episode:
     policy = made(ScriptedPolicy(listener), **options)
-    return asyncio.run(play(env, policy, Place(0)))  # type: ignore[arg-type]
+    return asyncio.run(play(env, policy, EpisodeSpec(0)))  # type: ignore[arg-type]
 
 
 def test_direct_asks_for_an_answer_and_explains_no_tool() -> None:
@@ -76,9 +76,9 @@ def test_direct_asks_for_an_answer_and_explains_no_tool() -> None:
     assert "Question: Is it so?" in said
     assert said.endswith(ANSWER)
     assert "OpenCV" not in said
-    assert (ask.prefix, ask.stop) == ("<answer>", ("</answer>",))
-    assert re.fullmatch(str(ask.regex), "yes</answer>")
-    assert not re.fullmatch(str(ask.regex), "<code>…</code></answer>")
+    assert (request.prefill, request.stop) == ("<answer>", ("</answer>",))
+    assert re.fullmatch(str(request.regex), "yes</answer>")
+    assert not re.fullmatch(str(request.regex), "<code>…</code></answer>")
     # the environment scores it as any other answer
     assert (episode.status, len(episode.turns)) == ("terminated", 1)
     assert episode.metrics["accuracy"] == 1.0

@@ -21,14 +21,14 @@ from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import (
     Aborted,
     Answered,
-    Ask,
     Image,
     Malformed,
     Message,
     Sample,
-    StepRecord,
+    StepResult,
     ToolCalled,
     Truncated,
+    TurnRequest,
     TurnTaken,
 )
 
@@ -43,9 +43,9 @@ def adder(**options: Any) -> VisEnv:
     return env
 
 
-def record(info: dict[str, Any]) -> StepRecord:
+def record(info: dict[str, Any]) -> StepResult:
     found = info["step"]
-    assert isinstance(found, StepRecord)
+    assert isinstance(found, StepResult)
     return found
 
 
@@ -72,7 +72,7 @@ def test_reset_shows_the_opening_and_asks_for_a_turn() -> None:
     first, second = env.sample.meta["add"]
     assert observation == shows(f"Add {first}, then {second}, and say the total.")
     assert record(info).messages == (Message("user", (observation["text"],)),)
-    assert record(info).ask == Ask(stop=("</tool>", "</answer>"))
+    assert record(info).ask == TurnRequest(stop=("</tool>", "</answer>"))
     assert (info["aborted"], info["truncated_by"], env.turns_left) == ("", "", 4)
 
 
@@ -381,7 +381,7 @@ class Closing(Camera):
     def __init__(self) -> None:
         self.counts = [0, 0]
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         self.counts[0] += 1
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ class AskedScorer(Protocol):
         ...
 
 
-TermFunction = Callable[["RewardContext"], "float | None | Awaitable[float | None]"]
+TermFunction = Callable[["RewardContext"], "float | Awaitable[float | None] | None"]
 
 
 class RewardTerm(NamedTuple):
@@ -117,11 +117,17 @@ class RewardContext:
             value = await value
         if value is None:
             self.notes[term.name] = self._note or "does not apply"
-        elif isinstance(value, bool) or not isinstance(value, Real):
+            self.terms[term.name] = None
+            return
+        if not _is_number(value):
             raise ConfigurationError(
                 f"The reward term {term.name!r} must be a float or None, got {value!r:.80}."
             )
-        self.terms[term.name] = None if value is None else float(value)
+        self.terms[term.name] = float(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real)
 
 
 class Recorded(NamedTuple):

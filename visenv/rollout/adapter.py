@@ -141,7 +141,7 @@ class EnvAdapter:
             sample.kind,
             sample.question,
             sample.answers,
-            sample.ground_truth,
+            dict(sample.meta) if sample.ground_truth is None else sample.ground_truth,
             _media_of(base),
         )
 
@@ -172,10 +172,14 @@ class EnvAdapter:
     def _checked(self, step: Any) -> tuple[float, bool, bool, dict[str, Any]]:
         """Check the types of what `step` returned; a wrapper can return anything."""
         if not isinstance(step, tuple) or len(step) != 5:
-            raise ConfigurationError(f"step() of {self._name} must return 5 values, got {step!r:.80}.")
+            raise ConfigurationError(
+                f"step() of {self._name} must return 5 values, got {step!r:.80}."
+            )
         _, reward, terminated, truncated, info = step
-        if not isinstance(reward, Real | np.ndarray) or np.ndim(reward) or isinstance(reward, bool):
-            raise ConfigurationError(f"The reward of {self._name} must be a float, got {reward!r:.80}.")
+        if not isinstance(reward, Real):
+            raise ConfigurationError(
+                f"The reward of {self._name} must be a float, got {reward!r:.80}."
+            )
         for flag in (terminated, truncated):
             if not isinstance(flag, bool | np.bool_):
                 raise ConfigurationError(

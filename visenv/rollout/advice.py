@@ -35,9 +35,7 @@ class Advisor:
         PolicyError: If there is no `VisEnv` under `env`.
     """
 
-    def __init__(
-        self, request: AdviceRequest, env: gym.Env[Observation, str], seed: int
-    ) -> None:
+    def __init__(self, request: AdviceRequest, env: gym.Env[Observation, str], seed: int) -> None:
         base = env.unwrapped
         if not isinstance(base, VisEnv):
             raise PolicyError(

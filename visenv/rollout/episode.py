@@ -71,7 +71,7 @@ async def play(
         The finished episode.
 
     Raises:
-        ConfigurationError: If a wrapper of the environment cannot be used, or if the policy does not
+        ConfigurationError: If a wrapper of the environment cannot be used, or the policy does not
             fit the environment.
     """
     slot = InlineSlot(EnvAdapter(env), isolate=False)

@@ -82,8 +82,8 @@ class Executor(Protocol):
 class InlineSlot:
     """An environment that is called on the event loop.
 
-    A step blocks the loop, unless it may wait for an asynchronous tool and `threads` are given: then
-    it runs in one of them, and other episodes go on.
+    A step blocks the loop, unless it may wait for an asynchronous tool and `threads` are given:
+    then it runs in one of them, and other episodes go on.
 
     Args:
         adapter: The environment.

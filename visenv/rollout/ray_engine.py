@@ -9,17 +9,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal
 from weakref import finalize
 
-import gymnasium as gym
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
-from visenv.env import Observation
 from visenv.errors import PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.rollout.hosts import guarded
 from visenv.rollout.ray_executor import connect, first_line
 from visenv.rollout.replicas import Line, Weight
-from visenv.types import Ask, Message, Reply, Sampling, Segment
+from visenv.types import Message, Reply, Sampling, Segment, TurnRequest
 
 _BUCKET_BYTES = 256 * 2**20
 """How much of the weights travels at once."""
@@ -68,29 +66,29 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     # ------------------------------------------------------------------ sampling
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> FarSession:
+    def open(self, seed: int) -> FarSession:
         """A new session; the environment is not looked at."""
         session = FarSession(self._actor, next(self._numbers), seed)
         finalize(session, _end, self._actor, session.number).atexit = False
         return session
 
-    async def respond(self, session: FarSession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: FarSession, request: TurnRequest, sampling: Sampling) -> Reply:
         """The next turn, sampled over there. Cancelling the task aborts it.
 
         Raises:
             PolicyError: What the engine raised; or it is lost, or took longer than its limit.
         """
         shown, session.shown = session.shown, []
-        told = (session.number, session.seed, shown, ask, sampling)
-        request = session.actor.respond.remote(*told)
+        told = (session.number, session.seed, shown, request, sampling)
+        pending = session.actor.respond.remote(*told)
         try:
             async with asyncio.timeout(self._timeout):
-                reply: Reply = await asyncio.wrap_future(request.future())
+                reply: Reply = await asyncio.wrap_future(pending.future())
         except asyncio.CancelledError:
-            ray.cancel(request)
+            ray.cancel(pending)
             raise
         except TimeoutError as error:
-            ray.cancel(request)
+            ray.cancel(pending)
             raise PolicyError(f"The engine took longer than {self._timeout:g} s.") from error
         except RayActorError as error:
             self._lose(session.actor)
@@ -216,14 +214,19 @@ class _FarEngine:
         return self._policy.version, self._policy.stale
 
     async def respond(
-        self, number: int, seed: int, shown: Sequence[Shown], ask: Ask, sampling: Sampling
+        self,
+        number: int,
+        seed: int,
+        shown: Sequence[Shown],
+        request: TurnRequest,
+        sampling: Sampling,
     ) -> Reply:
         if number not in self._sessions:
-            self._sessions[number] = self._policy.open(gym.Env(), seed)
+            self._sessions[number] = self._policy.open(seed)
         session = self._sessions[number]
         for messages, context in shown:
             session.observe(messages, context)
-        return await self._policy.respond(session, ask, sampling)
+        return await self._policy.respond(session, request, sampling)
 
     async def segments(self, number: int) -> tuple[Segment, ...]:
         return self._sessions[number].segments()

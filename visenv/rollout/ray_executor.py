@@ -8,10 +8,10 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from visenv.types import Failure, Image, StepResult
-from visenv.rollout.hosts import LocalHost, guarded
 from visenv.rollout.adapter import EnvAdapter
+from visenv.rollout.hosts import LocalHost, guarded
 from visenv.rollout.worker_executors import WorkerExecutor
+from visenv.types import Failure, Image, StepResult
 
 _SECONDS_TO_CLOSE = 5.0
 

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, EpisodeOverError, UnknownNameError, VisenvError
-from visenv.rollout.worker_group import Crew
-from visenv.types import Failure
 from visenv.rollout.hosts import Host, LocalHost, ProcessHost
 from visenv.rollout.vector_result import Reset, Result, aborted, nothing_new
+from visenv.rollout.worker_group import Crew
 from visenv.seeding import seeds
 from visenv.spaces import Unicode, observation_space
+from visenv.types import Failure
 
 
 def _in_thread(spec: EnvSpec) -> Host:

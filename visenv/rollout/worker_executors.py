@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
-from visenv.types import Failure
+from visenv.rollout.adapter import EnvAdapter, MakeEnv
+from visenv.rollout.executor import EnvFailedError
 from visenv.rollout.hosts import Host, LocalHost, ProcessHost
 from visenv.rollout.worker import Answer, Worker
-from visenv.rollout.executor import EnvFailedError
-from visenv.rollout.adapter import EnvAdapter, MakeEnv
+from visenv.types import Failure
 
 
 class TimeLimits(NamedTuple):

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from visenv.types import Failure
 from visenv.rollout.hosts import Host
 from visenv.rollout.worker import Answer, Worker
+from visenv.types import Failure
 
 
 class Pending(NamedTuple):
@@ -134,6 +134,8 @@ class Crew:
         now = time.monotonic()
         late = [place for place, pending in self._pending.items() if pending.deadline <= now]
         return {
-            place: Failure("timeout", "timeout", f"no reply within {self._pending.pop(place).timeout:g} s.")
+            place: Failure(
+                "timeout", "timeout", f"no reply within {self._pending.pop(place).timeout:g} s."
+            )
             for place in late
         }

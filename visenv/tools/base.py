@@ -33,7 +33,7 @@ class ToolResult(NamedTuple):
         parts: Texts, images and videos in reading order; the environment names and stores the
             images.
         detail: JSON-like facts for the event log.
-        ok: Whether the call succeeded. A call that failed in the world of the task (a simulator that
+        ok: Whether the call succeeded. A call that fails in the world of the task (a simulator
             refuses an action) has a result, too: the policy sees it, and it counts as failed.
         reason: Why the call failed, ``""`` if it succeeded.
         env_steps: Steps of the environment that the call used (`Limits.env_steps` counts them).

@@ -174,7 +174,8 @@ def _check_media(segment: Segment) -> None:
     )
     covered = np.zeros(len(segment), np.bool_)
     end = 0
-    for span in sorted((*segment.images, *segment.videos), key=lambda span: span.offset):
+    spans: list[ImageSpan | VideoSpan] = [*segment.images, *segment.videos]
+    for span in sorted(spans, key=lambda span: span.offset):
         _require(span.offset >= end, f"media spans overlap or are out of order at {span.offset}.")
         end = span.offset + span.length
         _require(end <= len(segment), f"the segment ends inside the media span at {span.offset}.")

@@ -20,7 +20,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from visenv.errors import ConfigurationError
 from visenv.policy import EnginePolicy, TrainablePolicy
-from visenv.rollout import Collector, Env, Executor, Place
+from visenv.rollout import Collector, Env, EpisodeSpec, Executor
 from visenv.types import Episode, Group, Sampling
 
 from ...trainer.metrics import measure
@@ -173,7 +173,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
         places = []
         for number, row in enumerate(inputs, start=before):
             group, member = divmod(number, size)
-            places.append(Place(int(row["seed"]), group, member, row.get("index")))
+            places.append(EpisodeSpec(int(row["seed"]), group, member, row.get("index")))
         with self._sampling():
             episodes = self._collector.episodes(places)
         self._note(episodes)

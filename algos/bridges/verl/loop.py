@@ -22,7 +22,7 @@ from verl.experimental.agent_loop.agent_loop import (
 import visenv  # noqa: F401 - registers the environments
 from visenv.errors import ConfigurationError
 from visenv.registration import load
-from visenv.rollout import Collector, Place, ThreadExecutor
+from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
 from visenv.types import Sampling
 
 from .export import to_verl
@@ -131,12 +131,12 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         )
 
 
-def _place(row: Mapping[str, Any]) -> Place:
+def _place(row: Mapping[str, Any]) -> EpisodeSpec:
     named = row.get("extra_info") or {}
     if "seed" not in named:
         raise ConfigurationError("A row names no seed: make verl's data set from rows().")
     index = named.get("row")
-    return Place(
+    return EpisodeSpec(
         int(named["seed"]),
         member=int(row.get("session_id", 0)),
         index=None if index is None else int(index),

@@ -24,7 +24,17 @@ from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.makers import env_maker
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.types import Answered, Ask, Episode, Image, Malformed, Message, Sample, ToolCalled, Turn
+from visenv.types import (
+    Answered,
+    Episode,
+    Image,
+    Malformed,
+    Message,
+    Sample,
+    ToolCalled,
+    Turn,
+    TurnRequest,
+)
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -244,7 +254,9 @@ def two_turns(context: Any = "append", closing: str = "<image> in text") -> Epis
     result = (Message("user", (light, "the crop")),)
     turns = (
         Turn(opening, "<tool>zoom</tool>", 0.0, (CALLED,), "stop"),
-        Turn(result, "<answer>red</answer>", 1.0, (ANSWERED,), "stop", Ask(context=context)),
+        Turn(
+            result, "<answer>red</answer>", 1.0, (ANSWERED,), "stop", TurnRequest(context=context)
+        ),
     )
     return Episode("E", "s", "", 0, 0, 0, turns, "terminated", metrics={"accuracy": 1.0})
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from visenv.errors import EpisodeOverError
-from visenv.pool import EpisodePool, Reset, Result
+from visenv.rollout import EpisodePool, Reset, Result
 from visenv.testing import toy
 
 COUNT = 3

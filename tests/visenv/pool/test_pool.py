@@ -18,11 +18,11 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from visenv.errors import ConfigurationError, EpisodeOverError, VisenvError
-from visenv.pool import EpisodePool, Reset, Result
-from visenv.pool.result import nothing_new
+from visenv.rollout import EpisodePool, Reset, Result
+from visenv.rollout.result import nothing_new
 from visenv.testing import toy
 from visenv.testing.trouble import OPENED, REACHED
-from visenv.types import Aborted, Image, Sample, StepRecord
+from visenv.types import Aborted, Image, Sample, StepResult
 
 ADD = "<tool>\nname: add\namount: 3\n</tool>"
 ERROR = "<tool>\nname: trouble\nkind: error\n</tool>"
@@ -73,7 +73,7 @@ def test_a_group_is_one_seed_for_all(pool: EpisodePool) -> None:
     assert observation["images"] == ((), (), ())
     alone, _ = toy.make().reset(seed=7)
     assert observation["text"][0] == alone["text"]
-    assert isinstance(infos["step"][2], StepRecord)
+    assert isinstance(infos["step"][2], StepResult)
     assert list(infos["aborted"]) == ["", "", ""]
     assert infos["_step"].all()
 
@@ -170,7 +170,7 @@ def test_an_exception_ends_its_own_episode_only(pool: EpisodePool) -> None:
     assert failed.info["aborted"] == "RuntimeError: a bug in a tool"
     record = failed.info["step"]
     assert record.events == (Aborted(1, "RuntimeError", "a bug in a tool"),)
-    assert (record.ask, failed.info.keys()) == (None, other.info.keys())
+    assert (record.request, failed.info.keys()) == (None, other.info.keys())
     assert "total 6" in total(other)
     assert "total 6" in total(pool.step_at({0: ADD})[0])
     with pytest.raises(EpisodeOverError, match="Environment 1"):
@@ -358,7 +358,7 @@ def test_close_leaves_a_hanging_thread_behind_which_then_ends(gate: str) -> None
 
 
 def test_an_unregistered_name_is_no_entry_point() -> None:
-    from visenv.pool import registered
+    from visenv.rollout import registered
 
     with pytest.raises(AttributeError, match="no attribute 'visenv/Nothing-v0'"):
         getattr(registered, "visenv/Nothing-v0")

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
-from visenv.pool import EpisodePool
-from visenv.pool.failure import Failure
+from visenv.rollout import EpisodePool
+from visenv.rollout.failure import Failure
 from visenv.testing import toy
 from visenv.types import Aborted, Image, Sample
 

@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 
 from visenv.testing import toy
-from visenv.types import StepRecord
+from visenv.types import StepResult
 
 ADD = "<tool>\nname: add\namount: 3\n</tool>"
 MODES: list[dict[str, Any]] = [
@@ -26,7 +26,7 @@ def test_stock_vector_environments(mode: dict[str, Any]) -> None:
     observation, infos = envs.reset(seed=[7, 7])  # type: ignore[arg-type]
     alone, _ = toy.make().reset(seed=7)
     assert observation["text"] == (alone["text"],) * 2
-    assert isinstance(infos["step"][0], StepRecord)
+    assert isinstance(infos["step"][0], StepResult)
     observation, rewards, terminations, truncations, infos = envs.step((ADD, "<answer>0</answer>"))
     assert observation["text"] == ("<result>\ntotal 3\n</result>", "")
     assert observation["images"] == ((), ())

@@ -13,9 +13,9 @@ from visenv.env import Limits, Observation
 from visenv.errors import DataError, PolicyError, ServiceError
 from visenv.grammar import KeyValueGrammar
 from visenv.policy import Policy, Session
-from visenv.rollout import Collector, Place, play
+from visenv.rollout import Collector, EpisodeSpec, play
 from visenv.testing import toy
-from visenv.types import Aborted, Ask, Episode, Message, Reply, Sample, Sampling
+from visenv.types import Aborted, Episode, Message, Reply, Sample, Sampling, TurnRequest
 
 ADD = "<tool>\nname: add\namount: 3\n</tool>"
 ANSWER = "<answer>3</answer>"
@@ -29,11 +29,11 @@ class Scripted(Policy[Session]):
         self.samplings: list[Sampling] = []
         self.seeds: list[int] = []
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         self.seeds.append(seed)
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         said = sum(message.role == "assistant" for message in session.messages)
         self.samplings.append(sampling)
         turn = self.turns[said]
@@ -45,7 +45,7 @@ class Scripted(Policy[Session]):
 
 
 def played(env: gym.Env[Observation, str], policy: Policy[Any], **place: Any) -> Episode:
-    return asyncio.run(play(env, policy, Place(**{"seed": 0, **place})))
+    return asyncio.run(play(env, policy, EpisodeSpec(**{"seed": 0, **place})))
 
 
 def test_an_episode_holds_every_turn() -> None:
@@ -152,7 +152,7 @@ class Gated(Scripted):
         self.most = 0
         self.episodes = episodes
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         mine = asyncio.Event()
         self.waiting.append(mine)
         self.most = max(self.most, len(self.waiting))
@@ -184,7 +184,7 @@ class Counting(Scripted):
         super().__init__(ADD, ANSWER)
         self.now = self.most = 0
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0)
@@ -215,7 +215,7 @@ def test_concurrency_is_bounded_and_environments_are_reused() -> None:
 
 
 def test_one_bad_row_does_not_end_a_run() -> None:
-    places = [Place(seed=0, group=row, index=row) for row in (0, 1, 0)]
+    places = [EpisodeSpec(seed=0, group=row, index=row) for row in (0, 1, 0)]
     episodes = Collector(of_rows, Scripted(ANSWER)).episodes(places)
     assert [episode.status for episode in episodes] == ["terminated", "aborted", "terminated"]
     assert [episode.reward for episode in episodes] == [1.0, 0.0, 1.0]
@@ -232,7 +232,7 @@ def test_an_environment_whose_first_reset_failed_is_not_kept(
         made.append(gym.wrappers.PassiveEnvChecker(of_rows()))
         return made[-1]
 
-    places = [Place(seed=0, group=place, index=row) for place, row in enumerate(rows)]
+    places = [EpisodeSpec(seed=0, group=place, index=row) for place, row in enumerate(rows)]
     episodes = Collector(make, Scripted(ANSWER), concurrency=1).episodes(places)
     expected = ["aborted" if row == 1 else "terminated" for row in rows]
     assert [episode.status for episode in episodes] == expected

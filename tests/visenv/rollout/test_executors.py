@@ -19,15 +19,15 @@ from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.rollout import (
     Collector,
+    EpisodeSpec,
     Executor,
     InlineExecutor,
-    Place,
     ProcessExecutor,
     ThreadExecutor,
 )
 from visenv.testing import toy
 from visenv.testing.trouble import OPENED, REACHED
-from visenv.types import Ask, Reply, Sampling
+from visenv.types import Reply, Sampling, TurnRequest
 
 ADD = "<tool>\nname: add\namount: {}\n</tool>"
 ANSWER = "<answer>3</answer>"
@@ -36,12 +36,12 @@ ANSWER = "<answer>3</answer>"
 class Drawing(Policy[Session]):
     """Adds numbers that its seed draws, after as many turns of the loop as the clock decides."""
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         session: Any = Session()
         session.rng = np.random.default_rng(seed)
         return session  # type: ignore[no-any-return]
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         for _ in range(time.monotonic_ns() % 4):
             await asyncio.sleep(0)
         rng = session.rng  # type: ignore[attr-defined]
@@ -76,12 +76,12 @@ def worker_threads() -> set[threading.Thread]:
 def test_who_looks_into_the_environment_can_do_so_in_threads_and_not_in_processes() -> None:
     oracle = load("policy", "oracle")()
     collector = Collector(toy.make, oracle, executor=ThreadExecutor())
-    (episode,) = collector.episodes([Place(3)])
+    (episode,) = collector.episodes([EpisodeSpec(3)])
     assert episode.reward == 1.0
     collector.close()
     collector = Collector(toy.make, oracle, executor=ProcessExecutor())
     with pytest.raises(PolicyError, match=r"got Elsewhere.*not in a pool of workers"):
-        collector.episodes([Place(3)])
+        collector.episodes([EpisodeSpec(3)])
     collector.close()
 
 
@@ -92,10 +92,10 @@ class Waiting(Policy[Session]):
         self.asked = asyncio.Event()
         self.aborted = 0
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         self.asked.set()
         try:
             await asyncio.Event().wait()
@@ -116,7 +116,7 @@ def test_cancelling_an_episode_aborts_its_request_and_keeps_the_environment() ->
         policy = Waiting()
         collector.policy = policy
         for _ in range(2):
-            playing = asyncio.create_task(collector.play(Place(0)))
+            playing = asyncio.create_task(collector.play(EpisodeSpec(0)))
             await policy.asked.wait()
             policy.asked.clear()
             playing.cancel()
@@ -127,7 +127,7 @@ def test_cancelling_an_episode_aborts_its_request_and_keeps_the_environment() ->
     collector = Collector(make, Drawing(), concurrency=1, executor=ThreadExecutor())
     asyncio.run(run())
     assert made == [1]
-    assert collector.meter.take()["cancelled"] == 2
+    assert collector.stats.take()["cancelled"] == 2
     collector.close()
 
 
@@ -135,13 +135,15 @@ def test_cancelling_an_episode_leaves_a_call_behind() -> None:
     wait = "<tool>\nname: trouble\nkind: wait\ngate: cancelled\n</tool>"
 
     async def run() -> None:
-        playing = asyncio.create_task(collector.play(Place(0)))
+        playing = asyncio.create_task(collector.play(EpisodeSpec(0)))
         await asyncio.to_thread(REACHED["cancelled"].wait, 60)
         playing.cancel()
         await asyncio.wait({playing})
         assert playing.cancelled()
         collector.policy = load("policy", "scripted")([ANSWER])
-        assert (await collector.play(Place(0))).status == "terminated"  # in another environment
+        assert (
+            await collector.play(EpisodeSpec(0))
+        ).status == "terminated"  # in another environment
 
     executor = ThreadExecutor()
     collector = Collector(
@@ -171,10 +173,10 @@ class Computing(Policy[Session]):
     def __init__(self, executor: Noting) -> None:
         self.executor = executor
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         said = len(session.messages)
         await asyncio.sleep(0)
         while any(seat._answers for seat in self.executor.seats):

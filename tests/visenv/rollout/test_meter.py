@@ -43,23 +43,23 @@ def test_a_gauge_counts_overlaps_twice_and_busy_time_once(clock: Clock) -> None:
 
 def test_a_meter_s_report(clock: Clock) -> None:
     meter = Meter()
-    with meter.waiting:
+    with stats.waiting:
         clock.now += 1
-    with meter.playing:
-        with meter.stepping:
+    with stats.playing:
+        with stats.stepping:
             clock.now += 1
-        with meter.sampling:
+        with stats.sampling:
             clock.now += 6
-            meter.sampled(30)
-        with meter.playing, meter.stepping:
+            stats.sampled(30)
+        with stats.playing, stats.stepping:
             clock.now += 3
-    meter.finished(10.0)
-    meter.finished(3.0)
-    meter.aborted("a judge", again=True)
-    meter.aborted("a judge", again=False)
-    meter.aborted("timeout", again=True)
-    meter.cancelled()
-    assert meter.take() == {
+    stats.finished(10.0)
+    stats.finished(3.0)
+    stats.aborted("a judge", again=True)
+    stats.aborted("a judge", again=False)
+    stats.aborted("timeout", again=True)
+    stats.cancelled()
+    assert stats.take() == {
         "episodes": 2.0,
         "retries": 2.0,
         "cancelled": 1.0,
@@ -76,4 +76,4 @@ def test_a_meter_s_report(clock: Clock) -> None:
         "waiting_seconds": 1 / 2,
         "longest_seconds": 10.0,
     }
-    assert meter.take() == {}
+    assert stats.take() == {}

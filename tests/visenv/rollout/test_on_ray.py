@@ -19,17 +19,17 @@ import pytest
 from visenv.errors import PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.registration import load
-from visenv.rollout import Collector, InlineExecutor, Place, Replicas
+from visenv.rollout import Collector, EpisodeSpec, InlineExecutor, Replicas
 from visenv.testing import toy
 from visenv.types import (
-    Ask,
     Image,
     ImageSpan,
     Message,
     Reply,
     Sampling,
     Segment,
-    StepRecord,
+    StepResult,
+    TurnRequest,
     TurnSpan,
 )
 
@@ -69,9 +69,9 @@ def played(executor: Any, *turns: str, count: int = 2, **options: Any) -> Any:
         concurrency=2,
         **options,
     )
-    episodes = collector.episodes([Place(7, 0, member) for member in range(count)])
+    episodes = collector.episodes([EpisodeSpec(7, 0, member) for member in range(count)])
     collector.close()
-    return episodes, collector.meter.take()
+    return episodes, collector.stats.take()
 
 
 def test_episodes_are_those_that_are_played_here(executor: Any) -> None:
@@ -102,7 +102,7 @@ def test_images_of_files_over_there_arrive_as_bytes(executor: Any, tmp_path: Pat
     pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     PIL.Image.fromarray(pixels).save(path)
     message = Message("user", ("look", Image.from_file(path)))
-    (sent,) = _sendable(Moment(StepRecord((message,)))).record.messages
+    (sent,) = _sendable(Moment(StepResult((message,)))).record.messages
     path.unlink()
     assert np.array_equal(sent.images[0].pixels, pixels)
     assert sent.parts[0] == "look"
@@ -114,7 +114,7 @@ def test_what_cannot_be_made_over_there_says_why(executor: Any) -> None:
         load("policy", "scripted")([ANSWER]),
         executor=executor(),
     )
-    (episode,) = collector.episodes([Place(0)])
+    (episode,) = collector.episodes([EpisodeSpec(0)])
     collector.close()
     assert episode.status == "aborted"
     assert episode.reason.startswith("NamespaceNotFound")
@@ -167,7 +167,9 @@ class Parrot(EnginePolicy[ParrotSession]):
     def open(self, env: gym.Env[Any, str], seed: int) -> ParrotSession:
         return ParrotSession(seed)
 
-    async def respond(self, session: ParrotSession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(
+        self, session: ParrotSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
         if sampling.max_tokens == 1:
             raise PolicyError("The context of 1 token is full.")
         if sampling.max_tokens == 2:
@@ -226,9 +228,9 @@ def weights(*names: str) -> Iterator[tuple[str, Any]]:
 
 
 def asked(engine: Any, max_tokens: int) -> Reply:
-    session = engine.open(gym.Env(), 5)
+    session = engine.open(5)
     session.observe([Message("user", ("hello",))])
-    reply: Reply = asyncio.run(engine.respond(session, Ask(), Sampling(1.0, max_tokens, 5)))
+    reply: Reply = asyncio.run(engine.respond(session, TurnRequest(), Sampling(1.0, max_tokens, 5)))
     return reply
 
 
@@ -252,10 +254,10 @@ def test_images_reach_the_engine(engine: Any, tmp_path: Path) -> None:
     pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     path = tmp_path / "here.png"
     PIL.Image.fromarray(pixels).save(path)
-    session = engine.open(gym.Env(), 5)
+    session = engine.open(5)
     session.observe([Message("user", ("look", Image.from_file(path)))])
     path.unlink()
-    asyncio.run(engine.respond(session, Ask(), Sampling()))
+    asyncio.run(engine.respond(session, TurnRequest(), Sampling()))
     (segment,) = session.segments()
     assert segment.images[0].sha256 == Image.from_pixels(pixels).sha256
 
@@ -276,8 +278,8 @@ def test_what_the_engine_refuses_is_told_here(engine: Any) -> None:
 
 def test_cancelling_here_aborts_over_there(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
-        session = engine.open(gym.Env(), 5)
-        turn = asyncio.create_task(engine.respond(session, Ask(), Sampling(1.0, 2)))
+        session = engine.open(5)
+        turn = asyncio.create_task(engine.respond(session, TurnRequest(), Sampling(1.0, 2)))
         while await asyncio.to_thread(counted) != "1 begun, 0 cancelled":
             assert not turn.done()
         turn.cancel()

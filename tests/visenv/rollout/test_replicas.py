@@ -14,7 +14,7 @@ from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.rollout import Collector, Replicas
 from visenv.testing import toy
-from visenv.types import Ask, Reply, Sampling
+from visenv.types import Reply, Sampling, TurnRequest
 
 NO_ENV: Any = gym.Env()
 
@@ -33,7 +33,7 @@ class Engine(EnginePolicy[Session]):
     def open(self, env: gym.Env[Any, str], seed: int) -> Session:
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         if self.stale:
             raise PolicyError("no weights")
         await asyncio.sleep(0)
@@ -69,13 +69,16 @@ def test_episodes_go_where_the_fewest_are() -> None:
     engines = [Engine("a"), Engine("b"), Engine("c")]
     replicas = Replicas(engines)
     sessions = [replicas.open(NO_ENV, 0) for _ in range(6)]
-    texts = [asyncio.run(replicas.respond(session, Ask(), Sampling())).text for session in sessions]
+    texts = [
+        asyncio.run(replicas.respond(session, TurnRequest(), Sampling())).text
+        for session in sessions
+    ]
     assert sorted(texts) == sorted(2 * [f"<answer>{name}</answer>" for name in "abc"])
     first = texts[0]
     del sessions[0], sessions[2]  # the first engine's two have ended
     gc.collect()
     later = [replicas.open(NO_ENV, 0) for _ in range(2)]
-    said = [asyncio.run(replicas.respond(each, Ask(), Sampling())).text for each in later]
+    said = [asyncio.run(replicas.respond(each, TurnRequest(), Sampling())).text for each in later]
     assert said == [first, first]
 
 
@@ -96,7 +99,9 @@ def test_an_engine_that_lacks_its_weights_gets_no_episodes() -> None:
 
 def test_what_a_lost_engine_was_playing_is_played_by_another() -> None:
     class Dying(Engine):
-        async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        async def respond(
+            self, session: Session, request: TurnRequest, sampling: Sampling
+        ) -> Reply:
             self.stale = True
             return await super().respond(session, ask, sampling)
 

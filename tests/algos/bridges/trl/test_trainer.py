@@ -12,7 +12,7 @@ import pytest
 from visenv.errors import ConfigurationError
 from visenv.policy import EnginePolicy
 from visenv.registration import load
-from visenv.types import Ask, Episode, Reply, Sampling
+from visenv.types import Episode, Reply, Sampling, TurnRequest
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
@@ -217,10 +217,10 @@ class Engine(EnginePolicy[Any]):
         self.version, self.stale = 0, False
         self.told: list[str] = []
 
-    def open(self, env: Any, seed: int) -> Any:
-        return self.inner.open(env, seed)
+    def open(self, seed: int) -> Any:
+        return self.inner.open(seed)
 
-    async def respond(self, session: Any, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Any, request: TurnRequest, sampling: Sampling) -> Reply:
         reply: Reply = await self.inner.respond(session, ask, sampling)
         return reply
 
@@ -278,7 +278,7 @@ def test_forms_that_an_environment_asks_for_are_not_sampled(
         def step(self, action: str) -> Any:
             result = super().step(action)
             if result[-1]["step"].ask is not None:
-                result[-1]["step"].ask = Ask(regex="yes")
+                result[-1]["step"].ask = TurnRequest(regex="yes")
             return result
 
     trainer = _trainer(policy, config(), Formal)

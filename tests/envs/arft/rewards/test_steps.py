@@ -221,7 +221,7 @@ def test_a_term_that_cannot_be_computed_ends_the_episode_where_it_is() -> None:
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert dict(observation) == {"text": "", "images": ()}
     assert info["aborted"] == "encoder: no reply"
-    assert info["step"].ask is None
+    assert info["step"].request is None
     assert info["step"].events[-1] == Aborted(1, "encoder", "no reply")
     with pytest.raises(EpisodeOverError):
         env.step(ADD)

@@ -14,7 +14,7 @@ from visenv.envs.arft import make_search
 from visenv.envs.arft.search import compat
 from visenv.envs.arft.search.similarity import word_similarity
 from visenv.envs.arft.search.world import EntitiesWorld
-from visenv.types import Log, Sample, StepRecord, TurnTaken
+from visenv.types import Log, Sample, StepResult, TurnTaken
 
 Env = gym.Env[Any, str]
 
@@ -126,7 +126,7 @@ def test_exact_match_pays_for_the_answer() -> None:
 # ---------------------------------------------------------------------------- the loop
 
 
-def begin(**options: Any) -> tuple[Env, StepRecord]:
+def begin(**options: Any) -> tuple[Env, StepResult]:
     settings = {"stage": "tiny", "compat": "arft", "similarity": "words", "hops": [2]} | options
     env = make_search(**settings)
     _, info = env.reset(seed=0)
@@ -137,8 +137,8 @@ def test_every_turn_begins_with_one_prompt_that_holds_all_so_far() -> None:
     env, record = begin(prompt="full")
     base: Any = env.unwrapped
     for query in base.sample.meta["queries"]:
-        assert record.ask is not None
-        assert record.ask.context == "replace"
+        assert record.request is not None
+        assert record.request.context == "replace"
         turn = f"<think>look</think><search>{query}</search>"
         observation, *_, info = env.step(turn)
         record = info["step"]
