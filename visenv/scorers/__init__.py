@@ -1,0 +1,1 @@
+"""Judges, teacher models and encoders: shared, batched and cached."""
