@@ -116,6 +116,14 @@ CURATION: dict[str, str] = {
     "writer": "visenv.algos.curation:Writer",  # no step: who writes in negatives and armbench
 }
 
+SCORERS: dict[str, str] = {
+    "openai": "visenv.scorers.backends.openai:OpenAIBackend",
+    "transformers": "visenv.scorers.backends.transformers:TransformersBackend",
+    "encoder": "visenv.scorers.backends.encoder:EncoderBackend",
+    "rules": "visenv.scorers.backends.rules:RulesBackend",
+    "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
+}
+
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
     "policy": POLICIES,
@@ -124,6 +132,7 @@ TABLES = {
     "model": MODELS,
     "recipe": RECIPES,
     "curation step": CURATION,
+    "scorer": SCORERS,
 }
 
 
