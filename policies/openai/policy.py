@@ -97,7 +97,7 @@ class OpenAIPolicy(Policy[ChatSession]):
     async def respond(
         self, session: ChatSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """TurnRequest the server for the next turn.
+        """Ask the server for the next turn.
 
         `Reply.logprobs` is filled when the server sends them; `Reply.token_ids` never is: generic
         servers give no ids. Anything but ``"stop"`` and ``"length"`` as the reason it finished

@@ -32,7 +32,7 @@ class JudgeCheck:
     """The judge accepts an answer from this score on."""
 
     def run(self) -> None:
-        """TurnRequest the judge, and print the shares."""
+        """Ask the judge, and print the shares."""
         from rich.console import Console
         from rich.table import Table
 

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
-from visenv.rewards.verdicts import EpisodeVerdicts, Verdicts
 from visenv.scorers.recording import using
+from visenv.scorers.verdict_events import EpisodeVerdicts, Verdicts
 from visenv.types import Log, Sample, Scored
 
 TermFunction = Callable[["RewardContext"], "float | Awaitable[float | None] | None"]
@@ -92,8 +92,7 @@ class RewardContext:
             value = term.score(self)
             if inspect.isawaitable(value):
                 value = await value
-        # Verdicts on concurrent requests arrive in an order that differs from run to run.
-        self.verdict_events += sorted(verdicts.events, key=lambda each: each[2:5])
+        self.verdict_events += verdicts.sorted_events()
         if value is None:
             self.notes[term.name] = self._note or "does not apply"
             self.terms[term.name] = None

@@ -11,7 +11,7 @@ from visenv import background
 from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.rewards.terms import RewardContext, RewardTerm
-from visenv.rewards.verdicts import Verdicts
+from visenv.scorers.verdict_events import Verdicts
 from visenv.types import Aborted, Failure, Log, Sample, StepResult
 from visenv.wrappers import RestorableWrapper
 
@@ -139,6 +139,16 @@ class RewardWrapper(RestorableWrapper):
         for term in self.terms:
             await context.compute(term)
         return context
+
+    def begin_episode(self) -> None:
+        """Forget the episode before; called by `reset` and before rescoring."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode of which nothing has been paid."""
+        self.begin_episode()
+        return self.env.reset(seed=seed, options=options)
 
     def due(self, worth: float) -> float:
         """Return what is paid now, of what the terms amount to."""

@@ -32,18 +32,23 @@ class EpisodeVerdicts:
             is asked for only if `ask_missing`.
         ask_missing: Whether scorers are asked for verdicts that are not recorded.
 
-    Attributes:
-        events: The verdicts so far.
     """
 
     def __init__(
         self, turn: int, term: str, recorded: Verdicts | None, ask_missing: bool = False
     ) -> None:
-        self.events: list[Scored] = []
+        self._events: list[Scored] = []
         self._turn = turn
         self._term = term
         self._recorded = recorded
         self._ask_missing = ask_missing
+
+    def sorted_events(self) -> list[Scored]:
+        """Return the verdicts so far, by scorer and request.
+
+        Verdicts on concurrent requests arrive in an order that differs from run to run.
+        """
+        return sorted(self._events, key=lambda event: (event.scorer, event.digest))
 
     def find(self, scorer: Scorer, digest: str) -> Verdict | None:
         """Return a recorded verdict, or None to ask the scorer.
@@ -71,6 +76,6 @@ class EpisodeVerdicts:
         from visenv.scorers.values import to_json
 
         value = to_json(verdict.value)
-        self.events.append(
+        self._events.append(
             Scored(self._turn, self._term, scorer.name, verdict.model, verdict.digest, value)
         )
