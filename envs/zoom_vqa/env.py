@@ -15,7 +15,7 @@ from visenv.images import fit
 from visenv.types import Image, Message, TurnRequest
 
 from .presets import Stage
-from .prompts import LATER_PREFIX, first_prefix, opening
+from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
 from .rewards import AnswerScore
 from .tools import INPUT_IMAGE, KeypointSource, KeypointZoom
 
@@ -117,15 +117,13 @@ class ZoomVQA(VisEnv):
 
     def oracle_turn(self) -> ParsedTurn:
         """Zoom onto the target's middle, then give the commonest reference answer."""
-        brief = self.stage.prompt == "brief"
-        begun = self.turn_request().prefill.removeprefix(
-            LATER_PREFIX
-        )  # a thought goes on from the prefix
+        # The thought goes on from the prefill.
+        begun = self.turn_request().prefill.removeprefix(LATER_PREFIX)
         if self.turns_left > 1:
-            thought = " look closer " if brief else " The detail is too small; I zoom in on it. "
+            thought = looking(self.stage.prompt)
             call = Call("zoom", {"keypoint": self._target_in_view()})
             return ParsedTurn(begun + thought, calls=(call,))
-        thought = " now clear " if brief else " The crop shows it clearly enough to answer. "
+        thought = looked(self.stage.prompt)
         answers = Counter(self.sample.answers).most_common(1)
         return ParsedTurn(begun + thought, answer=answers[0][0] if answers else "unanswerable")
 

@@ -121,9 +121,8 @@ class Judge(VisEnv):
         """Verify, then give the right verdict."""
         calls = self.oracle_calls() if self.tools else []
         made = len(self.log.tool_calls)
-        brief = self.stage.prompt == "brief"
         if made < len(calls) and self.turns_left > 1:
-            thought = " look " if brief else " I verify this before I judge. "
+            thought = prompts.verifying(self.stage.prompt)
             return ParsedTurn(thought, calls=(calls[made],))
         return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
 

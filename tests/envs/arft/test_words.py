@@ -12,6 +12,7 @@ from visenv.envs.arft import make_coding, make_search
 from visenv.envs.arft.search.world.tokens import WORDS
 from visenv.envs.arft.world.little_pictures import COLOURS
 from visenv.policies.oracle import OraclePolicy
+from visenv.registration import load
 from visenv.rollout import EpisodeSpec, play
 
 pytestmark = pytest.mark.component("transformers")
@@ -23,9 +24,8 @@ LIMIT = 64
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
     from visenv.policies.transformers import tiny
-    from visenv.policies.transformers.words import VOCABULARIES
 
-    return tiny.build_tokenizer(tiny.TinyConfig().vocab_size, VOCABULARIES["arft"])
+    return tiny.build_tokenizer(tiny.TinyConfig().vocab_size, load("vocabulary", "arft"))
 
 
 def count(tokenizer: Any, text: str) -> int:

@@ -1,0 +1,39 @@
+"""Every test starts without services, and leaves none behind."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.visenv.scorers.doubles import RELEASE
+from visenv.scorers import Scorer, services
+
+_tags = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def no_services() -> Iterator[None]:
+    RELEASE.clear()
+    yield
+    RELEASE.set()
+    for key in list(services._services.known):
+        services.release(key)
+
+
+@pytest.fixture
+def tag() -> str:
+    """A name that no other backend of this process has."""
+    return f"tag{next(_tags)}"
+
+
+@pytest.fixture
+def remote(tag: str) -> Any:
+    """Makes handles to the server double of this test."""
+
+    def make(**options: Any) -> Scorer:
+        return Scorer("tests.visenv.scorers.doubles:RemoteDouble", tag=tag, **options)
+
+    return make
