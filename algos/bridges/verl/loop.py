@@ -13,20 +13,25 @@ from weakref import WeakKeyDictionary
 import gymnasium as gym
 import transformers
 from omegaconf import OmegaConf
-from verl.experimental.agent_loop.agent_loop import (
-    AgentLoopBase,
-    AgentLoopMetrics,
-    AgentLoopOutput,
-)
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.errors import ConfigurationError
+from visenv.private_names import check_private_names
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
 from visenv.types import Sampling
 
 from .export import to_verl
 from .policy import SECONDS, Room, ServerPolicy
+from .private_names import LOOP_NAMES
+
+check_private_names(LOOP_NAMES)  # before they are imported
+
+from verl.experimental.agent_loop.agent_loop import (  # noqa: E402
+    AgentLoopBase,
+    AgentLoopMetrics,
+    AgentLoopOutput,
+)
 
 _log = logging.getLogger(__name__)
 
