@@ -128,7 +128,8 @@ def _has(owner: Any, attribute: str) -> bool:
 def _is_assigned(owner: type, attribute: str) -> bool:
     """Whether a method of a class assigns the attribute to an object, of this class or another."""
     kinds = (FunctionType, classmethod, staticmethod)
-    methods = [inspect.unwrap(each) for each in vars(owner).values() if isinstance(each, kinds)]
+    members: list[Any] = [each for each in vars(owner).values() if isinstance(each, kinds)]
+    methods = [inspect.unwrap(each) for each in members]
     return any(
         instruction.opname == "STORE_ATTR" and instruction.argval == attribute
         for method in methods
