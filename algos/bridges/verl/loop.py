@@ -45,7 +45,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         - name: visenv
           _target_: visenv.algos.bridges.verl.loop.VisenvAgentLoop
           env_id: visenv/ZoomVQA-v0
-          env_options: {stage: scenes}
+          env_options: {preset: scenes}
 
     Each worker of verl keeps the environments, in threads of their own, and one codec; the many
     loops that verl makes share them. It gives a list of outputs, so it needs the V1 trainer
