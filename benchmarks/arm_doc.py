@@ -40,7 +40,7 @@ def episode(env: gym.Env[Any, str], policy: Any, seed: int) -> float:
     """Play one; processor milliseconds."""
     start = time.process_time()
     done = asyncio.run(play(env, policy, EpisodeSpec(seed)))
-    assert done.reward == 1.5, (done.reward, done.reason)
+    assert done.reward == 1.5, (done.reward, done.reason, done.failure)
     return 1000 * (time.process_time() - start)
 
 

@@ -110,8 +110,9 @@ class EnvAdapter:
         if result.request is not None:
             result = self._end(result, terminated)
             reward += result.reward
-        elif not terminated and not result.truncated_by:
-            result = result._replace(terminated=False, truncated_by="wrapper")
+        else:
+            reason = "" if terminated else result.truncated_by or "wrapper"
+            result = result._replace(terminated=terminated, truncated_by=reason)
         self._last = result._replace(reward=reward)
         return self._last
 

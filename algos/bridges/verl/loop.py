@@ -102,7 +102,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         started = time.perf_counter()
         episode = await self._collector(sampling_params).play(_place(row))
         if episode.status == "aborted":
-            _log.warning("Seed %d of %s: %s", episode.seed, self._env_id, episode.reason)
+            _log.warning("Seed %d of %s: %s", episode.seed, self._env_id, episode.failure)
         took, sampling = time.perf_counter() - started, sum(seconds)
         metrics = AgentLoopMetrics(generate_sequences=sampling, tool_calls=took - sampling)
         return [AgentLoopOutput(**fields, metrics=metrics) for fields in to_verl(episode)]
