@@ -74,9 +74,15 @@ class RewardContext:
         self._ask_missing = ask_missing
         self._note = ""
 
-    def skip(self, reason: str) -> None:
-        """Note why the present term does not apply: ``return context.skip("no points")``."""
+    def skip(self, reason: str) -> float | None:
+        """Note why the present term does not apply, and return None.
+
+        ::
+
+            return context.skip("the response has no points")
+        """
         self._note = reason
+        return None
 
     async def compute(self, term: RewardTerm) -> None:
         """Compute the next term.

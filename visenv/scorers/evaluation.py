@@ -183,6 +183,8 @@ def read_items(path: str | Path) -> list[JudgeItem]:
 def _item(row: Mapping[str, Any], folder: Path) -> JudgeItem:
     if not isinstance(row["truth"], bool):
         raise TypeError(f"truth must be true or false, got {row['truth']!r}")
+    if not isinstance(row["references"], list):
+        raise TypeError(f"references must be a list, got {row['references']!r}")
     images = tuple(Image.from_file(folder / name) for name in row.get("images", ()))
     references = tuple(map(str, row["references"]))
     options = tuple(map(str, row.get("options", ())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable
@@ -58,9 +59,14 @@ async def retried(attempt: Callable[[], Awaitable[T]], retries: int) -> T:
         stop=tenacity.stop_after_attempt(retries + 1),
         wait=_wait,
         retry=tenacity.retry_if_exception_type(TransientError),
+        sleep=_sleep,
         reraise=True,
     )
     return await retrying(once)
+
+
+async def _sleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)
 
 
 def _wait(state: tenacity.RetryCallState) -> float:

@@ -22,7 +22,7 @@ from visenv.scorers.service import LIMIT_NAMES, ServiceCounts, Verdict
 from visenv.scorers.services import backend_class, release, resolve, share
 from visenv.scorers.sharing import Address
 
-_SECRET_NAME = re.compile(r"(?i)(^|_)(api_?key|key|token|secret|password)$")
+_SECRET_NAME = re.compile(r"(?i)(^|[_-])(api_?key|key|token|secret|password|authorization)$")
 _SECRET_URL = re.compile(r"://[^/\s]*@")
 
 
@@ -42,6 +42,7 @@ class Scorer:
         **options: Options of the backend and of `ServiceLimits`, JSON-like.
 
     Attributes:
+        options: The options, with the backend's defaults.
         name: The backend and its main option, for example ``"openai:gpt-4o"``.
         key: The description as text; equal for equal handles.
         parent: Where the process is reached that pickled the handle, or None.
@@ -64,10 +65,10 @@ class Scorer:
         made = backend_class(backend)
         _check_options(backend, made, options)
         self.backend = backend
-        self.options: Mapping[str, Any] = options
+        self.options: Mapping[str, Any] = _defaults(made) | options
         self.deterministic = deterministic
         self.cache_dir = None if cache_dir is None else str(cache_dir)
-        self.name = f"{backend}:{options[made.main_option]}" if made.main_option else backend
+        self.name = f"{backend}:{self.options[made.main_option]}" if made.main_option else backend
         self.key = json.dumps(self.description(), sort_keys=True)
         self.parent: Address | None = None
 
@@ -203,8 +204,7 @@ def _unpickled(description: Mapping[str, Any], parent: Address | None) -> Scorer
 def _check_options(backend: str, made: type[Backend], options: Mapping[str, Any]) -> None:
     """Refuse options that the backend does not know, cannot be saved, or hold a secret."""
     for name, value in options.items():
-        secret = isinstance(value, str) and _SECRET_URL.search(value)
-        if secret or _SECRET_NAME.search(name):
+        if _is_secret(name, value):
             raise ConfigurationError(
                 f"The option {name!r} of the scorer {backend!r} looks like a secret. Handles are "
                 "saved and shown: put the key into an environment variable, and pass the name of "
@@ -224,6 +224,21 @@ def _check_options(backend: str, made: type[Backend], options: Mapping[str, Any]
         raise ConfigurationError(
             f"Options of the scorer {backend!r} must be JSON-like: {error}"
         ) from error
+
+
+def _defaults(made: type[Backend]) -> dict[str, Any]:
+    """Return the options that have a default: a default that changes makes another scorer."""
+    parameters = inspect.signature(made).parameters.items()
+    return {name: each.default for name, each in parameters if each.default is not each.empty}
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_is_secret(str(key), item) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return any(_is_secret(name, item) for item in value)
+    url = isinstance(value, str) and _SECRET_URL.search(value)
+    return bool(url or _SECRET_NAME.search(name))
 
 
 def _json_or_text(value: str) -> Any:

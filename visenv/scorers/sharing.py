@@ -74,8 +74,9 @@ class Server:
         self._socket.setblocking(False)
         self.address = Address(path, secrets.token_bytes(_KEY_BYTES), this_machine(), os.getpid())
         self._writers: set[asyncio.StreamWriter] = set()
-        atexit.register(self._remove, folder)
-        background.submit(asyncio.start_unix_server(self._converse, sock=self._socket))
+        self._server: asyncio.Server | None = None
+        background.submit(self._serve())
+        atexit.register(self._remove, folder)  # runs before the background loop is stopped
 
     def close_inherited(self) -> None:
         """Close a forked child's copies of the sockets, or clients would not see the parent end."""
@@ -85,7 +86,16 @@ class Server:
 
     def _remove(self, folder: str) -> None:
         if os.getpid() == self.address.pid:
+            with contextlib.suppress(TimeoutError):  # of a loop that is blocked
+                background.submit(self._close()).result(1.0)
             shutil.rmtree(folder, ignore_errors=True)
+
+    async def _serve(self) -> None:
+        self._server = await asyncio.start_unix_server(self._converse, sock=self._socket)
+
+    async def _close(self) -> None:
+        if self._server is not None:
+            self._server.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.visenv.scorers.chat_server import ChatServer, running
 from tests.visenv.scorers.doubles import RELEASE
-from visenv.scorers import Scorer, services
+from visenv.scorers import Scorer, retry, services
 
 _tags = itertools.count()
 
@@ -37,3 +38,22 @@ def remote(tag: str) -> Any:
         return Scorer("tests.visenv.scorers.doubles:RemoteDouble", tag=tag, **options)
 
     return make
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with running() as chat_server:
+        yield chat_server
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits before further attempts, noted and not waited."""
+    noted: list[float] = []
+
+    async def note(seconds: float) -> None:
+        noted.append(seconds)
+
+    monkeypatch.setattr(retry, "_sleep", note)
+    return noted

@@ -49,7 +49,7 @@ class RecordedBackend(Backend):
         self._inner = None if inner is None else _scorer(inner)
         if self._inner is None and not self._file.is_file():
             raise ConfigurationError(f"There is no file of recorded replies {file}.")
-        self._model = "" if self._inner is None else self._inner.name
+        self._model = ""  # until a line, or the inner scorer, says it
         self._values = self._read() if self._file.is_file() else {}
 
     @property
@@ -67,6 +67,11 @@ class RecordedBackend(Backend):
             if self._inner is None:
                 raise RefusedError(f"{self._file} holds no reply to the request {name}")
             verdict = await self._inner.score(request)
+            if verdict.model != (self._model or verdict.model):
+                raise RefusedError(
+                    f"{self._file} holds replies of {self._model}, not of {verdict.model}"
+                )
+            self._model = verdict.model
             await asyncio.to_thread(self._append, name, verdict.value)
             self._values[name] = verdict.value
         return self._values[name]
@@ -86,11 +91,8 @@ class RecordedBackend(Backend):
                 raise DataError(
                     f"{self._file}, line {number} is not a recorded reply: {error}"
                 ) from error
-        if len(models | ({self._model} - {""})) > 1:
-            raise DataError(
-                f"{self._file} holds replies of several models: {sorted(models)}"
-                + (f", and {self._model!r} is to be recorded." if self._model else ".")
-            )
+        if len(models) > 1:
+            raise DataError(f"{self._file} holds replies of several models: {sorted(models)}.")
         self._model = next(iter(models), self._model)
         return values
 

@@ -175,7 +175,8 @@ class TransformersBackend(InProcessBackend):
 
     def _inputs(self, texts: list[str], requests: Sequence[Generate | LogProbs]) -> Any:
         arguments: dict[str, Any] = {"text": texts}
-        images = [[each.pixels for each in all_images(request.messages)] for request in requests]
+        # PyTorch wants arrays that may be written to, and pixels are shared.
+        images = [[each.pixels.copy() for each in all_images(item.messages)] for item in requests]
         if any(images):
             if not self._reads_images:
                 raise RefusedError(f"the model {self._name} reads no images")
