@@ -182,16 +182,18 @@ def register_all() -> None:
             register(env_id, entry.entry_point)
 
 
-def register(env_id: str, entry_point: str) -> None:
+def register(env_id: str, entry_point: str, **options: Any) -> None:
     """Register one environment with Gymnasium, with our episode pool for `gym.make_vec`.
 
     Args:
         env_id: The id for `gym.make`.
         entry_point: ``"module:function"`` that makes the environment, reward included.
+        **options: Further arguments of `gym.register`, for example ``max_episode_steps``.
     """
     gym.register(
         env_id,
         entry_point,
         order_enforce=False,  # `VisEnv.step` refuses an episode that was never started
         vector_entry_point=f"visenv.rollout.vector_entry_points:{env_id}",
+        **options,
     )

@@ -151,7 +151,7 @@ class PlayDifficulty(Step):
         episodes = await asyncio.gather(*(self._collector.play(place) for place in places))
         for episode in episodes:
             if episode.status == "aborted":
-                return failed("aborted", episode.reason)
+                return failed("aborted", episode.end_reason)
         return self._difficulty.outcome(row, [self._score(episode) for episode in episodes])
 
     def close(self) -> None:

@@ -76,9 +76,10 @@ class RayHost:
         guarded(ray.get, self._actor.close.remote(), timeout=_SECONDS_TO_CLOSE)
         self.kill()
 
-    def kill(self) -> None:
+    def kill(self) -> bool:
         """Kill the actor; the call it was in returns a `Failure`."""
         guarded(ray.kill, self._actor)
+        return True
 
 
 class _FarHost(LocalHost):

@@ -14,7 +14,7 @@ import pytest
 from pydantic import Field
 
 from visenv.env import Limits, Observation, VisEnv
-from visenv.errors import PolicyError, ServiceError
+from visenv.errors import ServiceError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing import EnvContract, check_all, contract, toy
@@ -380,8 +380,8 @@ FLAWS: list[tuple[str, type[VisEnv], str]] = [
     ("check_rebuilds_from_json", Gallery, "Expected a spec that JSON can hold, saw Callable"),
     ("check_oracle_gets_the_top_reward", WrongOracle, "Expected the outcome 1 .* saw 0.0, seed"),
     ("check_oracle_gets_the_top_reward", SilentOracle, "to end seed 0, saw 'turns'"),
-    ("check_oracle_keeps_to_the_ask", CarefreeOracle, "to begin with '<think>', saw '<tool>"),
-    ("check_oracle_keeps_to_the_ask", UnmatchedOracle, r"to match .* saw 'again</think><tool>"),
+    ("check_oracle_keeps_to_the_request", CarefreeOracle, "to begin with '<think>', saw '<tool>"),
+    ("check_oracle_keeps_to_the_request", UnmatchedOracle, r"to match .* saw 'again</think><tool>"),
     ("check_random_does_not", Generous, "by chance in fewer than half the episodes, saw it in"),
 ]
 
@@ -425,7 +425,7 @@ def test_a_reward_above_the_oracle_is_found() -> None:
 
 
 def test_an_environment_that_is_no_visenv_is_named() -> None:
-    with pytest.raises(PolicyError, match="got Env"):
+    with pytest.raises(AssertionError, match="an environment that extends VisEnv, got Env"):
         NAMED["check_survives_hostile_text"](gym.Env)
 
 
