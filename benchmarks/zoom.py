@@ -27,8 +27,8 @@ import numpy as np
 from PIL import Image as PilImage
 
 import visenv  # noqa: F401  (registers the ids)
+from visenv.envs.zoom_vqa.tools import crop_window
 from visenv.images import Window, scale_window
-from visenv.tools.zoom import crop_window
 from visenv.types import Image, Sample
 
 EIGHT_K = (7680, 4320)
@@ -52,7 +52,7 @@ def zoom_env(image: Image, view_side: int, crop_side: int, max_pixels: int) -> g
     env = gym.make(
         "visenv/ZoomVQA-v0",
         data=OneImage(image),
-        stage="eval",
+        preset="eval",
         view_side=view_side,
         crop_side=crop_side,
         image_pixels=max_pixels,

@@ -12,7 +12,7 @@ import atexit
 import os
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -105,6 +105,25 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     except BaseException:
         future.cancel()  # has no effect unless the wait itself was interrupted, as by Ctrl-C
         raise
+
+
+def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on an event loop of its own, and block until it is done.
+
+    It works like `asyncio.run`. If the calling thread runs an event loop (Jupyter), the new loop
+    runs in another thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1, "visenv-run") as thread:
+        return thread.submit(asyncio.run, coroutine).result()
+
+
+async def wait(future: Future[T]) -> T:
+    """Wait for a future of `submit` from any event loop, the background loop included."""
+    return await asyncio.wrap_future(future)
 
 
 def is_background() -> bool:

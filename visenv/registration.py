@@ -1,7 +1,7 @@
 """Every name in visenv, in one table, as strings: ids, policies, algorithms, data sets.
 
-Nothing here imports what it names; `load` does, when it is asked for. This file, `cli` and
-`testing` are the only places of the core that reach the parts.
+Nothing here imports what it names; `load` does, when it is asked for. No other module of the core
+reaches the parts.
 """
 
 from __future__ import annotations
@@ -73,24 +73,24 @@ ALGORITHMS: dict[str, str] = {
 }
 
 DATA: dict[str, str] = {
-    "textvqa": "visenv.data.textvqa:TextVQA",
+    "textvqa": "visenv.envs.zoom_vqa.datasets.textvqa:TextVQA",
     "vstar": "visenv.data.vstar:VStarBench",
     "hrbench": "visenv.data.hrbench:HRBench",
-    "armbench": "visenv.data.armbench:ARMBench",
-    "vl_rewardbench": "visenv.data.vl_rewardbench:VLRewardBench",
-    "rewardbench2": "visenv.data.rewardbench2:RewardBench2",
-    "llava_critic": "visenv.data.llava_critic:LLaVACritic",
-    "deepeyes": "visenv.data.deepeyes:DeepEyes",
-    "mp_docvqa": "visenv.data.mp_docvqa:MPDocVQA",
-    "mat_coding": "visenv.data.mat_coding:MatCoding",
-    "mat_search": "visenv.data.mat_search:MatSearch",
-    "hotpotqa": "visenv.data.hotpotqa:HotpotQA",
-    "2wikimultihopqa": "visenv.data.wikimultihop:WikiMultihop",
-    "musique": "visenv.data.musique:MuSiQue",
-    "bamboogle": "visenv.data.bamboogle:Bamboogle",
-    "mm_ifeval": "visenv.data.mm_ifeval:MMIFEval",
-    "mmlongbench": "visenv.data.mmlongbench:MMLongBench",
-    "pdf": "visenv.data.pdf_questions:PdfQuestions",
+    "armbench": "visenv.envs.arm.datasets.armbench:ARMBench",
+    "vl_rewardbench": "visenv.envs.arm.datasets.vl_rewardbench:VLRewardBench",
+    "rewardbench2": "visenv.envs.arm.datasets.rewardbench2:RewardBench2",
+    "llava_critic": "visenv.envs.arm.datasets.llava_critic:LLaVACritic",
+    "deepeyes": "visenv.envs.arm.datasets.deepeyes:DeepEyes",
+    "mp_docvqa": "visenv.envs.arm.datasets.mp_docvqa:MPDocVQA",
+    "mat_coding": "visenv.envs.arft.datasets.mat_coding:MatCoding",
+    "mat_search": "visenv.envs.arft.datasets.mat_search:MatSearch",
+    "hotpotqa": "visenv.envs.arft.datasets.hotpotqa:HotpotQA",
+    "2wikimultihopqa": "visenv.envs.arft.datasets.wikimultihop:WikiMultihop",
+    "musique": "visenv.envs.arft.datasets.musique:MuSiQue",
+    "bamboogle": "visenv.envs.arft.datasets.bamboogle:Bamboogle",
+    "mm_ifeval": "visenv.envs.arm.datasets.mm_ifeval:MMIFEval",
+    "mmlongbench": "visenv.envs.arm.datasets.mmlongbench:MMLongBench",
+    "pdf": "visenv.envs.arm.datasets.pdf_questions:PdfQuestions",
 }
 
 MODELS: dict[str, str] = {
@@ -99,22 +99,33 @@ MODELS: dict[str, str] = {
     "tiny-arft": "visenv.policies.transformers.tiny:tiny_arft",
 }
 
+WORDS: dict[str, str] = {
+    "zoom": "visenv.envs.zoom_vqa.words:WORDS",
+    "arm": "visenv.envs.arm.words:WORDS",
+    "arft": "visenv.envs.arft.words:WORDS",
+}
+
 RECIPES: dict[str, str] = {
     "warm-up-then-rl": "visenv.algos.recipe:Train",
 }
 
 CURATION: dict[str, str] = {
-    "questions": "visenv.algos.curation:Questions",
-    "negatives": "visenv.algos.curation:Negatives",
-    "dedupe": "visenv.algos.curation:Dedupe",
-    "arrange": "visenv.algos.curation:Arrange",
-    "trajectories": "visenv.algos.curation:Trajectories",
-    "filter": "visenv.algos.curation:Filter",
-    "export": "visenv.algos.curation:Export",
-    "armbench": "visenv.algos.curation:ArmBench",
-    "constraints": "visenv.algos.curation:Constraints",
-    "writer": "visenv.algos.curation:Writer",  # no step: who writes in negatives and armbench
+    "questions": "visenv.curation.questions:Questions",
+    "negatives": "visenv.envs.arm.curation:Negatives",
+    "dedupe": "visenv.envs.arm.curation:Dedupe",
+    "arrange": "visenv.envs.arm.curation:Arrange",
+    "trajectories": "visenv.curation.trajectories:Trajectories",
+    "filter": "visenv.curation.filter:Filter",
+    "export": "visenv.curation.export:Export",
+    "armbench": "visenv.envs.arm.curation:ArmBench",
+    "constraints": "visenv.envs.arm.curation:Constraints",
+    "distort": "visenv.envs.arft.coding.curation.distort:Distort",
+    "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",  # no step: a corpus to index
+    "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
+
+RECORD_TYPES: dict[str, str] = {}
+"""Event types and ground-truth types of the families, by the name under which they are saved."""
 
 SCORERS: dict[str, str] = {
     "openai": "visenv.scorers.backends.openai:OpenAIBackend",
@@ -130,6 +141,7 @@ TABLES = {
     "algorithm": ALGORITHMS,
     "data set": DATA,
     "model": MODELS,
+    "vocabulary": WORDS,
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,
@@ -181,5 +193,5 @@ def register(env_id: str, entry_point: str) -> None:
         env_id,
         entry_point,
         order_enforce=False,  # `VisEnv.step` refuses an episode that was never started
-        vector_entry_point=f"visenv.pool.registered:{env_id}",
+        vector_entry_point=f"visenv.rollout.vector_entry_points:{env_id}",
     )

@@ -13,12 +13,12 @@ from visenv.env import Limits, VisEnv
 from visenv.grammar import Call
 from visenv.grammar.tags import TagGrammar
 from visenv.images import fit
-from visenv.rewards.qa import Compat, exact_match, token_f1
 from visenv.tools import Tool
-from visenv.types import Ask, Image, Part, ToolCalled
+from visenv.types import Image, Part, ToolCalled, TurnRequest
 
 from . import prompts
-from .stages import Stage
+from .presets import Preset
+from .rewards.qa import Compat, exact_match, token_f1
 
 
 class ArftEnv(VisEnv):
@@ -30,7 +30,7 @@ class ArftEnv(VisEnv):
 
     Args:
         source: The samples.
-        stage: The preset.
+        preset: The preset.
         render_mode: See `VisEnv`.
         on_abort: See `VisEnv`.
     """
@@ -42,20 +42,20 @@ class ArftEnv(VisEnv):
         self,
         *,
         source: Source,
-        stage: Stage,
+        preset: Preset,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
-        self.stage = stage
+        self.preset = preset
         self.tags = self.make_grammar()
         super().__init__(
             source=source,
             grammar=self.tags,
             tools=self.make_tools(),
             limits=Limits(
-                turns=stage.turns,
-                tool_characters=stage.tool_characters,
-                image_pixels=stage.image_pixels,
+                turns=preset.turns,
+                tool_characters=preset.tool_characters,
+                image_pixels=preset.image_pixels,
             ),
             render_mode=render_mode,
             on_abort=on_abort,
@@ -75,19 +75,19 @@ class ArftEnv(VisEnv):
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         """A free turn."""
-        return Ask(stop=self.grammar.stop)
+        return TurnRequest(stop=self.grammar.stop)
 
-    def reminder(self) -> tuple[Part, ...]:
+    def turn_notice(self) -> tuple[Part, ...]:
         """Before the last turn: that it must answer."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
-    def refusal(self, call: Call) -> str:
+    def reject_call(self, call: Call) -> str:
         """The last turn has no tools: what it did could not be seen any more."""
         return prompts.NO_STEP_LEFT if self.turns_left == 1 else ""
 
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         """F1 of the answer, 0 to 1."""
         return self.metrics()["f1"]
 
@@ -108,7 +108,7 @@ class ArftEnv(VisEnv):
 
     def view(self, image: Image) -> Image:
         """An image as it is shown."""
-        return fit(image, self.stage.image_pixels)
+        return fit(image, self.preset.image_pixels)
 
     def done(self, tool: str) -> list[ToolCalled]:
         """The calls of a tool that were carried out."""

@@ -28,12 +28,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from visenv.data.rewardbench2 import rating_of
 from visenv.errors import UnknownNameError
 from visenv.grammar.tool_call import Compat, scan
-from visenv.rewards import RewardTerm
+from visenv.rewards import RewardTerm, of_log
 from visenv.types import Log, Malformed, Sample
 
+from .datasets.rewardbench2 import rating_of
 from .verdicts import read_verdict, verdict_of_rating
 
 R_FORMAT, R_TRY, R_ACCURACY, R_SUCCESS = 0.3, 0.1, 0.7, 0.5
@@ -62,7 +62,7 @@ def terms(reward: str, compat: Compat = None) -> list[RewardTerm]:
     if reward not in REWARDS:
         raise UnknownNameError("reward", reward, [*REWARDS, "outcome"])
     return [
-        RewardTerm(name, weight, partial(_paid, score=score, compat=compat))
+        RewardTerm(name, weight, of_log(partial(_paid, score=score, compat=compat)))
         for name, weight, score in REWARDS[reward]
     ]
 

@@ -12,12 +12,12 @@ from visenv.env import Limits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.images import fit
-from visenv.tools.zoom import KeypointSource, KeypointZoom
-from visenv.types import Ask, Image, Message
+from visenv.types import Image, Message, TurnRequest
 
-from .prompts import INPUT_IMAGE, LATER_PREFIX, first_prefix, opening
+from .presets import Preset
+from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
 from .rewards import AnswerScore
-from .stages import Stage
+from .tools import INPUT_IMAGE, KeypointSource, KeypointZoom
 
 
 class ZoomVQA(VisEnv):
@@ -43,8 +43,8 @@ class ZoomVQA(VisEnv):
     (`visenv.envs.zoom_vqa.rewards`). ``"outcome"``: the answer's score alone, 0 to 1.
 
     ### Episode end
-    Terminated by an answer; truncated after ``tool_calls + 1`` turns. The last turn's `Ask` holds
-    the regular expression that forces an answer.
+    Terminated by an answer; truncated after ``tool_calls + 1`` turns. The last turn's `TurnRequest`
+    holds the regular expression that forces an answer.
 
     ### Information
     ``info["step"].metrics`` on the last step: ``accuracy`` (the answer's score, 0 to 1), ``zoomed``
@@ -61,47 +61,47 @@ class ZoomVQA(VisEnv):
         self,
         *,
         source: Source,
-        stage: Stage,
+        preset: Preset,
         answer_score: AnswerScore,
         tool_calls: int = 1,
         keypoint_source: KeypointSource = "policy",
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
-        self.stage = stage
+        self.preset = preset
         self.tool_calls = tool_calls
         self._answer_score = answer_score
         self._key_value = KeyValueGrammar()
         zoom = KeypointZoom(
-            crop_side=stage.crop_side,
-            source=stage.crop_source,
-            max_pixels=stage.image_pixels,
+            crop_side=preset.crop_side,
+            source=preset.crop_source,
+            max_pixels=preset.image_pixels,
             keypoint_source=keypoint_source,
         )
         super().__init__(
             source=source,
             grammar=self._key_value,
             tools=[zoom] if tool_calls else [],
-            limits=Limits(turns=tool_calls + 1, image_pixels=stage.image_pixels),
+            limits=Limits(turns=tool_calls + 1, image_pixels=preset.image_pixels),
             render_mode=render_mode,
             on_abort=on_abort,
         )
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         """Show the image at its limited size, and ask."""
         view = self._view()
         self.store.images[INPUT_IMAGE] = view
         tools = list(self.tools.values())
         question = self.sample.question
-        return opening(self.stage.prompt, question, view, self._key_value, tools, self.tool_calls)
+        return opening(self.preset.prompt, question, view, self._key_value, tools, self.tool_calls)
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         """A free turn while a tool call is left; on the last turn the answer is forced."""
-        prefix = LATER_PREFIX if self.turn else first_prefix(self.stage.prompt)
+        prefix = LATER_PREFIX if self.turn else first_prefix(self.preset.prompt)
         regex = self.grammar.answer_regex(prefix) if self.turns_left == 1 else None
-        return Ask(prefix, self.grammar.stop, regex)
+        return TurnRequest(prefix, self.grammar.stop, regex)
 
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         """The data set's own score of the answer, 0 to 1."""
         answer = self.log.answer
         return 0.0 if answer is None else float(self._answer_score(answer, self.sample))
@@ -109,7 +109,7 @@ class ZoomVQA(VisEnv):
     def metrics(self) -> dict[str, float]:
         """``accuracy``, ``zoomed`` and, where the truth has a box, ``hit``."""
         crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
-        metrics = {"accuracy": self.outcome(), "zoomed": float(bool(crops))}
+        metrics = {"accuracy": self.task_score(), "zoomed": float(bool(crops))}
         box = self.sample.meta.get("detail_box")
         if box is not None:
             metrics["hit"] = float(any(_holds(crop, box) for crop in crops))
@@ -117,13 +117,13 @@ class ZoomVQA(VisEnv):
 
     def oracle_turn(self) -> ParsedTurn:
         """Zoom onto the target's middle, then give the commonest reference answer."""
-        brief = self.stage.prompt == "brief"
-        begun = self.ask().prefix.removeprefix(LATER_PREFIX)  # a thought goes on from the prefix
+        # The thought goes on from the prefill.
+        begun = self.turn_request().prefill.removeprefix(LATER_PREFIX)
         if self.turns_left > 1:
-            thought = " look closer " if brief else " The detail is too small; I zoom in on it. "
+            thought = looking(self.preset.prompt)
             call = Call("zoom", {"keypoint": self._target_in_view()})
             return ParsedTurn(begun + thought, calls=(call,))
-        thought = " now clear " if brief else " The crop shows it clearly enough to answer. "
+        thought = looked(self.preset.prompt)
         answers = Counter(self.sample.answers).most_common(1)
         return ParsedTurn(begun + thought, answer=answers[0][0] if answers else "unanswerable")
 
@@ -135,7 +135,7 @@ class ZoomVQA(VisEnv):
     def _view(self) -> Image:
         if not self.sample.images:
             raise DataError(f"Sample {self.sample.id!r} has no image; ZoomVQA needs one.")
-        return fit(self.sample.images[0], self.stage.image_pixels, self.stage.view_side)
+        return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
 
     def _target_in_view(self) -> list[int]:
         native, view = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size

@@ -9,9 +9,10 @@ from visenv.grammar import KeyValueGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message
 
+from .tools import INPUT_IMAGE
+
 PromptStyle = Literal["full", "brief"]
 
-INPUT_IMAGE = "input_image"
 FIRST_PREFIX = "<think> Let me go through this step by step."
 LATER_PREFIX = "<think>"
 
@@ -48,6 +49,19 @@ def opening(
 def first_prefix(style: PromptStyle) -> str:
     """How the first turn begins; the paper's bootstrap opens a thought and sets its tone."""
     return FIRST_PREFIX if style == "full" else LATER_PREFIX
+
+
+# ------------------------------------------------------------------ what the oracle thinks
+
+
+def looking(style: PromptStyle) -> str:
+    """Return the oracle's thought before it zooms in."""
+    return " look closer " if style == "brief" else " The detail is too small; I zoom in on it. "
+
+
+def looked(style: PromptStyle) -> str:
+    """Return the oracle's thought before it answers."""
+    return " now clear " if style == "brief" else " The crop shows it clearly enough to answer. "
 
 
 def _rules(grammar: KeyValueGrammar, tools: Sequence[Tool[Any]], tool_calls: int) -> str:

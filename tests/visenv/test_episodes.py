@@ -20,7 +20,6 @@ from visenv.testing import toy
 from visenv.types import (
     Aborted,
     Answered,
-    Ask,
     Episode,
     Event,
     Image,
@@ -32,6 +31,7 @@ from visenv.types import (
     ToolCalled,
     Truncated,
     Turn,
+    TurnRequest,
     TurnSpan,
     TurnTaken,
 )
@@ -75,7 +75,7 @@ messages = st.builds(
     st.lists(texts | st.sampled_from(PICTURES), max_size=3).map(tuple),
 )
 asks = st.builds(
-    Ask,
+    TurnRequest,
     texts,
     st.lists(texts, max_size=2).map(tuple),
     st.none() | texts,

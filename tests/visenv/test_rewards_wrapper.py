@@ -91,7 +91,7 @@ def test_a_term_that_cannot_be_computed_aborts() -> None:
     record = info["step"]
     assert isinstance(record.events[0], TurnTaken)
     assert record.events[-1] == Aborted(1, "judge", "no reply")
-    assert (record.terms, record.metrics, record.ask) == ({}, {}, None)
+    assert (record.terms, record.metrics, record.request) == ({}, {}, None)
 
 
 def test_a_truncated_episode_whose_term_fails_is_aborted_only() -> None:

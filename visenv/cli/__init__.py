@@ -31,6 +31,7 @@ COMMANDS = {
     "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),
     "train": Command("", "warm a model up, train it with RL, compare, report"),
     "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
+    "rescore": Command("visenv.cli.rescore:Rescore", "compute rewards of saved episodes again"),
     "data": Command("visenv.cli.data:Data", "make training and benchmark data, step by step"),
     "index": Command(
         "visenv.cli.index:Index", "embed a folder of documents, for search by meaning"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from visenv.errors import DataError, ServiceError
-from visenv.intervals import Mean, proportion
+from visenv.evaluation.intervals import Mean, proportion
 from visenv.types import Image, Sample
 
 _MOST_OPTIONS = 4

@@ -11,12 +11,12 @@ from visenv.errors import ConfigurationError, ServiceError
 from visenv.scorers.replies import ReplyError
 from visenv.scorers.request import Generate
 from visenv.scorers.scorer import Scorer
-from visenv.types import Image, Message, Part
+from visenv.types import Image, Message, Part, Video
 
 T = TypeVar("T")
 
-Content = str | Image | Sequence[Part]
-"""What a field of a prompt may hold: text, an image, or several of both in order."""
+Content = Part | Sequence[Part]
+"""The content of a field of a prompt: text, an image or a video, or several of them in order."""
 
 _RETRY_TEMPERATURE = 0.7
 _SHOWN = 200
@@ -120,7 +120,7 @@ def _fields(prompt: str) -> list[str]:
 
 def _add(parts: list[Part], content: Content) -> None:
     """Append text and images; texts that meet become one."""
-    if isinstance(content, (str, Image)):
+    if isinstance(content, (str, Image, Video)):
         if isinstance(content, str) and parts and isinstance(parts[-1], str):
             parts[-1] += content
         elif content != "":

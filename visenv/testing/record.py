@@ -12,9 +12,8 @@ import gymnasium as gym
 import numpy as np
 
 from visenv.env import Observation, VisEnv
-from visenv.pool import Result
 from visenv.registration import load
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, Result, play
 from visenv.types import Episode, Image, Sample
 
 Env = gym.Env[Observation, str]
@@ -39,7 +38,7 @@ def played(env: Env, policy: str, seed: int) -> Episode:
     Raises:
         AssertionError: If it was aborted.
     """
-    finished = asyncio.run(play(env, load("policy", policy)(), Place(seed)))
+    finished = asyncio.run(play(env, load("policy", policy)(), EpisodeSpec(seed)))
     assert finished.status != "aborted", (
         f"Expected the {policy} policy to play seed {seed} to its end, saw: {finished.reason}"
     )

@@ -101,7 +101,7 @@ class NativeEpisode:
             raise
         record = info["step"]
         self._reward += float(reward)
-        self._over, self._aborted = record.ask is None, info["aborted"]
+        self._over, self._aborted = record.request is None, info["aborted"]
         messages: tuple[Message, ...] = record.messages
         return messages
 
@@ -142,12 +142,12 @@ def _blocks(messages: Sequence[Message]) -> list[Block]:
     The chat template writes the tags around a tool's result itself. Text that looks like a control
     token is broken by a blank: TRL's tokenization of the prompt would take it for one.
     """
-    parts = [part for message in messages for part in (*message.parts, "\n\n")][:-1]
+    parts = [part for message in messages for part in (*message.with_frames().parts, "\n\n")][:-1]
     blocks: list[Block] = []
     for part in parts:
         if isinstance(part, Image):
             blocks.append({"type": "image", "image": to_pil(part)})
-        else:
+        elif isinstance(part, str):
             text = part.removeprefix(_OPENING).replace("<|", "< |")
             blocks.append({"type": "text", "text": text})
     for block in reversed(blocks):

@@ -14,14 +14,14 @@ import pytest
 import visenv  # noqa: F401  (registers the ids)
 from visenv.envs.zoom_vqa import ZoomVQA
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
-from visenv.types import Image, Sample, StepRecord
+from visenv.types import Image, Sample, StepResult
 
 ZOOM = "<think> closer </think><tool>\nname: zoom\nkeypoint: [{}, {}]\n</tool>"
 ANSWER = "<think> clear </think><answer>{}</answer>"
 
 
 def make(**options: Any) -> gym.Env[Any, str]:
-    return gym.make("visenv/ZoomVQA-v0", **{"stage": "tiny", **options})
+    return gym.make("visenv/ZoomVQA-v0", **{"preset": "tiny", **options})
 
 
 def scene(width: int, height: int) -> Sample:
@@ -72,11 +72,11 @@ def test_the_train_stage_shrinks_to_1024_and_crops_from_that() -> None:
 def test_the_last_turn_is_held_to_the_published_expression() -> None:
     env = make()
     _, info = env.reset(seed=0)
-    first: StepRecord = info["step"]
-    assert first.ask is not None
-    assert first.ask.regex is None
+    first: StepResult = info["step"]
+    assert first.request is not None
+    assert first.request.regex is None
     *_, info = env.step(ZOOM.format(5, 5))
-    last = info["step"].ask
+    last = info["step"].request
     assert last.prefix == "<think>"
     assert last.regex == r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
     assert last.stop == ("</tool>", "</answer>")
@@ -85,7 +85,7 @@ def test_the_last_turn_is_held_to_the_published_expression() -> None:
 
 def test_without_tool_calls_the_first_turn_must_answer() -> None:
     _, info = make(tool_calls=0).reset(seed=0)
-    assert info["step"].ask.regex == r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
+    assert info["step"].request.regex == r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
 
 
 def test_the_full_prompt_names_the_tool_its_keys_and_the_image_size() -> None:
@@ -97,7 +97,7 @@ def test_the_full_prompt_names_the_tool_its_keys_and_the_image_size() -> None:
     assert "once" in text
     assert "(800, 600)" in text
     assert text.count("<image>") == 1
-    assert info["step"].ask.prefix.startswith("<think>")
+    assert info["step"].request.prefill.startswith("<think>")
     assert [message.role for message in info["step"].messages] == ["system", "user"]
 
 
@@ -177,8 +177,8 @@ def test_compat_scores_one_of_ten_answers_as_the_public_code_does() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"stage": "tinny"}, UnknownNameError, "tiny"),
-        ({"stage": "train"}, ConfigurationError, "scenes"),
+        ({"preset": "tinny"}, UnknownNameError, "tiny"),
+        ({"preset": "train"}, ConfigurationError, "scenes"),
         ({"reward": "papper"}, UnknownNameError, "paper"),
         ({"compat": "r1-vlm"}, UnknownNameError, "r1_vlm"),
         ({"zoom": "randon"}, UnknownNameError, "random"),

@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.errors import PolicyError
-from visenv.types import Ask, Episode, FinishReason, Message, Turn
+from visenv.types import Episode, FinishReason, Message, Turn, TurnRequest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from visenv.policies.tokens import template
 from visenv.policies.tokens import vocabulary as vocabulary_module
-from visenv.policies.transformers import tiny, words
+from visenv.policies.transformers import tiny
+from visenv.registration import load
 
 if TYPE_CHECKING:
     from visenv.policies.tokens.vocabulary import Vocabulary
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 def spoken(messages: tuple[Message, ...], text: str, prefix: str = "") -> Turn:
     finish: FinishReason = "stop"
-    return Turn(messages, text, 0.0, (), finish, Ask(prefix))
+    return Turn(messages, text, 0.0, (), finish, TurnRequest(prefix))
 
 
 def episode_of(*turns: Turn) -> Episode:
@@ -97,7 +98,7 @@ def test_encode_masks_what_was_shown_and_what_was_filled_in(qwen3: Any, talk: An
 
 def test_encode_begins_a_segment_where_the_context_is_replaced(qwen3: Any, talk: Any) -> None:
     first = spoken(talk.shown("a"), "one")
-    second = Turn(tuple(talk.shown("b")), "two", 0.0, (), "stop", Ask(context="replace"))
+    second = Turn(tuple(talk.shown("b")), "two", 0.0, (), "stop", TurnRequest(context="replace"))
     one, two = qwen3.encode(episode_of(first, second)).segments
     assert qwen3.codec.processor.tokenizer.decode(two.token_ids).startswith(
         "<|im_start|>user\nlook: b"
@@ -128,7 +129,7 @@ def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
-    tokenizer = tiny.build_tokenizer(512, words.VOCABULARIES["zoom"])
+    tokenizer = tiny.build_tokenizer(512, load("vocabulary", "zoom"))
     # Real Qwen tokenizers have tokens that look like control tokens and are not marked special.
     tokenizer.add_tokens(["<|fim_prefix|>", "<|repo_name|>"])
     built: Vocabulary = vocabulary_module.Vocabulary(tokenizer, 576)
@@ -139,7 +140,7 @@ TEXTS = st.lists(
     st.sampled_from(
         [
             *tiny.CONTROL_TOKENS,
-            *words.VOCABULARIES["zoom"].tags,
+            *load("vocabulary", "zoom").tags,
             "<|fim_prefix|>",
             "<|repo_name|>",
             "<|im_",
@@ -160,7 +161,7 @@ def test_no_text_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> N
 
 
 def test_tags_are_one_token_each(vocabulary: Vocabulary) -> None:
-    for tag in words.VOCABULARIES["zoom"].tags:
+    for tag in load("vocabulary", "zoom").tags:
         assert len(vocabulary.encode(tag)) == 1
 
 

@@ -21,7 +21,7 @@ import pytest
 from tests.algos.distributed.launching import ROOT, launch, require_two_who_sampled_alike
 from visenv.errors import PolicyError
 from visenv.scorers import Generate, LogProbs, Scorer
-from visenv.types import Ask, Sampling
+from visenv.types import Sampling, TurnRequest
 
 pytestmark = [
     pytest.mark.component("vllm", "torch", "transformers", "outlines-core"),
@@ -63,7 +63,7 @@ def test_the_server_says_what_transformers_says(served: Any, qwen3: Any, exam: A
         assert one.turns == other.turns
     segments = exam.play(served, range(8), sampling=Sampling(0.7, 8))
     assert exam.error(qwen3, segments, exam.images(range(8))) < BOUND
-    ask = Ask("<think>", ("</answer>",), r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
+    ask = TurnRequest("<think>", ("</answer>",), r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
     segments = exam.play(served, range(4), ask=ask, sampling=Sampling(1.0, 60))
     assert exam.error(qwen3, segments, exam.images(range(4))) < BOUND
 
@@ -113,7 +113,7 @@ def test_new_weights_go_through_a_folder_and_turns_go_on_with_them(
     with torch.no_grad():
         for weight in fresh.parameters():
             weight.mul_(1.1)
-    endless = Ask("", (), "[0-9]{400}")
+    endless = TurnRequest("", (), "[0-9]{400}")
 
     async def run(attempt: int) -> Any:
         turns = [talk.shown("a", talk.picture(3))]
@@ -162,7 +162,7 @@ def test_wrong_weights_are_refused_until_they_are_right(served: Any, qwen3: Any,
 
 
 def test_a_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
-    endless = Ask("", (), "[0-9]{400}")
+    endless = TurnRequest("", (), "[0-9]{400}")
 
     async def run() -> None:
         long = Sampling(1.0, 420)

@@ -13,7 +13,7 @@ import pytest
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import Call, ParsedTurn
 from visenv.registration import load
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, play
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
@@ -22,7 +22,7 @@ pytestmark = [
 
 torch = pytest.importorskip("torch")
 
-DOC: dict[str, Any] = {"stage": "tiny", "prompt": "brief"}
+DOC: dict[str, Any] = {"preset": "tiny", "prompt": "brief"}
 Message = dict[str, Any]
 
 
@@ -108,7 +108,7 @@ def test_an_environment_that_speaks_otherwise_is_refused_and_the_way_is_named() 
     from visenv.algos.bridges.trl import environment_factory
 
     with pytest.raises(ConfigurationError, match=r"ZoomVQA.*JSON tool calls.*VisenvGRPOTrainer"):
-        environment_factory("visenv/ZoomVQA-v0", stage="tiny")
+        environment_factory("visenv/ZoomVQA-v0", preset="tiny")
 
 
 # ---------------------------------------------------------------------------------- an episode
@@ -121,7 +121,7 @@ def test_the_reward_is_that_of_the_environment_played_directly(env_id: str, seed
     environment = _environment(name)
     completion = _play_oracle(environment, seed)
     oracle = load("policy", "oracle")()
-    episode = asyncio.run(play(gym.make(name, **DOC), oracle, Place(seed)))
+    episode = asyncio.run(play(gym.make(name, **DOC), oracle, EpisodeSpec(seed)))
     assert episode.reward > 0
     assert _reward(environment, completion) == episode.reward
     texts = [event.text.split() for event in environment.episode._base.log.turns]

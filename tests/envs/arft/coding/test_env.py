@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from visenv import registration
-from visenv.data.distortions import LABELS
 from visenv.envs.arft import make_coding
-from visenv.envs.arft.stages import STAGES
+from visenv.envs.arft.coding.world import LABELS
+from visenv.envs.arft.presets import PRESETS
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE
 from visenv.types import Pixels, Sample, ToolCalled
@@ -105,12 +105,12 @@ def test_the_oracle_cuts_out_the_box(broken: Broken, oracle: Oracle) -> None:
     assert difference(observation["images"][0], cut) < 2
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("problems", [("none",), ("dark",), ("rotation180", "blur"), ("crop",)])
 def test_the_oracle_earns_all_there_is(
-    broken: Broken, oracle: Oracle, stage: str, problems: tuple[str, ...]
+    broken: Broken, oracle: Oracle, preset: str, problems: tuple[str, ...]
 ) -> None:
-    env, _ = begin(broken(*problems, width=96, height=96), stage=stage)
+    env, _ = begin(broken(*problems, width=96, height=96), preset=preset)
     rewards: list[float] = []
     terminated = False
     while not terminated:
@@ -282,7 +282,7 @@ def test_the_full_prompt_names_the_files_the_labels_and_the_form(broken: Broken)
         assert part in text
     assert text.count("<image>") == 1
     assert [message.role for message in info["step"].messages] == ["system", "user"]
-    assert info["step"].ask.stop == ("</problem>", "</code>", "</answer>")
+    assert info["step"].request.stop == ("</problem>", "</code>", "</answer>")
 
 
 def test_a_crop_is_asked_for_without_its_box(broken: Broken) -> None:
@@ -291,7 +291,7 @@ def test_a_crop_is_asked_for_without_its_box(broken: Broken) -> None:
 
 
 def test_the_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
-    env = make_coding(stage="tiny")
+    env = make_coding(preset="tiny")
     texts: dict[str, set[str]] = {"opening": set(), "turn": set()}
     for seed in range(30):
         observation, _ = env.reset(seed=seed)
@@ -317,7 +317,7 @@ def test_the_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
 
 
 def test_problems_are_chosen_by_name() -> None:
-    env = make_coding(problems=["dark", "rotation180"], stage="tiny")
+    env = make_coding(problems=["dark", "rotation180"], preset="tiny")
     kinds = set()
     for seed in range(12):
         env.reset(seed=seed)
@@ -328,13 +328,15 @@ def test_problems_are_chosen_by_name() -> None:
 def test_built_samples_are_played_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: Callable[..., Sample], oracle: Oracle
 ) -> None:
-    from visenv.data.distortions import DistortedRows
-    from visenv.data.distortions.building import Distort, plan_lines
+    from visenv.envs.arft.coding.curation.distort import Distort, plan_lines
+    from visenv.envs.arft.coding.world import DistortedRows
 
     rows = DistortedRows([clean()], {("dark",): 1})
     lines = plan_lines({("dark",): 1}, 0)
     Distort(rows, tmp_path, 0, "one").run(lines, tmp_path / "rows.jsonl")
-    monkeypatch.setitem(registration.DATA, "mat_coding", "visenv.data.mat_coding:MatCoding")
+    monkeypatch.setitem(
+        registration.DATA, "mat_coding", "visenv.envs.arft.datasets.mat_coding:MatCoding"
+    )
     env = make_coding(data=f"mat_coding:{tmp_path}")
     env.reset(options={"index": 0})
     assert sum(float(env.step(oracle(env))[1]) for _ in range(3)) == pytest.approx(2.0)
@@ -345,13 +347,13 @@ def test_built_samples_are_played_by_name(
 def test_rows_of_another_data_set_are_distorted_the_same_every_time(
     monkeypatch: pytest.MonkeyPatch, clean: Callable[..., Sample]
 ) -> None:
-    from visenv.envs.arft.coding import making
+    from visenv.envs.arft import coding
 
     class Rows(list[Sample]):
         problems = ("one row is missing",)
 
     rows = Rows([clean()] * 12)
-    monkeypatch.setattr(making, "open_data", lambda text: rows)
+    monkeypatch.setattr(coding, "open_data", lambda text: rows)
     first = make_coding(data="textvqa:x", seed=4).unwrapped
     second = make_coding(data="textvqa:x", seed=4).unwrapped
     other = make_coding(data="textvqa:x", seed=5).unwrapped
@@ -363,7 +365,7 @@ def test_rows_of_another_data_set_are_distorted_the_same_every_time(
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"stage": "tinny"}, UnknownNameError, "tiny"),
+        ({"preset": "tinny"}, UnknownNameError, "tiny"),
         ({"reward": "f2"}, UnknownNameError, "f1"),
         ({"compat": "arm"}, UnknownNameError, "arft"),
         ({"prompt": "breif"}, UnknownNameError, "brief"),
@@ -395,7 +397,7 @@ def test_a_sample_that_nobody_distorted_is_a_data_error(clean: Callable[..., Sam
         Sample("s", "?", (), ("a",), "", wrong),
         Sample("s", "?", image, (), "", wrong),
     ):
-        with pytest.raises(DataError, match=r"visenv\.data\.distortions"):
+        with pytest.raises(DataError, match=r"visenv\.envs\.arft\.coding\.world"):
             begin(sample)
 
 

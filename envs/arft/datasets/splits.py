@@ -1,0 +1,45 @@
+"""Scores as Visual-ARFT's tables 1 to 4 give them: F1 and exact match, simple, hard and average.
+
+Every item counts: one that was aborted or never answered scores 0, and so does a row that could not
+be read. The public evaluation drops such items and then takes the splits by their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from visenv.records import fields_of
+from visenv.types import Episode
+
+SPLITS = ("simple", "hard")
+SCORES = {"F1": "f1", "EM": "accuracy"}
+"""The columns of the tables, and the metrics of an episode that they are means of."""
+
+AVERAGE = "average"
+
+
+def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, float]:
+    """The cells of a row of the tables, each 0 to 1.
+
+    Args:
+        episodes: One of each item, aborted ones included.
+        left_out: Rows that could not be read. Nobody knows their split, so they count in the
+            average alone, as does an episode whose sample could not be opened.
+
+    Returns:
+        By name: ``"F1 simple"``, ``"EM simple"``, the same of ``hard``, where there are such items,
+        and of ``average``, the mean over all items.
+    """
+    scores: dict[str, float] = {}
+    for split in SPLITS:
+        some = [each for each in episodes if fields_of(each.ground_truth).get("split") == split]
+        scores |= _means(split, some, len(some))
+    return scores | _means(AVERAGE, episodes, len(episodes) + left_out)
+
+
+def _means(split: str, episodes: Sequence[Episode], items: int) -> dict[str, float]:
+    return {
+        f"{column} {split}": sum(each.metrics.get(metric, 0.0) for each in episodes) / items
+        for column, metric in SCORES.items()
+        if items
+    }

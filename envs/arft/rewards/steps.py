@@ -1,0 +1,160 @@
+"""Rewards paid step by step: what an episode is worth so far, less what was paid already.
+
+The steps that a task needs are known from its sample. Turns are matched with them one to one, so
+that each step is paid once, however often it is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from visenv.env import Observation
+from visenv.errors import EpisodeOverError
+from visenv.rewards import RewardTerm, RewardWrapper, of_log
+from visenv.types import Event, Log, Sample, TurnTaken
+
+ANSWER = "answer"
+"""The kind of the last step."""
+
+
+class StepRewardWrapper(RewardWrapper):
+    """Pays, after every turn, what the terms have grown by; the sum is their value at the end.
+
+    ``info["step"].terms`` holds their values so far. An aborted step gets 0, and so do the steps
+    before it in an `Episode`. The arguments are those of `RewardWrapper`.
+    """
+
+    each_step: ClassVar[bool] = True
+    _paid = 0.0
+    _was_aborted = False
+
+    def begin_episode(self) -> None:
+        """Start with nothing paid."""
+        self._paid, self._was_aborted = 0.0, False
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Step, and pay what the terms have grown by.
+
+        Raises:
+            EpisodeOverError: If the episode has ended, also by a term that could not be computed.
+        """
+        if self._was_aborted:
+            raise EpisodeOverError("The episode was aborted; call reset() before step().")
+        taken = super().step(action)
+        self._was_aborted = bool(taken[-1]["aborted"])
+        return taken
+
+    def due(self, worth: float) -> float:
+        """Return what the terms have grown by."""
+        due, self._paid = worth - self._paid, worth
+        return due
+
+
+class GoldStep(NamedTuple):
+    """A step that the task needs.
+
+    Attributes:
+        kind: What kind of turn takes it.
+        weight: Its share in the whole; those of all steps of a sample add up to 1.
+        truth: What a turn is compared with, for example the query to search for.
+    """
+
+    kind: str
+    weight: float
+    truth: Any = None
+
+
+class Worth(NamedTuple):
+    """What turns are worth, each part 0 to 1."""
+
+    accuracy: float = 0.0
+    form: float = 0.0
+
+
+class StepTerms(NamedTuple):
+    """The terms ``steps`` and ``format`` of an episode whose turns are matched with gold steps.
+
+    Of all ways to give each turn at most one step and each step at most one turn, the one of
+    greatest worth counts. A further turn can only add to that, so nothing is ever taken back.
+
+    Attributes:
+        steps: The gold steps of a sample.
+        accuracy: How well a turn takes a step, 0 to 1, from the turn's events; None if it does not
+            take it at all.
+        well_formed: Whether the text of a turn has the form that was asked for.
+        select: Returns the events that count, of all events; None counts all.
+    """
+
+    steps: Callable[[Sample], Sequence[GoldStep]]
+    accuracy: Callable[[Sequence[Event], GoldStep, Sample], float | None]
+    well_formed: Callable[[str], bool]
+    select: Callable[[Log], Log] | None = None
+
+    def terms(self) -> list[RewardTerm]:
+        """Both, each of weight 1."""
+        return [
+            RewardTerm("steps", 1.0, of_log(self._steps_term)),
+            RewardTerm("format", 1.0, of_log(self._format_term)),
+        ]
+
+    def worth(self, log: Log, sample: Sample) -> Worth:
+        """What the turns so far are worth."""
+        steps = self.steps(sample)
+        if self.select is not None:
+            log = self.select(log)
+        # The best for each set of steps that were taken, as bits of a number.
+        best = {0: Worth()}
+        for events in by_turn(log):
+            gains = dict(self._gains(events, steps, sample))
+            for taken, worth in list(best.items()):
+                for place, gain in gains.items():
+                    if not taken >> place & 1:
+                        with_it = Worth(*(a + b for a, b in zip(worth, gain, strict=True)))
+                        also = taken | 1 << place
+                        best[also] = max(best.get(also, Worth()), with_it, key=sum)
+        return max(best.values(), key=sum)
+
+    def _gains(
+        self, events: Sequence[Event], steps: Sequence[GoldStep], sample: Sample
+    ) -> Iterator[tuple[int, Worth]]:
+        """What the turn is worth for each step that it takes, by the step's place."""
+        turn = events[0]
+        assert isinstance(turn, TurnTaken)
+        form = float(self.well_formed(turn.text))
+        for place, step in enumerate(steps):
+            accuracy = self.accuracy(events, step, sample)
+            if accuracy is not None:
+                yield place, Worth(step.weight * accuracy, step.weight * form)
+
+    def _steps_term(self, log: Log, sample: Sample) -> float:
+        return self.worth(log, sample).accuracy
+
+    def _format_term(self, log: Log, sample: Sample) -> float:
+        return self.worth(log, sample).form
+
+
+def by_turn(log: Log) -> list[list[Event]]:
+    """The events of each turn, its `TurnTaken` first."""
+    turns: list[list[Event]] = []
+    for event in log:
+        if isinstance(event, TurnTaken):
+            turns.append([])
+        turns[-1].append(event)
+    return turns
+
+
+def gold_steps(before: Sequence[tuple[str, Any]], answer: Any) -> list[GoldStep]:
+    """The steps before the answer, and the answer, with their weights.
+
+    The answer counts for one step more than all before it together: n of them count 1 / (2n + 1)
+    each, the answer (n + 1) / (2n + 1). Then all the others, taken rightly, are worth less than a
+    right answer alone, and whatever was done before, an answer adds to it.
+
+    Args:
+        before: Kind and truth of each step before the answer.
+        answer: The truth of the answer.
+    """
+    whole = 2 * len(before) + 1
+    steps = [GoldStep(kind, 1 / whole, truth) for kind, truth in before]
+    return [*steps, GoldStep(ANSWER, (len(before) + 1) / whole, answer)]

@@ -1,0 +1,266 @@
+"""Crop-and-zoom (ARM-Thinker, §3.1 and appendix E): a part of any image of the episode, larger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, NamedTuple, get_args
+
+import numpy as np
+from pydantic import Field
+
+from visenv.errors import ConfigurationError, ToolError, UnknownNameError
+from visenv.images import QWEN_PIXELS, Window, cut, scale_window, shrink, size_within
+from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
+from visenv.tools.crop_box import MOST_ASPECT, ThinBoxes, enlarged, fit_box, smart_size
+from visenv.types import Image, Sample
+
+Dialect = Literal["qwen2.5", "qwen3"]
+
+ORIGINAL_IMAGE = "original_image"
+"""Name of the sample's first image; the others are ``original_image_1``, ``original_image_2``, …"""
+
+_SCALE = 1000
+
+Box = Annotated[
+    list[Annotated[float, Field(ge=0, le=_SCALE, allow_inf_nan=False)]],
+    Field(
+        min_length=4,
+        max_length=4,
+        description="[x1, y1, x2, y2]: the part to show, from its top left to its bottom right "
+        "corner, each from 0 to 1000 of the image's width or height.",
+    ),
+]
+
+
+class CropArguments(Arguments):
+    """What the policy writes."""
+
+    image: str = Field(
+        description="Name of the image to zoom into: original_image, observation_1, …"
+    )
+    bbox_2d: Box
+
+    def image_name(self, store: Store) -> str:
+        """The name of the image meant."""
+        return self.image
+
+
+class IndexedCropArguments(Arguments):
+    """What the policy writes in Qwen3-VL's dialect, which counts the images."""
+
+    bbox_2d: Box
+    label: str = Field(description="What is to be seen in that part.")
+    img_idx: int = Field(
+        ge=0, description="Which image to zoom into, in the order they were shown, the first is 0."
+    )
+
+    def image_name(self, store: Store) -> str:
+        """The name of the image meant.
+
+        Raises:
+            ToolError: If there are not that many; lists what there is.
+        """
+        names = list(store.images)
+        if self.img_idx < len(names):
+            return names[self.img_idx]
+        there = ", ".join(f"{place} ({name})" for place, name in enumerate(names)) or "no image"
+        raise ToolError(f"There is no image {shown(self.img_idx)}. Available: {there}.")
+
+
+class _Region(NamedTuple):
+    """Where a picture lies: a part of an image in its native pixels.
+
+    Attributes:
+        name: What that image is called.
+        image: The image, native.
+        part: The part.
+    """
+
+    name: str
+    image: Image
+    part: Window
+
+
+class CropZoom(Tool[CropArguments | IndexedCropArguments]):
+    """Shows a part of any image of the episode, cut from native pixels and enlarged where small.
+
+    The sample's own images are known as `ORIGINAL_IMAGE` and so on. Whatever size they, or crops of
+    them, were shown at, a crop is cut from their native pixels: zooming again into a crop finds
+    detail that the crop did not show. An image from elsewhere (a page) is cut as it is stored.
+
+    A crop with a side below 224 pixels is enlarged twice, bicubic. In the dialect of Qwen3-VL it is
+    resized to multiples of 32 pixels, at least 256 x 32 x 32 of them, as Qwen's own tool does.
+
+    Refused, each with what was expected and what was given: arguments that are missing, unknown or
+    of a wrong type; a box of other than four finite numbers from 0 to 1000; corners in the wrong
+    order; an image that does not exist (the others are listed); a box that cannot be shown.
+
+    Args:
+        dialect: ``"qwen2.5"`` (arguments ``image, bbox_2d``; sides of at least 28 pixels), or
+            ``"qwen3"`` (``bbox_2d, label, img_idx``; at least 32).
+        max_pixels: Most pixels of the result. No more than the environment shows, or it shrinks
+            the result again, and zooms into it are cut from what is then left.
+        compat: ``"arm"`` is the way of the public tool for Qwen2.5: cuts from the stored picture,
+            its sides first rounded to multiples of 28 pixels, and grows boxes in proportion, which
+            refuses thin ones (`visenv.tools.crop_box.fit_box`).
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+    """
+
+    name = "image_zoom_in_tool"
+    description = (
+        "Shows a part of an image enlarged, with more detail. The part is a box in relative "
+        "coordinates from 0 to 1000: [250, 250, 750, 750] is the middle of the image. What it "
+        "returns is an image again, which can be zoomed into by its own name."
+    )
+
+    def __init__(
+        self,
+        *,
+        dialect: Dialect = "qwen2.5",
+        max_pixels: int = QWEN_PIXELS,
+        compat: Literal["arm"] | None = None,
+    ) -> None:
+        if dialect not in get_args(Dialect):
+            raise UnknownNameError("dialect of the zoom tool", str(dialect), get_args(Dialect))
+        if compat not in (None, "arm"):
+            raise UnknownNameError("compat", str(compat), ["arm"])
+        if max_pixels < 1:
+            raise ConfigurationError(f"max_pixels must be at least 1, got {max_pixels!r}.")
+        indexed = dialect == "qwen3"
+        self.arguments = IndexedCropArguments if indexed else CropArguments
+        self.min_side = 32 if indexed else 28
+        self.indexed = indexed
+        self.max_pixels = max_pixels
+        self.compat = compat
+        self._natives: dict[str, Image] = {}
+        self._shown: list[tuple[Image, _Region]] = []
+
+    def reset(self, sample: Sample, store: Store) -> None:
+        """Take the handles of the sample's images, without decoding them."""
+        self._natives = {original_name(k): image for k, image in enumerate(sample.images)}
+        self._shown = []
+
+    def call(self, arguments: CropArguments | IndexedCropArguments, store: Store) -> ToolResult:
+        """Cut and enlarge.
+
+        The result's ``detail`` holds ``image`` (the name of the image zoomed into), ``shown_box``
+        (what was cut, in pixels of that image as stored), ``origin`` (the name of the image it was
+        cut from in the end) and ``box`` (in native pixels of that); boxes are
+        ``[left, top, right, bottom]``.
+
+        Raises:
+            ToolError: If the box or the image cannot be used.
+        """
+        box = arguments.bbox_2d
+        if not (box[0] < box[2] and box[1] < box[3]):
+            raise ToolError(
+                "bbox_2d is [x1, y1, x2, y2], the top left and the bottom right corner: x1 < x2 "
+                f"and y1 < y2, got {shown(box)}."
+            )
+        name = arguments.image_name(store)
+        picture = store.image(name)
+        region = self._region(name, picture)
+        source, within = region.image, region.part
+        if self.compat:
+            source = self._rounded(picture)
+            within = Window.whole(source.size)
+        window = self._fit(box, within.size, name)
+        result = self._result(source, window.inside(within))
+        part = scale_window(window, within.size, region.part.size).inside(region.part)
+        self._shown.append((result, region._replace(part=part)))
+        detail = {
+            "image": name,
+            "shown_box": list(scale_window(window, within.size, picture.size)),
+            "origin": region.name,
+            "box": list(part),
+        }
+        return ToolResult((result, _caption(window, within.size, name)), detail)
+
+    def end_episode(self) -> None:
+        """Release the images."""
+        self._natives = {}
+        self._shown = []
+
+    def example(self) -> CropArguments | IndexedCropArguments:
+        """Arguments to show in the prompt."""
+        box = [250.0, 250.0, 750.0, 750.0]
+        if self.indexed:
+            return IndexedCropArguments(bbox_2d=box, label="the sign", img_idx=0)
+        return CropArguments(image=ORIGINAL_IMAGE, bbox_2d=box)
+
+    def random_arguments(
+        self, rng: np.random.Generator, store: Store
+    ) -> CropArguments | IndexedCropArguments:
+        """A random box, a tenth of the side or more, of a random image."""
+        place = int(rng.integers(max(1, len(store.images))))
+        left, top = rng.integers(0, _SCALE - 100, 2)
+        right, bottom = rng.integers(left + 100, _SCALE + 1), rng.integers(top + 100, _SCALE + 1)
+        box = [float(edge) for edge in (left, top, right, bottom)]
+        if self.indexed:
+            return IndexedCropArguments(bbox_2d=box, label="something", img_idx=place)
+        names = list(store.images) or [ORIGINAL_IMAGE]
+        return CropArguments(image=names[place], bbox_2d=box)
+
+    def _region(self, name: str, picture: Image) -> _Region:
+        """Where the picture of that name lies in native pixels."""
+        for result, region in self._shown:
+            if result is picture:
+                return region
+        native = self._natives.get(name)
+        image = native if native is not None and _alike(native.size, picture.size) else picture
+        return _Region(name, image, Window.whole(image.size))
+
+    def _rounded(self, picture: Image) -> Image:
+        """The picture as Qwen's loader hands it to the published tool, whatever its own factor."""
+        size = smart_size(picture.size, 28, 4 * 28 * 28, QWEN_PIXELS)
+        if size == picture.size:
+            return picture
+        return _bicubic(picture, Window.whole(picture.size), size)
+
+    def _fit(self, box: Sequence[float], size: tuple[int, int], name: str) -> Window:
+        edges = [edge / _SCALE * size[place % 2] for place, edge in enumerate(box)]
+        thin: ThinBoxes = "keep_aspect" if self.compat else "pad_thin_side"
+        window = fit_box(edges, size, self.min_side, thin)
+        if window is None:
+            covered = f"{edges[2] - edges[0]:.4g} x {edges[3] - edges[1]:.4g}"
+            raise ToolError(
+                f"The box {shown(box)} covers {covered} pixels of {name}, which has {size[0]} x "
+                f"{size[1]}. It cannot be widened to {self.min_side} pixels a side with one side "
+                f"at most {MOST_ASPECT} times the other. Name a larger box, or another image."
+            )
+        return window
+
+    def _result(self, source: Image, window: Window) -> Image:
+        size = enlarged(window.size)
+        if self.indexed:
+            size = smart_size(window.size, 32, 256 * 32 * 32, QWEN_PIXELS)
+        size = size_within(size, self.max_pixels)
+        if size[0] > window.size[0] or size[1] > window.size[1]:
+            return _bicubic(source, window, size)
+        pixels = source.pixels[window.top : window.bottom, window.left : window.right]
+        return Image.from_pixels(np.array(pixels) if size == window.size else shrink(pixels, size))
+
+
+def original_name(place: int) -> str:
+    """What the sample's image at that place, from 0, is called."""
+    return f"{ORIGINAL_IMAGE}_{place}" if place else ORIGINAL_IMAGE
+
+
+def _alike(native: tuple[int, int], stored: tuple[int, int]) -> bool:
+    """Whether one can be the other resized: sides in the same ratio, but for rounding."""
+    return abs(stored[0] * native[1] - stored[1] * native[0]) <= sum(native)
+
+
+def _bicubic(source: Image, window: Window, size: tuple[int, int]) -> Image:
+    import PIL.Image
+
+    resized = cut(source, window).resize(size, PIL.Image.Resampling.BICUBIC)
+    return Image.from_pixels(np.asarray(resized))
+
+
+def _caption(window: Window, size: tuple[int, int], name: str) -> str:
+    """What is shown, in the policy's coordinates; other than it asked where the box had to grow."""
+    edges = [round(window[edge] / size[edge % 2] * _SCALE) for edge in range(4)]
+    return f"This is {edges} of {name}."

@@ -1,0 +1,219 @@
+"""The two document tools of ARM-Thinker: pages found by a query, and one page by its number.
+
+Different from the public code in every mode, because nothing is gained by its ways: a name never
+becomes a path; the error for a missing page says which pages there are (there, a template with its
+gaps unfilled); a query without a hit is refused, and not counted as a success; ``image_idx`` is an
+integer, and ``"3"`` is refused with that explanation (there, ``int()`` of whatever came).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from visenv.documents.bm25 import Bm25Ranker
+from visenv.documents.document import Document, Library, PageRanker
+from visenv.documents.stitch import LONG_SIDE, stitch
+from visenv.errors import ConfigurationError, DataError, ToolError
+from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
+from visenv.types import Image, Sample
+
+PAGES_FOUND = 5
+"""``RETRIEVE_K`` of the public configuration."""
+
+MOST_QUERY_CHARACTERS = 1000
+
+_FileName = Annotated[str, Field(description="Name of the document, as given in the task.")]
+_Query = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MOST_QUERY_CHARACTERS,
+        description="What to look for: words that the wanted pages contain.",
+    ),
+]
+_Number = Annotated[int, Field(description="Number of the page; the first page is 1.")]
+
+
+class QueryArguments(Arguments):
+    """What the policy writes to search a document."""
+
+    filename: _FileName
+    query: _Query
+
+
+class IndexArguments(Arguments):
+    """What the policy writes to see a page."""
+
+    filename: _FileName
+    image_idx: _Number
+
+
+class _PageTool(Tool[ArgumentsT]):
+    """What both tools share: a library, and the name of the sample's document."""
+
+    def __init__(self, library: Library, *, long_side: int = LONG_SIDE) -> None:
+        if long_side < 1:
+            raise ConfigurationError(f"long_side must be at least 1 pixel, got {long_side!r}.")
+        self.library = library
+        self.long_side = long_side
+        self._name = ""
+
+    def reset(self, sample: Sample, store: Store) -> None:
+        """Take note of the sample's document, for arguments that know nothing more."""
+        self._name = str(sample.meta.get("document", ""))
+
+    def _document(self, name: str) -> Document:
+        try:
+            return self.library.document(name)
+        except DataError as error:
+            raise ToolError(str(error)) from error
+
+    def _image(self, document: Document, page: int) -> Image:
+        """The page, decoded: what is wrong with it shows here, not when the episode looks."""
+        image = document.page_image(page, self.long_side)
+        return Image.from_pixels(image.pixels)
+
+
+class PageByQuery(_PageTool[QueryArguments]):
+    """Show the pages of one document that fit a query best, side by side.
+
+    Args:
+        library: The documents.
+        ranker: What orders the pages; BM25 over their text if none is given.
+        pages: Most pages shown.
+        long_side: Longest side of each page, pixels.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+    """
+
+    name = "doc_page_retrieval_by_query"
+    description = (
+        "Searches one document and shows the pages that fit the query best, side by side in one "
+        "image, the best on the left. If they do not help, try other words."
+    )
+    arguments = QueryArguments
+
+    def __init__(
+        self,
+        library: Library,
+        ranker: PageRanker | None = None,
+        *,
+        pages: int = PAGES_FOUND,
+        long_side: int = LONG_SIDE,
+    ) -> None:
+        super().__init__(library, long_side=long_side)
+        if pages < 1:
+            raise ConfigurationError(f"pages must be at least 1, got {pages!r}.")
+        self.ranker = ranker if ranker is not None else Bm25Ranker()
+        self.pages = pages
+
+    def call(self, arguments: QueryArguments, store: Store) -> ToolResult:
+        """Search and stitch.
+
+        The result's ``detail`` holds ``document``, and ``pages``, the numbers of the pages shown,
+        best first.
+
+        Raises:
+            ToolError: If there is no such document, nothing fits, or no page can be shown.
+        """
+        document = self._document(arguments.filename)
+        found = self._found(document, arguments.query)
+        images, failed = self._images(document, found)
+        pages = [page for page in found if page not in failed]
+        text = f"Pages {_listed(pages)} of {document.name!r}, from left to right, the best first."
+        if failed:
+            text += f" Found too, but impossible to show: {'; '.join(failed.values())}"
+        detail = {"document": document.name, "pages": pages}
+        return ToolResult((stitch(images, long_side=self.long_side), text), detail)
+
+    def _found(self, document: Document, query: str) -> list[int]:
+        try:
+            ranked = self.ranker.rank(document, query, self.pages)
+        except DataError as error:
+            raise ToolError(f"{document.name!r} cannot be searched: {error}") from error
+        if not ranked:
+            raise ToolError(
+                f"No page of {document.name!r} fits the query {shown(query)}. Try other words, or "
+                f"look at its pages by number, 1 to {len(document)}."
+            )
+        return list(dict.fromkeys(ranked))[: self.pages]
+
+    def _images(
+        self, document: Document, pages: Sequence[int]
+    ) -> tuple[list[Image], dict[int, str]]:
+        """The pages' images, and by page why there is none."""
+        images: list[Image] = []
+        failed: dict[int, str] = {}
+        for page in pages:
+            try:
+                images.append(self._image(document, page))
+            except DataError as error:
+                failed[page] = str(error)
+        if not images:
+            raise ToolError(f"None of the pages found can be shown: {'; '.join(failed.values())}")
+        return images, failed
+
+    def example(self) -> QueryArguments:
+        """Arguments to show in the prompt."""
+        return QueryArguments(filename="annual_report", query="operating income by region")
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> QueryArguments:
+        """A word of no particular meaning, about the sample's document."""
+        words = ("table", "figure", "total", "summary", "year")
+        return QueryArguments(filename=self._name, query=str(rng.choice(words)))
+
+
+class PageByIndex(_PageTool[IndexArguments]):
+    """Show one page of a document.
+
+    Args:
+        library: The documents.
+        long_side: Longest side of the page, pixels.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+    """
+
+    name = "doc_page_retrieval_by_index"
+    description = "Shows one page of a document, by its number."
+    arguments = IndexArguments
+
+    def call(self, arguments: IndexArguments, store: Store) -> ToolResult:
+        """Show the page.
+
+        The result's ``detail`` holds ``document``, and ``pages``, the number of the page in a list.
+
+        Raises:
+            ToolError: If there is no such document or page, or it cannot be shown.
+        """
+        document = self._document(arguments.filename)
+        page = arguments.image_idx
+        if not 1 <= page <= len(document):
+            raise ToolError(
+                f"{document.name!r} has no page {shown(page)}: image_idx must be from 1 to "
+                f"{len(document)}, the first page being 1."
+            )
+        try:
+            image = self._image(document, page)
+        except DataError as error:
+            raise ToolError(f"{error} Other pages may still work.") from error
+        text = f"Page {page} of {document.name!r}, which has {len(document)} pages."
+        return ToolResult((image, text), {"document": document.name, "pages": [page]})
+
+    def example(self) -> IndexArguments:
+        """Arguments to show in the prompt."""
+        return IndexArguments(filename="annual_report", image_idx=3)
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> IndexArguments:
+        """Any page of the sample's document."""
+        pages = len(self._document(self._name))
+        return IndexArguments(filename=self._name, image_idx=int(rng.integers(1, pages + 1)))
+
+
+def _listed(pages: Sequence[int]) -> str:
+    return ", ".join(map(str, pages))
