@@ -64,7 +64,7 @@ class RewardWrapper(RestorableWrapper):
     @property
     def waits(self) -> bool:
         """Whether `step` may wait for an asynchronous term."""
-        return self._waits and not (self.defers and not self.each_step)
+        return self._waits and not self.defers
 
     @property
     def base(self) -> VisEnv:
@@ -168,7 +168,7 @@ class RewardWrapper(RestorableWrapper):
     # ------------------------------------------------------------------ inside
 
     def _score_or_defer(self, result: StepResult) -> StepResult:
-        if self.defers and not self.each_step and (result.pending or self._waits):
+        if self.defers and (result.pending or self._waits):
             return result._replace(reward=0.0, pending=True)
         if result.pending:
             return background.run(self.finish(result))
