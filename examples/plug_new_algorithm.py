@@ -55,7 +55,7 @@ class Args:
 
 def make_env() -> gym.Env[Any, str]:
     """One environment."""
-    return gym.make(ENVIRONMENT, stage="tiny")
+    return gym.make(ENVIRONMENT, preset="tiny")
 
 
 def make_policy(args: Args) -> Any:

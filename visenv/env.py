@@ -8,7 +8,7 @@ policy never makes `step` raise: a malformed turn becomes an event and a message
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
@@ -20,6 +20,8 @@ from visenv.data.source import Source, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Call, Grammar, ParsedTurn
 from visenv.images import QWEN_PIXELS, fit, fit_all
+from visenv.scorers.recording import using
+from visenv.scorers.verdict_events import EpisodeVerdicts
 from visenv.spaces import Unicode, observation_space
 from visenv.tools.base import Store, Tool, ToolResult, shown
 from visenv.types import (
@@ -253,7 +255,7 @@ class VisEnv(gym.Env[Observation, str]):
         messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        return observe(messages), _info(StepResult(messages, (), self.turn_request()))
+        return observe(messages), _info(_result(messages, (), self.turn_request()))
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one whole turn of the policy, the requested prefill included.
@@ -291,14 +293,8 @@ class VisEnv(gym.Env[Observation, str]):
         request = None if over else self.turn_request()
         hidden = tuple(self._hidden)
         self._hidden.clear()
-        result = StepResult(
-            messages=messages,
-            events=log.since(start),
-            request=request,
-            terminated=terminated,
-            truncated_by=truncated_by,
-            failure=failure,
-            hidden_frames=hidden,
+        result = _result(
+            messages, log.since(start), request, terminated, truncated_by, failure, hidden
         )
         if over and failure is None:
             result = result._replace(pending=True) if self._late else self._scored(result)
@@ -405,12 +401,13 @@ class VisEnv(gym.Env[Observation, str]):
         self.log.append(TurnTaken(self.turn, action, turn.thought))
         parts = self._act(turn)
         events = self.turn_events(turn)
-        if isinstance(events, Coroutine):
+        if isinstance(events, Awaitable):
+            coming = _with_verdicts(self.turn, events)
             if self.defers:
-                self._late.append((len(self.log), background.submit(events)))
+                self._late.append((len(self.log), background.submit(coming)))
                 return parts
-            events = background.run(events)
-        self.log.extend(events)  # type: ignore[arg-type]  # an awaitable is a coroutine here
+            events = background.run(coming)
+        self.log.extend(events)
         return parts
 
     def _act(self, turn: ParsedTurn) -> tuple[Part, ...]:
@@ -515,6 +512,14 @@ class VisEnv(gym.Env[Observation, str]):
         return result._replace(reward=reward, metrics=self.metrics())
 
 
+async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterable[Event]:
+    """Return the events of a turn, after the verdicts of the scorers that were asked for them."""
+    verdicts = EpisodeVerdicts(turn, "", None)
+    with using(verdicts):
+        found = await events
+    return (*verdicts.sorted_events(), *found)
+
+
 def observe(messages: Sequence[Message]) -> Observation:
     """Return the observation that holds these messages."""
     if not messages:
@@ -522,6 +527,32 @@ def observe(messages: Sequence[Message]) -> Observation:
     text, images = flatten(messages)
     # Copies: what a caller does to an observation must not reach the episode's memory.
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
+
+
+def _result(
+    messages: tuple[Message, ...],
+    events: tuple[Any, ...],
+    request: TurnRequest | None,
+    terminated: bool = False,
+    truncated_by: str = "",
+    failure: Failure | None = None,
+    hidden_frames: tuple[Video, ...] = (),
+) -> StepResult:
+    """Return a result with mappings of its own: no two results may share one."""
+    return StepResult(
+        messages,
+        events,
+        request,
+        0.0,
+        terminated,
+        truncated_by,
+        failure,
+        {},
+        {},
+        {},
+        hidden_frames,
+        {},
+    )
 
 
 def _info(result: StepResult) -> dict[str, Any]:

@@ -127,6 +127,14 @@ CURATION: dict[str, str] = {
 RECORD_TYPES: dict[str, str] = {}
 """Event types and ground-truth types of the families, by the name under which they are saved."""
 
+SCORERS: dict[str, str] = {
+    "openai": "visenv.scorers.backends.openai:OpenAIBackend",
+    "transformers": "visenv.scorers.backends.transformers:TransformersBackend",
+    "encoder": "visenv.scorers.backends.encoder:EncoderBackend",
+    "rules": "visenv.scorers.backends.rules:RulesBackend",
+    "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
+}
+
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
     "policy": POLICIES,
@@ -136,6 +144,7 @@ TABLES = {
     "vocabulary": WORDS,
     "recipe": RECIPES,
     "curation step": CURATION,
+    "scorer": SCORERS,
 }
 
 

@@ -135,7 +135,7 @@ def test_whatever_is_said_answers(said: str) -> None:
 
 
 def test_retrieval_searches_for_the_question_and_what_is_seen() -> None:
-    env = make_search(stage="tiny", hops=[1])
+    env = make_search(preset="tiny", hops=[1])
     env.reset(seed=0)
     sample = env.unwrapped.sample  # type: ignore[attr-defined]
     (query,) = sample.meta["queries"]
@@ -155,7 +155,7 @@ def test_retrieval_searches_for_the_question_and_what_is_seen() -> None:
 
 
 def test_retrieval_without_words_searches_for_the_question_alone() -> None:
-    env = make_search(stage="tiny", hops=[1])
+    env = make_search(preset="tiny", hops=[1])
     listener = Listener("<answer>nobody</answer>")
     episode = played(env, RetrievalPolicy, listener, instruct=False)  # type: ignore[arg-type]
     (call,) = [event for event in episode.events if isinstance(event, ToolCalled)]
@@ -163,7 +163,7 @@ def test_retrieval_without_words_searches_for_the_question_alone() -> None:
 
 
 def test_a_prompt_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
-    env = make_search(stage="tiny", hops=[1], compat="arft")
+    env = make_search(preset="tiny", hops=[1], compat="arft")
     listener = Listener("cyan square", "<answer>nobody</answer>")
     played(env, RetrievalPolicy, listener)  # type: ignore[arg-type]
     look, answer = listener.shown

@@ -72,7 +72,7 @@ def test_reset_shows_the_opening_and_asks_for_a_turn() -> None:
     first, second = env.sample.meta["add"]
     assert observation == shows(f"Add {first}, then {second}, and say the total.")
     assert record(info).messages == (Message("user", (observation["text"],)),)
-    assert record(info).ask == TurnRequest(stop=("</tool>", "</answer>"))
+    assert record(info).request == TurnRequest(stop=("</tool>", "</answer>"))
     assert (info["aborted"], info["truncated_by"], env.turns_left) == ("", "", 4)
 
 
@@ -86,7 +86,7 @@ def test_a_tool_call_shows_its_result() -> None:
         TurnTaken(0, ADD.format(12), "go"),
         ToolCalled(0, "add", {"amount": 12}, True, "", (), {"total": 12}),
     )
-    assert record(info).ask is not None
+    assert record(info).request is not None
     assert list(env.log) == list(record(info).events)
 
 
@@ -98,7 +98,7 @@ def test_a_right_answer_terminates_with_its_outcome_and_metrics() -> None:
     assert observation == shows("")
     assert (reward, terminated, truncated) == (1.0, True, False)
     assert record(info).events[1] == Answered(0, total)
-    assert record(info).ask is None
+    assert record(info).request is None
     assert record(info).metrics == {"accuracy": 1.0}
     assert env.metrics() == {"accuracy": 1.0}
 
@@ -150,7 +150,7 @@ def test_the_last_turn_truncates() -> None:
     _, reward, terminated, truncated, info = env.step(ADD.format(1))
     assert (reward, terminated, truncated, info["truncated_by"]) == (0.0, False, True, "turns")
     assert record(info).events[-1] == Truncated(1, "turns")
-    assert record(info).ask is None
+    assert record(info).request is None
     assert record(info).metrics == {"accuracy": 0.0}
 
 

@@ -1,4 +1,4 @@
-"""The words of the ARFT environments: what their tiny stages say is short in the tiny tokenizer."""
+"""Words of the ARFT environments: what their tiny presets say is short in the tiny tokenizer."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_words_and_tags_are_one_token_each(tokenizer: Any) -> None:
 def test_every_step_fits(tokenizer: Any) -> None:
     problems = ["rotation180", "dark", "none", "rotation180+dark"]
     envs: list[gym.Env[Any, str]] = [
-        make_coding(stage="tiny", problems=problems),
-        make_search(stage="tiny"),
+        make_coding(preset="tiny", problems=problems),
+        make_search(preset="tiny"),
     ]
     for env in envs:
         episodes = [asyncio.run(play(env, OraclePolicy(), EpisodeSpec(seed))) for seed in range(12)]

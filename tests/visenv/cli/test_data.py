@@ -27,7 +27,7 @@ from visenv.types import Log, Sample
 
 pytestmark = pytest.mark.component("opencv")
 
-ENV = ["ZoomVQA-v0", "--option", "stage=tiny"]
+ENV = ["ZoomVQA-v0", "--option", "preset=tiny"]
 WRITER = ["--policy", "visenv.envs.arm.curation:ScriptedGenerator"]
 TRACK = "fine_grained_perception.jsonl"
 
@@ -270,7 +270,7 @@ def test_judges_of_documents_play_filter_and_export_too(made: Path, tmp_path: Pa
     played, good = tmp_path / "played/e.jsonl", tmp_path / "good/e.jsonl"
     for words in (
         [
-            *("trajectories", "ArmDoc-v0", "--option", "stage=tiny", "--policy", "oracle"),
+            *("trajectories", "ArmDoc-v0", "--option", "preset=tiny", "--policy", "oracle"),
             *("--samples", "2", "--out", str(played)),
         ],
         ["filter", str(played), "--out", str(good)],

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.component("opencv")
 
 
 def make_env() -> Any:
-    return env_maker("visenv/ZoomVQA-v0", ["stage=tiny"])()
+    return env_maker("visenv/ZoomVQA-v0", ["preset=tiny"])()
 
 
 def play(folder: Path, policy: Any, count: int = 3, tries: int = 1, name: str = "e") -> Path:
