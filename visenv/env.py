@@ -253,7 +253,8 @@ class VisEnv(gym.Env[Observation, str]):
         messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        return observe(messages), _info(StepResult(messages, (), self.turn_request()))
+        result = _own(StepResult(messages, (), self.turn_request()))
+        return observe(messages), _info(result)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one whole turn of the policy, the requested prefill included.
@@ -300,6 +301,7 @@ class VisEnv(gym.Env[Observation, str]):
             failure=failure,
             hidden_frames=hidden,
         )
+        result = _own(result)
         if over and failure is None:
             result = result._replace(pending=True) if self._late else self._scored(result)
         return observe(messages), result.reward, terminated, over and not terminated, _info(result)
@@ -432,7 +434,7 @@ class VisEnv(gym.Env[Observation, str]):
     def _reject_turn(self, code: str, message: str, in_call: bool) -> tuple[Part, ...]:
         self.log.append(Malformed(self.turn, code, message))
         if in_call:
-            self.log.append(ToolCalled(self.turn, "", {}, False, message))
+            self.log.append(ToolCalled(self.turn, "", {}, False, message, detail={}))
         self._invalid += 1
         return self.grammar.render_error(message)
 
@@ -453,7 +455,8 @@ class VisEnv(gym.Env[Observation, str]):
             result = tool.run(call.arguments, self.store)
         except ToolError as error:
             self._invalid += 1
-            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, str(error)))
+            refused = ToolCalled(self.turn, call.name, call.arguments, False, str(error), detail={})
+            self.log.append(refused)
             return self.grammar.render_error(str(error))
         return self._show(call, result)
 
@@ -480,7 +483,7 @@ class VisEnv(gym.Env[Observation, str]):
             result.ok,
             result.reason,
             tuple(names),
-            result.detail,
+            dict(result.detail),
             result.env_steps,
         )
         self.log.append(event)
@@ -522,6 +525,11 @@ def observe(messages: Sequence[Message]) -> Observation:
     text, images = flatten(messages)
     # Copies: what a caller does to an observation must not reach the episode's memory.
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
+
+
+def _own(result: StepResult) -> StepResult:
+    """Return the result with empty mappings of its own; Gymnasium forbids that steps share them."""
+    return result._replace(terms={}, term_notes={}, metrics={}, late_events={})
 
 
 def _info(result: StepResult) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def played(env: Env, policy: str, seed: int) -> Episode:
     """
     finished = asyncio.run(play(env, load("policy", policy)(), EpisodeSpec(seed)))
     assert finished.status != "aborted", (
-        f"Expected the {policy} policy to play seed {seed} to its end, saw: {finished.reason}"
+        f"Expected the {policy} policy to play seed {seed} to its end, saw: {finished.failure}"
     )
     return finished
 
