@@ -1,7 +1,7 @@
 """An oracle's episode of `visenv/ArmDoc-v0`: milliseconds, and memory over many of them.
 
     python benchmarks/arm_doc.py
-    python benchmarks/arm_doc.py --memory 10000 --stage tiny
+    python benchmarks/arm_doc.py --memory 10000 --preset tiny
 
 An episode is the overview of a made-up report, a query or a page by number, and the verdict. Each
 document is played twice in a row: cold, where it is drawn and rendered for the first time, and
@@ -40,7 +40,7 @@ def episode(env: gym.Env[Any, str], policy: Any, seed: int) -> float:
     """Play one; processor milliseconds."""
     start = time.process_time()
     done = asyncio.run(play(env, policy, EpisodeSpec(seed)))
-    assert done.reward == 1.5, (done.reward, done.reason)
+    assert done.reward == 1.5, (done.reward, done.reason, done.failure)
     return 1000 * (time.process_time() - start)
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=60, help="documents to time")
     parser.add_argument("--memory", type=int, default=0, help="episodes to watch the memory over")
-    parser.add_argument("--stage", default="train", help="of the episodes of --memory")
+    parser.add_argument("--preset", default="train", help="of the episodes of --memory")
     arguments = parser.parse_args()
     versions = ", ".join(f"{name} {version(name)}" for name in ("pypdfium2", "reportlab"))
     print(f"python {platform.python_version()}, {versions}, load {os.getloadavg()[0]:.2f}")
@@ -85,12 +85,12 @@ def main() -> None:
     print(f"oracle episode, warm: {warm:6.1f} ms of one core, median (bound {BOUND:.0f})")
     print(f"oracle episode, cold: {cold:6.1f} ms; largest {max(each[0] for each in times):.0f}")
     print(f"pypdfium2 and Pillow: {bare:6.1f} ms; cold / bare = {cold / bare:.2f}")
-    env = gym.make("visenv/ArmDoc-v0", stage=arguments.stage)
+    env = gym.make("visenv/ArmDoc-v0", preset=arguments.preset)
     for number in range(1, arguments.memory + 1):
         episode(env, policy, number)
         if number in (100, 1000) or number % 2500 == 0:
             print(
-                f"after {number:6} episodes ({arguments.stage}): {resident():.0f} MiB", flush=True
+                f"after {number:6} episodes ({arguments.preset}): {resident():.0f} MiB", flush=True
             )
 
 

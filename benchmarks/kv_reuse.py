@@ -74,9 +74,9 @@ def generate(folder: Path, work: Workload) -> Callable[[], None]:
     def show(stream: list[int], image: Image, turn: int) -> None:
         ended = turn > 0 and stream[-1] == template.end_id
         said = [Message("user", (image, QUESTION))]
+        length = encoder.span(image, 0, template.image_id).length
         for token in template.increment(said, "", turn > 0, ended).token_ids:
-            length = encoder.span(image, 0).length if token == template.image_id else 1
-            stream += [token] * length
+            stream += [token] * (length if token == template.image_id else 1)
 
     def say(streams: list[list[int]], images: list[list[Image]]) -> None:
         width = max(map(len, streams))

@@ -37,7 +37,7 @@ import numpy as np
 from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
-from visenv.rollout.meter import Gauge
+from visenv.rollout.stats import Gauge
 from visenv.types import Image, Message, Reply, Sampling, StepResult, TurnRequest
 
 EPISODES = 64
@@ -97,7 +97,7 @@ class Errand(gym.Env[Any, str]):
 class Simulated(Policy[Session]):
     """An engine with room for everyone: each turn gets a token every `TOKEN_SECONDS`."""
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
@@ -120,7 +120,7 @@ def by_collector(policy: Policy[Any], seeds: range) -> Measured:
     start = time.perf_counter()
     episodes = collector.episodes([EpisodeSpec(seed) for seed in seeds])
     seconds = time.perf_counter() - start
-    assert all(episode.status == "terminated" for episode in episodes), episodes[0].reason
+    assert all(episode.status == "terminated" for episode in episodes), episodes[0].failure
     report = collector.stats.take()
     collector.close()
     tokens = round(report["tokens_per_second"] * report["episodes"] / report["episodes_per_second"])
@@ -142,7 +142,7 @@ async def lock_step(policy: Policy[Any], seeds: range, gauge: Gauge, tools: Any)
     envs = [Errand() for _ in seeds]
     records = [env.reset(seed=seed)[1]["step"] for env, seed in zip(envs, seeds, strict=True)]
     own = [int(np.random.SeedSequence([seed, 0]).generate_state(1)[0]) for seed in seeds]
-    sessions = [policy.open(seed) for env, seed in zip(envs, own, strict=True)]
+    sessions = [policy.open(seed) for seed in own]
     active = list(range(len(envs)))
     tokens = 0
 
@@ -163,7 +163,7 @@ async def lock_step(policy: Policy[Any], seeds: range, gauge: Gauge, tools: Any)
         tokens += sum(len(reply.token_ids) for reply in replies)
         for index, record in zip(active, list(tools(step, active, replies)), strict=True):
             records[index] = record
-        active = [index for index in active if records[index].ask is not None]
+        active = [index for index in active if records[index].request is not None]
     return tokens
 
 

@@ -52,7 +52,7 @@ def zoom_env(image: Image, view_side: int, crop_side: int, max_pixels: int) -> g
     env = gym.make(
         "visenv/ZoomVQA-v0",
         data=OneImage(image),
-        stage="eval",
+        preset="eval",
         view_side=view_side,
         crop_side=crop_side,
         image_pixels=max_pixels,

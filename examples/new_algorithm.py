@@ -89,7 +89,7 @@ def main(args: Args) -> None:
     )
     policy = load("policy", "transformers")(model, threads=args.threads)
     trainer = Trainer(policy, OPO(), config, folder=args.folder, resume=args.resume)
-    trainer.train(lambda: gym.make("visenv/ZoomVQA-v0", stage="tiny"))
+    trainer.train(lambda: gym.make("visenv/ZoomVQA-v0", preset="tiny"))
     print(f"See it all: visenv view {args.folder}")
 
 

@@ -88,7 +88,7 @@ def ours(args: Args) -> GRPOTrainer:
     policy = load("policy", "transformers")(tiny(args, "tiny"), device=device)
     return VisenvGRPOTrainer(
         policy,
-        lambda: gym.make("visenv/ZoomVQA-v0", stage="scenes" if args.model else "tiny"),
+        lambda: gym.make("visenv/ZoomVQA-v0", preset="scenes" if args.model else "tiny"),
         config(args),
         rows(range(10_000)),
         turn_tokens=args.turn_tokens,
@@ -97,8 +97,8 @@ def ours(args: Args) -> GRPOTrainer:
 
 def native(args: Args) -> GRPOTrainer:
     """TRL plays: the tools are methods of a class that `environment_factory` makes."""
-    stage = {} if args.model else {"stage": "tiny"}
-    environment = environment_factory("visenv/ArmDoc-v0", **stage)
+    preset = {} if args.model else {"preset": "tiny"}
+    environment = environment_factory("visenv/ArmDoc-v0", **preset)
     name = tiny(args, "tiny-arm")
     processor = AutoProcessor.from_pretrained(name)
     if not args.model:  # its own template knows no tools

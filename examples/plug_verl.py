@@ -34,7 +34,7 @@ class Args:
     """Where the files for verl go."""
     environment: str = "visenv/ZoomVQA-v0"
     """What is played."""
-    stage: str = "scenes"
+    preset: str = "scenes"
     """Preset of the environment."""
     steps: int = 100
     """Steps to train."""
@@ -61,7 +61,7 @@ def write_loops(path: Path, args: Args) -> None:
         "name": "visenv",
         "_target_": "visenv.algos.bridges.verl.loop.VisenvAgentLoop",
         "env_id": args.environment,
-        "env_options": {"stage": args.stage},
+        "env_options": {"preset": args.preset},
         "turn_tokens": args.turn_tokens,
     }
     path.write_text(json.dumps([loop], indent=1), encoding="utf-8")

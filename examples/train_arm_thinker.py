@@ -91,7 +91,7 @@ class ArmThinker:
     """Device of the policy."""
     dtype: str = "bfloat16"
     """Of the weights."""
-    stage: str = "train"
+    preset: str = "train"
     """Preset of the environment."""
     data: str = "procedural"
     """Documents to train on."""
@@ -123,7 +123,7 @@ TINY = ArmThinker(
     model="tiny-arm",
     device="cpu",
     dtype="float32",
-    stage="tiny",
+    preset="tiny",
     oracle_episodes=1024,
     care=0.45,
     batch_size=64,
@@ -208,7 +208,7 @@ class Run:
 
     def _maker(self, reward: str, **changes: Any) -> Callable[[], Env]:
         settings = self.settings
-        options = {"stage": settings.stage, "data": settings.data, "reward": reward, **changes}
+        options = {"preset": settings.preset, "data": settings.data, "reward": reward, **changes}
         if options["data"] == "procedural":
             options.setdefault("documents", TRAINED)
         return partial(gym.make, "visenv/ArmDoc-v0", **options)

@@ -98,7 +98,7 @@ class VisualARFT:
     """What to evaluate on."""
     option: tuple[str, ...] = ()
     """Further arguments of the environment, key=value."""
-    stage: str = "train"
+    preset: str = "train"
     """Preset of the environment in training: images of 401,408 pixels (scripts), 5 turns."""
     evaluation: str = "eval"
     """Preset in evaluation."""
@@ -144,7 +144,7 @@ def _tiny(paper: VisualARFT, option: tuple[str, ...]) -> VisualARFT:
         folder=Path(f"{paper.folder}-tiny"),
         model="tiny-arft",
         option=option,
-        stage="tiny",
+        preset="tiny",
         evaluation="tiny",
         episodes=96,
         tokens=64,
@@ -188,7 +188,7 @@ class Run:
     def __call__(self) -> None:
         """Warm up where asked for, score, train, and score again."""
         settings = self.settings
-        make_env = self._maker(settings.stage, settings.data)
+        make_env = self._maker(settings.preset, settings.data)
         settings.warm_up.apply(self.policy, make_env, settings.folder / "warm-up")
         for name in settings.baselines:
             baseline = load("policy", name)(self.policy, instruct=settings.instruct)
@@ -209,14 +209,14 @@ class Run:
         trainer = Trainer(
             self.policy, grpo, settings.trainer, folder=folder, resume=folder.is_dir()
         )
-        trainer.train(self._maker(settings.stage, settings.data))
+        trainer.train(self._maker(settings.preset, settings.data))
         report(folder)
 
     # ------------------------------------------------------------------ its parts
 
-    def _maker(self, stage: str, data: str | Source) -> Callable[[], Env]:
+    def _maker(self, preset: str, data: str | Source) -> Callable[[], Env]:
         given = keyword_arguments(self.settings.option)
-        options = {"stage": stage, "reward": self.settings.reward, "data": data, **given}
+        options = {"preset": preset, "reward": self.settings.reward, "data": data, **given}
         return partial(gym.make, ENVIRONMENTS[self.settings.task], **options)
 
     def _held_out(self) -> str | Source:

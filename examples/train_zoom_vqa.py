@@ -79,7 +79,7 @@ class ZoomVQA:
     """The paper's is textvqa:<folder>."""
     hard: Path | None = None
     """Rows of the data to train on, as `visenv data difficulty` writes them; by default all."""
-    stage: str | None = None
+    preset: str | None = None
     """Preset of the environment: by default the paper's "train" for a data set, else "scenes"."""
     sampler: Literal["transformers", "vllm"] = "transformers"
     """Who samples: the model that is trained, or vLLM, which is sent its weights."""
@@ -108,7 +108,7 @@ class ZoomVQA:
 TINY = ZoomVQA(
     folder=Path("runs/zoom-vqa-tiny"),
     model="tiny",
-    stage="tiny",
+    preset="tiny",
     engine=(),
     device="cpu",
     dtype="float32",
@@ -175,13 +175,13 @@ class Run:
             rows = [line.row["index"] for line in JsonLines(self.settings.hard)]
             source: Any = open_data(self.settings.data)
             data = Subset(source, rows)
-        return partial(gym.make, "visenv/ZoomVQA-v0", data=data, stage=self.settings.stage)
+        return partial(gym.make, "visenv/ZoomVQA-v0", data=data, preset=self.settings.preset)
 
 
 def make_executor(environments: str) -> Executor | None:
     """What calls the environments; None calls them one after the other, always alike."""
     if environments == "ray":
-        from visenv.rollout.on_ray import RayExecutor
+        from visenv.rollout.ray_executor import RayExecutor
 
         return RayExecutor()
     return ThreadExecutor() if environments == "threads" else None

@@ -67,6 +67,8 @@ _inherited: list[_Background] = []
 def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     """Start a coroutine on the background loop. Any thread may call this function.
 
+    The coroutine sees the caller's context variables as they are now.
+
     Args:
         coroutine: The coroutine; nothing else may await it.
 

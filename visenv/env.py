@@ -8,7 +8,7 @@ policy never makes `step` raise: a malformed turn becomes an event and a message
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
@@ -20,6 +20,8 @@ from visenv.data.source import Source, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Call, Grammar, ParsedTurn
 from visenv.images import QWEN_PIXELS, fit, fit_all
+from visenv.scorers.recording import using
+from visenv.scorers.verdict_events import EpisodeVerdicts
 from visenv.spaces import Unicode, observation_space
 from visenv.tools.base import Store, Tool, ToolResult, shown
 from visenv.types import (
@@ -253,8 +255,7 @@ class VisEnv(gym.Env[Observation, str]):
         messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        result = _own(StepResult(messages, (), self.turn_request()))
-        return observe(messages), _info(result)
+        return observe(messages), _info(_result(messages, (), self.turn_request()))
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one whole turn of the policy, the requested prefill included.
@@ -292,16 +293,9 @@ class VisEnv(gym.Env[Observation, str]):
         request = None if over else self.turn_request()
         hidden = tuple(self._hidden)
         self._hidden.clear()
-        result = StepResult(
-            messages=messages,
-            events=log.since(start),
-            request=request,
-            terminated=terminated,
-            truncated_by=truncated_by,
-            failure=failure,
-            hidden_frames=hidden,
+        result = _result(
+            messages, log.since(start), request, terminated, truncated_by, failure, hidden
         )
-        result = _own(result)
         if over and failure is None:
             result = result._replace(pending=True) if self._late else self._scored(result)
         return observe(messages), result.reward, terminated, over and not terminated, _info(result)
@@ -407,12 +401,13 @@ class VisEnv(gym.Env[Observation, str]):
         self.log.append(TurnTaken(self.turn, action, turn.thought))
         parts = self._act(turn)
         events = self.turn_events(turn)
-        if isinstance(events, Coroutine):
+        if isinstance(events, Awaitable):
+            coming = _with_verdicts(self.turn, events)
             if self.defers:
-                self._late.append((len(self.log), background.submit(events)))
+                self._late.append((len(self.log), background.submit(coming)))
                 return parts
-            events = background.run(events)
-        self.log.extend(events)  # type: ignore[arg-type]  # an awaitable is a coroutine here
+            events = background.run(coming)
+        self.log.extend(events)
         return parts
 
     def _act(self, turn: ParsedTurn) -> tuple[Part, ...]:
@@ -434,7 +429,7 @@ class VisEnv(gym.Env[Observation, str]):
     def _reject_turn(self, code: str, message: str, in_call: bool) -> tuple[Part, ...]:
         self.log.append(Malformed(self.turn, code, message))
         if in_call:
-            self.log.append(ToolCalled(self.turn, "", {}, False, message, detail={}))
+            self.log.append(ToolCalled(self.turn, "", {}, False, message))
         self._invalid += 1
         return self.grammar.render_error(message)
 
@@ -455,8 +450,7 @@ class VisEnv(gym.Env[Observation, str]):
             result = tool.run(call.arguments, self.store)
         except ToolError as error:
             self._invalid += 1
-            refused = ToolCalled(self.turn, call.name, call.arguments, False, str(error), detail={})
-            self.log.append(refused)
+            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, str(error)))
             return self.grammar.render_error(str(error))
         return self._show(call, result)
 
@@ -483,7 +477,7 @@ class VisEnv(gym.Env[Observation, str]):
             result.ok,
             result.reason,
             tuple(names),
-            dict(result.detail),
+            result.detail,
             result.env_steps,
         )
         self.log.append(event)
@@ -518,6 +512,14 @@ class VisEnv(gym.Env[Observation, str]):
         return result._replace(reward=reward, metrics=self.metrics())
 
 
+async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterable[Event]:
+    """Return the events of a turn, after the verdicts of the scorers that were asked for them."""
+    verdicts = EpisodeVerdicts(turn, "", None)
+    with using(verdicts):
+        found = await events
+    return (*verdicts.sorted_events(), *found)
+
+
 def observe(messages: Sequence[Message]) -> Observation:
     """Return the observation that holds these messages."""
     if not messages:
@@ -527,9 +529,30 @@ def observe(messages: Sequence[Message]) -> Observation:
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
 
 
-def _own(result: StepResult) -> StepResult:
-    """Return the result with empty mappings of its own; Gymnasium forbids that steps share them."""
-    return result._replace(terms={}, term_notes={}, metrics={}, late_events={})
+def _result(
+    messages: tuple[Message, ...],
+    events: tuple[Any, ...],
+    request: TurnRequest | None,
+    terminated: bool = False,
+    truncated_by: str = "",
+    failure: Failure | None = None,
+    hidden_frames: tuple[Video, ...] = (),
+) -> StepResult:
+    """Return a result with mappings of its own: no two results may share one."""
+    return StepResult(
+        messages,
+        events,
+        request,
+        0.0,
+        terminated,
+        truncated_by,
+        failure,
+        {},
+        {},
+        {},
+        hidden_frames,
+        {},
+    )
 
 
 def _info(result: StepResult) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def env_id(name: str) -> str:
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:
-    """``["stage=tiny", "tool_calls=1"]`` as keyword arguments; values are JSON or plain text.
+    """``["preset=tiny", "tool_calls=1"]`` as keyword arguments; values are JSON or plain text.
 
     Raises:
         ConfigurationError: If a word is not of the form ``key=value``.

@@ -1,7 +1,7 @@
 """Every name in visenv, in one table, as strings: ids, policies, algorithms, data sets.
 
-Nothing here imports what it names; `load` does, when it is asked for. This file, `cli` and
-`testing` are the only places of the core that reach the parts.
+Nothing here imports what it names; `load` does, when it is asked for. No other module of the core
+reaches the parts.
 """
 
 from __future__ import annotations
@@ -99,6 +99,12 @@ MODELS: dict[str, str] = {
     "tiny-arft": "visenv.policies.transformers.tiny:tiny_arft",
 }
 
+WORDS: dict[str, str] = {
+    "zoom": "visenv.envs.zoom_vqa.words:WORDS",
+    "arm": "visenv.envs.arm.words:WORDS",
+    "arft": "visenv.envs.arft.words:WORDS",
+}
+
 RECIPES: dict[str, str] = {
     "warm-up-then-rl": "visenv.algos.recipe:Train",
 }
@@ -113,11 +119,21 @@ CURATION: dict[str, str] = {
     "export": "visenv.curation.export:Export",
     "armbench": "visenv.envs.arm.curation:ArmBench",
     "constraints": "visenv.envs.arm.curation:Constraints",
+    "distort": "visenv.envs.arft.coding.curation.distort:Distort",
+    "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",  # no step: a corpus to index
     "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
 
 RECORD_TYPES: dict[str, str] = {}
 """Event types and ground-truth types of the families, by the name under which they are saved."""
+
+SCORERS: dict[str, str] = {
+    "openai": "visenv.scorers.backends.openai:OpenAIBackend",
+    "transformers": "visenv.scorers.backends.transformers:TransformersBackend",
+    "encoder": "visenv.scorers.backends.encoder:EncoderBackend",
+    "rules": "visenv.scorers.backends.rules:RulesBackend",
+    "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
+}
 
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
@@ -125,8 +141,10 @@ TABLES = {
     "algorithm": ALGORITHMS,
     "data set": DATA,
     "model": MODELS,
+    "vocabulary": WORDS,
     "recipe": RECIPES,
     "curation step": CURATION,
+    "scorer": SCORERS,
 }
 
 

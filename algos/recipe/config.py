@@ -45,7 +45,7 @@ class Train:
     """Decides the weights, the demonstrations, the scenes and the sampling."""
     env: str = "visenv/ZoomVQA-v0"
     """Environment id."""
-    option: tuple[str, ...] = ("stage=tiny",)
+    option: tuple[str, ...] = ("preset=tiny",)
     """Arguments of the environment, key=value."""
     data: str | None = None
     """Data set to train on, for example textvqa:<folder>; procedural scenes by default."""

@@ -17,7 +17,7 @@ from visenv.tools import Tool
 from visenv.types import Image, Part, ToolCalled, TurnRequest
 
 from . import prompts
-from .presets import Stage
+from .presets import Preset
 from .rewards.qa import Compat, exact_match, token_f1
 
 
@@ -30,7 +30,7 @@ class ArftEnv(VisEnv):
 
     Args:
         source: The samples.
-        stage: The preset.
+        preset: The preset.
         render_mode: See `VisEnv`.
         on_abort: See `VisEnv`.
     """
@@ -42,20 +42,20 @@ class ArftEnv(VisEnv):
         self,
         *,
         source: Source,
-        stage: Stage,
+        preset: Preset,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
-        self.stage = stage
+        self.preset = preset
         self.tags = self.make_grammar()
         super().__init__(
             source=source,
             grammar=self.tags,
             tools=self.make_tools(),
             limits=Limits(
-                turns=stage.turns,
-                tool_characters=stage.tool_characters,
-                image_pixels=stage.image_pixels,
+                turns=preset.turns,
+                tool_characters=preset.tool_characters,
+                image_pixels=preset.image_pixels,
             ),
             render_mode=render_mode,
             on_abort=on_abort,
@@ -108,7 +108,7 @@ class ArftEnv(VisEnv):
 
     def view(self, image: Image) -> Image:
         """An image as it is shown."""
-        return fit(image, self.stage.image_pixels)
+        return fit(image, self.preset.image_pixels)
 
     def done(self, tool: str) -> list[ToolCalled]:
         """The calls of a tool that were carried out."""

@@ -16,7 +16,7 @@ PASSAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Preset:
     """One preset.
 
     Attributes:
@@ -35,17 +35,17 @@ class Stage:
     world: str
 
 
-STAGES = {
+PRESETS = {
     # The public code: 401,408 pixels in training, no limit of its own in evaluation, 5 turns.
-    "train": Stage(TRAIN_PIXELS, 5, 2000, "full", "default"),
-    "eval": Stage(QWEN_PIXELS, 5, 2000, "full", "default"),
+    "train": Preset(TRAIN_PIXELS, 5, 2000, "full", "default"),
+    "eval": Preset(QWEN_PIXELS, 5, 2000, "full", "default"),
     # Three steps to take, and one turn to spare.
-    "tiny": Stage(96 * 96, 4, 400, "brief", "tiny"),
+    "tiny": Preset(96 * 96, 4, 400, "brief", "tiny"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class SearchStage(Stage):
+class SearchPreset(Preset):
     """One preset of searching.
 
     Attributes:
@@ -55,10 +55,10 @@ class SearchStage(Stage):
     passages: int
 
 
-SEARCH_STAGES = {
+SEARCH_PRESETS = {
     # The public code: 4 results of a search, 5 turns.
-    "train": SearchStage(TRAIN_PIXELS, 5, 4000, "full", "default", PASSAGES),
-    "eval": SearchStage(QWEN_PIXELS, 5, 4000, "full", "default", PASSAGES),
+    "train": SearchPreset(TRAIN_PIXELS, 5, 4000, "full", "default", PASSAGES),
+    "eval": SearchPreset(QWEN_PIXELS, 5, 4000, "full", "default", PASSAGES),
     # Two searches and an answer, and one turn to spare.
-    "tiny": SearchStage(96 * 96, 4, 400, "brief", "tiny", 2),
+    "tiny": SearchPreset(96 * 96, 4, 400, "brief", "tiny", 2),
 }

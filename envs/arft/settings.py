@@ -8,22 +8,22 @@ from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, get_ar
 
 from visenv.errors import ConfigurationError, UnknownNameError
 
-from .presets import Stage
+from .presets import Preset
 from .prompts import PromptStyle
 from .rewards.qa import Compat
 
 REWARDS = ("f1", "em", "outcome")
 _TEXTS = ("prompt", "world")
-StageT = TypeVar("StageT", bound=Stage)
+PresetT = TypeVar("PresetT", bound=Preset)
 
 
 class Settings(TypedDict, total=False):
-    """Settings of both environments, beside the fields of `Stage`.
+    """Settings of both environments, beside the fields of `Preset`.
 
     Args:
-        stage: ``"train"`` (the paper's 401,408 pixels), ``"eval"`` (12.8 megapixels, with data
-            sets) or ``"tiny"`` (for a very small model on a CPU). Any field of `Stage` may be given
-            to change it, for example ``turns=6``.
+        preset: ``"train"`` (the paper's 401,408 pixels), ``"eval"`` (12.8 megapixels, with data
+            sets) or ``"tiny"`` (for a very small model on a CPU). Any field of `Preset` may be
+            given to change it, for example ``turns=6``.
         reward: ``"f1"`` (the paper's), ``"em"`` (its ablation, table 3) or ``"outcome"``.
         compat: ``"arft"`` does as the public code: its rewards, its prompt that is made anew every
             turn, its harness that crops for the model (docs/arft.md lists all of it).
@@ -31,7 +31,7 @@ class Settings(TypedDict, total=False):
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
     """
 
-    stage: str
+    preset: str
     reward: Literal["f1", "em", "outcome"]
     compat: Compat
     render_mode: str | None
@@ -43,23 +43,23 @@ class Settings(TypedDict, total=False):
     world: str
 
 
-class Chosen(NamedTuple, Generic[StageT]):
+class Chosen(NamedTuple, Generic[PresetT]):
     """Settings, checked."""
 
-    stage: StageT
+    preset: PresetT
     reward: str
     compat: Compat
     env: dict[str, Any]
 
 
 def choose(
-    env_id: str, stages: Mapping[str, StageT], settings: Mapping[str, Any]
-) -> Chosen[StageT]:
-    """Check the settings and look the stage up.
+    env_id: str, presets: Mapping[str, PresetT], settings: Mapping[str, Any]
+) -> Chosen[PresetT]:
+    """Check the settings and look the preset up.
 
     Args:
         env_id: The environment, for errors.
-        stages: Its presets.
+        presets: Its presets.
         settings: What was given.
 
     Raises:
@@ -67,20 +67,20 @@ def choose(
         ConfigurationError: If a number cannot be.
     """
     given = dict(settings)
-    stage, reward = given.pop("stage", "train"), given.pop("reward", "f1")
+    preset, reward = given.pop("preset", "train"), given.pop("reward", "f1")
     compat = given.pop("compat", None)
     env: dict[str, Any] = {
         name: given.pop(name) for name in ("render_mode", "on_abort") if name in given
     }
     for what, value, known in (
-        ("stage", stage, stages),
+        ("preset", preset, presets),
         ("reward", reward, REWARDS),
         ("compat mode", compat or "arft", ("arft",)),
         ("prompt", given.get("prompt", "full"), get_args(PromptStyle)),
     ):
         if value not in known:
             raise UnknownNameError(what, str(value), known)
-    chosen = stages[stage]
+    chosen = presets[preset]
     for option, value in given.items():
         _check(env_id, chosen, option, value)
     chosen = replace(chosen, **given)
@@ -89,8 +89,8 @@ def choose(
     return Chosen(chosen, reward, compat, env)
 
 
-def _check(env_id: str, stage: Stage, option: str, value: object) -> None:
-    known = [each.name for each in fields(stage)]
+def _check(env_id: str, preset: Preset, option: str, value: object) -> None:
+    known = [each.name for each in fields(preset)]
     if option not in known:
         raise UnknownNameError(f"option of {env_id}", option, [*Settings.__annotations__, *known])
     if option not in _TEXTS and (type(value) is not int or value < 1):

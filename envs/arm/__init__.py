@@ -43,11 +43,11 @@ def make_zoom(
     procedural = data == "procedural"
     chosen = seen_small(chosen) if procedural else chosen
     source = (
-        JudgedScenes(candidates, chosen.stage.world)
+        JudgedScenes(candidates, chosen.preset.world)
         if procedural
         else opened(data, "fine_grained_perception")
     )
-    zoom = CropZoom(dialect=dialect, max_pixels=chosen.stage.image_pixels, compat=chosen.compat)
+    zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
     return finish(ArmZoom, source, [zoom], chosen)
 
 
@@ -84,10 +84,10 @@ def make_doc(
     chosen = choose("visenv/ArmDoc-v0", settings)
     ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker
     procedural = ReportsWorld(
-        chosen.stage.world, documents=tuple(documents), candidates=(candidates,)
+        chosen.preset.world, documents=tuple(documents), candidates=(candidates,)
     )
     source = procedural if data == "procedural" else opened(data, "multimodal_long_document")
-    tools = page_tools(library_of(source), ranked, chosen.stage)
+    tools = page_tools(library_of(source), ranked, chosen.preset)
     return finish(ArmDoc, source, tools, chosen)
 
 
@@ -148,6 +148,6 @@ def make_preference(
     chosen = choose("visenv/ArmPreference-v0", {"reward": "accuracy_format", **settings})
     procedural = data == "procedural"
     chosen = seen_small(chosen) if procedural else chosen
-    source = GradedPairs(candidates, preset=chosen.stage.world) if procedural else opened(data)
-    zoom = CropZoom(dialect=dialect, max_pixels=chosen.stage.image_pixels, compat=chosen.compat)
+    source = GradedPairs(candidates, preset=chosen.preset.world) if procedural else opened(data)
+    zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
     return finish(ArmPreference, source, [zoom], chosen)

@@ -18,7 +18,7 @@ from visenv.tools import Tool
 from visenv.worlds.scenes import PRESETS as SCENES
 
 from .env.judge import Judge
-from .presets import STAGES, Stage
+from .presets import PRESETS, Preset
 from .prompts import PromptStyle
 from .rewards import REWARDS, TOP, terms
 
@@ -26,12 +26,13 @@ MODES = ("agent", "no_tool")
 
 
 class Settings(TypedDict, total=False):
-    """Settings of every ARM environment, beside the fields of `Stage`.
+    """Settings of every ARM environment, beside the fields of `Preset`.
 
     Args:
-        stage: ``"train"`` (5 turns; images of at most 3.2 megapixels), ``"eval"`` (8 turns of tools
-            and one to answer; 12.8 megapixels) or ``"tiny"`` (for a very small model on a CPU).
-            Any field of `Stage` may be given to change it, for example ``turns=3``.
+        preset: ``"train"`` (5 turns; images of at most 3.2 megapixels), ``"eval"`` (8 turns of
+            tools and one to answer; 12.8 megapixels) or ``"tiny"`` (for a very small model on a
+            CPU).
+            Any field of `Preset` may be given to change it, for example ``turns=3``.
         reward: ``"stage2"`` (the default but in ArmPreference), ``"stage1"``,
             ``"accuracy_format"`` (the default there: text alone leaves tools nothing to verify),
             ``"fixed_bonus"`` or ``"outcome"``.
@@ -41,7 +42,7 @@ class Settings(TypedDict, total=False):
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
     """
 
-    stage: str
+    preset: str
     reward: str
     mode: Literal["agent", "no_tool"]
     compat: Compat
@@ -62,7 +63,7 @@ class Settings(TypedDict, total=False):
 class Chosen(NamedTuple):
     """Settings, checked."""
 
-    stage: Stage
+    preset: Preset
     reward: str
     agent: bool
     compat: Compat
@@ -70,13 +71,13 @@ class Chosen(NamedTuple):
 
 
 def choose(env_id: str, settings: Settings) -> Chosen:
-    """Check the settings and look the stage up.
+    """Check the settings and look the preset up.
 
     Raises:
         UnknownNameError: If a setting or its value is unknown; names the nearest.
     """
     given: dict[str, Any] = dict(settings)
-    stage = given.pop("stage", "train")
+    preset = given.pop("preset", "train")
     reward = given.pop("reward", "stage2")
     mode = given.pop("mode", "agent")
     compat = given.pop("compat", None)
@@ -84,7 +85,7 @@ def choose(env_id: str, settings: Settings) -> Chosen:
         name: given.pop(name) for name in ("render_mode", "on_abort") if name in given
     }
     known = {
-        "stage": (stage, STAGES),
+        "preset": (preset, PRESETS),
         "reward": (reward, (*REWARDS, "outcome")),
         "mode": (mode, MODES),
         "compat mode": (compat, (None, "arm")),
@@ -94,12 +95,12 @@ def choose(env_id: str, settings: Settings) -> Chosen:
         if value not in values:
             raise UnknownNameError(what, str(value), [each for each in values if each])
     for option in given:
-        if option not in Stage.__slots__:
+        if option not in Preset.__slots__:
             names = [*Settings.__annotations__]
             raise UnknownNameError(f"option of {env_id}", option, names)
     _check_counts(given)
-    chosen = Chosen(replace(STAGES[stage], **given), reward, mode == "agent", compat, env)
-    if chosen.agent and chosen.stage.turns < 2:
+    chosen = Chosen(replace(PRESETS[preset], **given), reward, mode == "agent", compat, env)
+    if chosen.agent and chosen.preset.turns < 2:
         raise ConfigurationError(
             "An agent needs at least 2 turns, one with tools and one to answer; without tools: "
             'mode="no_tool".'
@@ -119,10 +120,10 @@ def seen_small(chosen: Chosen) -> Chosen:
 
     Not with ``compat="arm"``, which cuts from the picture as shown: nothing could be found there.
     """
-    stage = chosen.stage
-    if stage.view_side is not None or chosen.compat == "arm":
+    preset = chosen.preset
+    if preset.view_side is not None or chosen.compat == "arm":
         return chosen
-    return chosen._replace(stage=replace(stage, view_side=SCENES[stage.world].view_side))
+    return chosen._replace(preset=replace(preset, view_side=SCENES[preset.world].view_side))
 
 
 def opened(data: str | Source, track: str = "all") -> Source:
@@ -140,7 +141,7 @@ def finish(
     """The environment with its reward."""
     env = judge(
         source=source,
-        stage=chosen.stage,
+        preset=chosen.preset,
         tools=tools if chosen.agent else (),
         compat=chosen.compat,
         **chosen.env,

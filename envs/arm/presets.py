@@ -10,7 +10,7 @@ from .prompts import PromptStyle
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Preset:
     """One preset.
 
     Attributes:
@@ -38,12 +38,12 @@ class Stage:
     world: str
 
 
-STAGES = {
+PRESETS = {
     # Published training: 5 turns, 4096 characters, 4096 visual tokens of 28x28 pixels.
-    "train": Stage(None, ARM_PIXELS, ARM_PIXELS, 448, 1120, 5, 5, 4096, "full", "default"),
+    "train": Preset(None, ARM_PIXELS, ARM_PIXELS, 448, 1120, 5, 5, 4096, "full", "default"),
     # Published evaluation: 8 rounds of tools, images as Qwen2.5-VL takes them by default.
-    "eval": Stage(None, QWEN_PIXELS, ARM_PIXELS, 448, 1120, 5, 9, 4096, "full", "default"),
+    "eval": Preset(None, QWEN_PIXELS, ARM_PIXELS, 448, 1120, 5, 9, 4096, "full", "default"),
     # A view so small that a model of a million parameters reads it on a CPU. In thumbnails of a
     # third of a page's 96 px the stripes of its documents cannot be told apart.
-    "tiny": Stage(96, 96 * 96, 144 * 144, 32, 96, 1, 4, 512, "brief", "tiny"),
+    "tiny": Preset(96, 96 * 96, 144 * 144, 32, 96, 1, 4, 512, "brief", "tiny"),
 }

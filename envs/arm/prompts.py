@@ -142,3 +142,8 @@ def _brief(sample: Sample, document: str) -> str:
     if constraint := sample.meta.get("constraint"):
         lines.append(f"constraint: {constraint}")
     return "\n".join(lines)
+
+
+def verifying(style: PromptStyle) -> str:
+    """Return the oracle's thought before it calls a tool."""
+    return " look " if style == "brief" else " I verify this before I judge. "

@@ -18,17 +18,17 @@ from visenv.types import Sample
 from visenv.worlds.scenes import ScenesWorld
 
 from .env import ZoomVQA
-from .presets import STAGES, Stage
+from .presets import PRESETS, Preset
 from .rewards import AnswerScore, Compat, paper_terms
 from .tools import KeypointSource
 
-__all__ = ["STAGES", "Stage", "ZoomVQA", "make"]
+__all__ = ["PRESETS", "Preset", "ZoomVQA", "make"]
 
 
 def make(
     *,
     data: str | Source = "procedural",
-    stage: str | None = None,
+    preset: str | None = None,
     reward: Literal["paper", "outcome"] = "paper",
     compat: Compat = None,
     tool_calls: int = 1,
@@ -43,7 +43,7 @@ def make(
         data: ``"procedural"`` (unlimited scenes with exact truth), a data set in a local folder
             such as ``"textvqa:<folder>"``, ``"vstar:<folder>"``, ``"hrbench:<folder>"``, or a
             `Source`.
-        stage: ``"train"`` (images of at most 1024 px, crops from those), ``"eval"`` (native size),
+        preset: ``"train"`` (images of at most 1024 px, crops from those), ``"eval"`` (native size),
             ``"scenes"`` (a 1024 px view, crops from the native scene) or ``"tiny"`` (a 96 px view);
             by default ``"scenes"`` for procedural data and ``"train"`` for a data set.
         reward: ``"paper"`` or ``"outcome"``.
@@ -52,13 +52,13 @@ def make(
         zoom: ``"random"`` cuts at a random keypoint whatever the policy says: a control.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        **overrides: Fields of `Stage` to change, for example ``view_side=768``.
+        **overrides: Fields of `Preset` to change, for example ``view_side=768``.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    chosen = _stage(stage or ("scenes" if data == "procedural" else "train"), overrides)
+    chosen = _preset(preset or ("scenes" if data == "procedural" else "train"), overrides)
     if reward not in ("paper", "outcome"):
         raise UnknownNameError("reward", str(reward), ["paper", "outcome"])
     if compat not in (None, "r1_vlm"):
@@ -69,7 +69,7 @@ def make(
     answer_score = _answer_score(source, compat)
     env = ZoomVQA(
         source=source,
-        stage=chosen,
+        preset=chosen,
         answer_score=answer_score,
         tool_calls=tool_calls,
         keypoint_source=zoom,
@@ -81,26 +81,26 @@ def make(
     return RewardWrapper(env, paper_terms(answer_score, compat))
 
 
-def _stage(name: str, overrides: dict[str, Any]) -> Stage:
-    if name not in STAGES:
-        raise UnknownNameError("stage", str(name), STAGES)
+def _preset(name: str, overrides: dict[str, Any]) -> Preset:
+    if name not in PRESETS:
+        raise UnknownNameError("preset", str(name), PRESETS)
     for option in overrides:
-        if option not in Stage.__slots__:
-            raise UnknownNameError("option of visenv/ZoomVQA-v0", option, Stage.__slots__)
-    return replace(STAGES[name], **overrides)
+        if option not in Preset.__slots__:
+            raise UnknownNameError("option of visenv/ZoomVQA-v0", option, Preset.__slots__)
+    return replace(PRESETS[name], **overrides)
 
 
-def _source(data: str | Source, stage: Stage) -> Source:
+def _source(data: str | Source, preset: Preset) -> Source:
     if not isinstance(data, str):
         return data
     if data != "procedural":
         return open_data(data)
-    if stage.world is None:
+    if preset.world is None:
         raise ConfigurationError(
-            "This stage has no procedural world: it crops from the image as shown, or shows it at "
-            'native size. Use stage="scenes" or "tiny", or name a data set.'
+            "This preset has no procedural world: it crops from the image as shown, or shows it at "
+            'native size. Use preset="scenes" or "tiny", or name a data set.'
         )
-    return ScenesWorld(stage.world)
+    return ScenesWorld(preset.world)
 
 
 def _answer_score(source: Source, compat: Compat) -> AnswerScore:

@@ -14,8 +14,8 @@ from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.images import fit
 from visenv.types import Image, Message, TurnRequest
 
-from .presets import Stage
-from .prompts import LATER_PREFIX, first_prefix, opening
+from .presets import Preset
+from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
 from .rewards import AnswerScore
 from .tools import INPUT_IMAGE, KeypointSource, KeypointZoom
 
@@ -61,28 +61,28 @@ class ZoomVQA(VisEnv):
         self,
         *,
         source: Source,
-        stage: Stage,
+        preset: Preset,
         answer_score: AnswerScore,
         tool_calls: int = 1,
         keypoint_source: KeypointSource = "policy",
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
-        self.stage = stage
+        self.preset = preset
         self.tool_calls = tool_calls
         self._answer_score = answer_score
         self._key_value = KeyValueGrammar()
         zoom = KeypointZoom(
-            crop_side=stage.crop_side,
-            source=stage.crop_source,
-            max_pixels=stage.image_pixels,
+            crop_side=preset.crop_side,
+            source=preset.crop_source,
+            max_pixels=preset.image_pixels,
             keypoint_source=keypoint_source,
         )
         super().__init__(
             source=source,
             grammar=self._key_value,
             tools=[zoom] if tool_calls else [],
-            limits=Limits(turns=tool_calls + 1, image_pixels=stage.image_pixels),
+            limits=Limits(turns=tool_calls + 1, image_pixels=preset.image_pixels),
             render_mode=render_mode,
             on_abort=on_abort,
         )
@@ -93,11 +93,11 @@ class ZoomVQA(VisEnv):
         self.store.images[INPUT_IMAGE] = view
         tools = list(self.tools.values())
         question = self.sample.question
-        return opening(self.stage.prompt, question, view, self._key_value, tools, self.tool_calls)
+        return opening(self.preset.prompt, question, view, self._key_value, tools, self.tool_calls)
 
     def turn_request(self) -> TurnRequest:
         """A free turn while a tool call is left; on the last turn the answer is forced."""
-        prefix = LATER_PREFIX if self.turn else first_prefix(self.stage.prompt)
+        prefix = LATER_PREFIX if self.turn else first_prefix(self.preset.prompt)
         regex = self.grammar.answer_regex(prefix) if self.turns_left == 1 else None
         return TurnRequest(prefix, self.grammar.stop, regex)
 
@@ -117,15 +117,13 @@ class ZoomVQA(VisEnv):
 
     def oracle_turn(self) -> ParsedTurn:
         """Zoom onto the target's middle, then give the commonest reference answer."""
-        brief = self.stage.prompt == "brief"
-        begun = self.turn_request().prefill.removeprefix(
-            LATER_PREFIX
-        )  # a thought goes on from the prefix
+        # The thought goes on from the prefill.
+        begun = self.turn_request().prefill.removeprefix(LATER_PREFIX)
         if self.turns_left > 1:
-            thought = " look closer " if brief else " The detail is too small; I zoom in on it. "
+            thought = looking(self.preset.prompt)
             call = Call("zoom", {"keypoint": self._target_in_view()})
             return ParsedTurn(begun + thought, calls=(call,))
-        thought = " now clear " if brief else " The crop shows it clearly enough to answer. "
+        thought = looked(self.preset.prompt)
         answers = Counter(self.sample.answers).most_common(1)
         return ParsedTurn(begun + thought, answer=answers[0][0] if answers else "unanswerable")
 
@@ -137,7 +135,7 @@ class ZoomVQA(VisEnv):
     def _view(self) -> Image:
         if not self.sample.images:
             raise DataError(f"Sample {self.sample.id!r} has no image; ZoomVQA needs one.")
-        return fit(self.sample.images[0], self.stage.image_pixels, self.stage.view_side)
+        return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
 
     def _target_in_view(self) -> list[int]:
         native, view = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size

@@ -11,7 +11,7 @@ from .tools import CropSource
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Preset:
     """One preset.
 
     Attributes:
@@ -33,12 +33,12 @@ class Stage:
     world: str | None
 
 
-STAGES = {
+PRESETS = {
     # Paper §2.1: train on images of at most 1024 px and crop from those; evaluate at native size.
-    "train": Stage(1024, "view", 400, QWEN_PIXELS, "full", None),
-    "eval": Stage(None, "native", 400, QWEN_PIXELS, "full", None),
+    "train": Preset(1024, "view", 400, QWEN_PIXELS, "full", None),
+    "eval": Preset(None, "native", 400, QWEN_PIXELS, "full", None),
     # Procedural scenes of any size: seen at 1024 px, cropped from the native pixels.
-    "scenes": Stage(1024, "native", 400, QWEN_PIXELS, "full", "default"),
+    "scenes": Preset(1024, "native", 400, QWEN_PIXELS, "full", "default"),
     # The main job on a CPU: a view so small that zooming is the only way to the answer.
-    "tiny": Stage(96, "native", 32, 96 * 96, "brief", "tiny"),
+    "tiny": Preset(96, "native", 32, 96 * 96, "brief", "tiny"),
 }

@@ -51,6 +51,19 @@ def first_prefix(style: PromptStyle) -> str:
     return FIRST_PREFIX if style == "full" else LATER_PREFIX
 
 
+# ------------------------------------------------------------------ what the oracle thinks
+
+
+def looking(style: PromptStyle) -> str:
+    """Return the oracle's thought before it zooms in."""
+    return " look closer " if style == "brief" else " The detail is too small; I zoom in on it. "
+
+
+def looked(style: PromptStyle) -> str:
+    """Return the oracle's thought before it answers."""
+    return " now clear " if style == "brief" else " The crop shows it clearly enough to answer. "
+
+
 def _rules(grammar: KeyValueGrammar, tools: Sequence[Tool[Any]], tool_calls: int) -> str:
     if not tool_calls:
         return (

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
+from visenv.scorers.chat import ChatClient, Choice
 from visenv.types import FinishReason, Message, Reply, Sampling, TurnRequest
-
-from .client import ChatClient, Choice
 
 RegexField = Literal["structured_outputs", "guided_regex", "regex"]
 _REGEX_FIELDS = ("structured_outputs", "guided_regex", "regex")
@@ -150,7 +149,7 @@ class OpenAIPolicy(Policy[ChatSession]):
         return {str(self.regex_field): regex}
 
     def __repr__(self) -> str:
-        return f"OpenAIPolicy({self.model!r}, {self.client.url!r})"
+        return f"OpenAIPolicy({self.model!r}, {self.client.endpoint.url!r})"
 
 
 def _whole_turn(

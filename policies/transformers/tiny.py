@@ -16,9 +16,11 @@ from typing import Any, Literal
 import torch
 import transformers
 
+from visenv.registration import load
+from visenv.words import Words
+
 from ..tokens.processor import processor_class, save_processor
 from .checkpoint import save_model
-from .words import VOCABULARIES, Words
 
 Architecture = Literal["qwen3_vl", "qwen2_5_vl"]
 
@@ -88,7 +90,7 @@ class TinyConfig:
             usual 0.02 they drown in the patch embeddings, and "where" is not learnt in hundreds of
             steps.
         context: Most tokens in a conversation.
-        words: The task whose words the tokenizer knows, a key of `VOCABULARIES`.
+        words: The task whose words the tokenizer knows, a key of `visenv.registration.WORDS`.
         seed: Of the weights; one seed, one model.
     """
 
@@ -138,7 +140,7 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
         The folder.
     """
     config = config or TinyConfig()
-    tokenizer = build_tokenizer(config.vocab_size, VOCABULARIES[config.words])
+    tokenizer = build_tokenizer(config.vocab_size, load("vocabulary", config.words))
     model = build_model(config, tokenizer)
     image_processor = _image_processor(config)
     processor = processor_class(config.architecture)(

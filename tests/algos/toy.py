@@ -71,10 +71,8 @@ class Echo(gym.Env[Any, str]):
         record = StepResult((), (event,), terms={"right": float(right)})
         if self._turn == 1:
             grey = Image.from_pixels(np.full((2, 2, 3), self._seed % 256, np.uint8))
-            record.messages, record.request = (
-                (Message("user", (grey, self._letters[1])),),
-                TurnRequest(),
-            )
+            messages = (Message("user", (grey, self._letters[1])),)
+            record = record._replace(messages=messages, request=TurnRequest())
             return None, right / 2, False, False, self._info(record)
         aborted = "judge: away" if self._aborts(self._seed) else ""
         reward = 0.0 if aborted else right / 2
@@ -99,9 +97,11 @@ class ToySession(Session):
         super().observe(messages, context)
         for part in (part for message in messages for part in message.parts):
             if isinstance(part, Image):
-                self.image_spans.append(ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2)))
+                self.image_spans.append(
+                    ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2), PLACEHOLDER)
+                )
                 self.tokens.append(PLACEHOLDER)
-            else:
+            elif isinstance(part, str):
                 self.tokens += [TOKENS.index(letter) for letter in part]
 
     def add(self, tokens: Sequence[int], logprobs: Sequence[float], version: int) -> None:
@@ -119,7 +119,7 @@ class ToySession(Session):
             mask[place], logprobs[place], versions[place] = True, logprob, version
         tokens = np.array(self.tokens, np.int32)
         spans = (tuple(self.turns), tuple(self.image_spans))
-        return (Segment(tokens, mask, logprobs, versions, *spans, PLACEHOLDER, 2, 1.0, "toy"),)
+        return (Segment(tokens, mask, logprobs, versions, *spans, (PLACEHOLDER,), 2, 1.0, "toy"),)
 
 
 class Bigrams(torch.nn.Module):
@@ -170,7 +170,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         self.module = Scorer(self.network)
         self.scored: list[int] = []
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> ToySession:
+    def open(self, seed: int) -> ToySession:
         return ToySession(seed)
 
     async def respond(self, session: ToySession, request: TurnRequest, sampling: Sampling) -> Reply:
@@ -258,7 +258,7 @@ class ToyEngine(EnginePolicy[ToySession]):
         self._failures = failures
         self._left = dies_at
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> ToySession:
+    def open(self, seed: int) -> ToySession:
         return ToySession(seed)
 
     async def respond(self, session: ToySession, request: TurnRequest, sampling: Sampling) -> Reply:
@@ -268,7 +268,7 @@ class ToyEngine(EnginePolicy[ToySession]):
                 self._left, self.stale = None, True
         if self.stale:
             raise PolicyError("The engine is dead.")
-        return await self._inner.respond(session, ask, sampling)
+        return await self._inner.respond(session, request, sampling)
 
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         self.log.append(f"load {version}")

@@ -23,7 +23,7 @@ def example() -> ModuleType:
 
 
 def _run(folder: Path, model: str) -> list[str]:
-    options = ["--model", model, "--folder", str(folder), "--stage", "tiny", "--steps", "2"]
+    options = ["--model", model, "--folder", str(folder), "--preset", "tiny", "--steps", "2"]
     command = [str(EXAMPLE), *options, "--groups", "3"]
     done = run_python(*command, cwd=folder.parent)
     assert done.returncode == 0, done.stderr
@@ -40,7 +40,7 @@ def test_it_writes_two_files_and_says_how_verl_is_started(tmp_path: Path) -> Non
     table = pyarrow.parquet.read_table(tmp_path / "files" / "train.parquet").to_pylist()
     assert [row["extra_info"]["seed"] for row in table] == [*range(6)]  # 2 steps of 3 groups
     (loop,) = json.loads((tmp_path / "files" / "loops.yaml").read_text())
-    assert loop["env_options"] == {"stage": "tiny"}
+    assert loop["env_options"] == {"preset": "tiny"}
 
 
 class Scripted:

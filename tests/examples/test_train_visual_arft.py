@@ -75,7 +75,7 @@ def test_the_small_ones_differ_in_size_alone(example: ModuleType) -> None:
             for each in fields(paper)
             if getattr(small, each.name) != getattr(paper, each.name)
         }
-        sizes = {"folder", "model", "stage", "evaluation", "episodes", "tokens", "device", "dtype"}
+        sizes = {"folder", "model", "preset", "evaluation", "episodes", "tokens", "device", "dtype"}
         assert changed - {"option"} == sizes | {"instruct", "warm_up", "trainer"}
 
 

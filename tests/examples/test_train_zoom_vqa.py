@@ -90,7 +90,7 @@ def test_a_data_set_is_played_as_the_paper_does(example: ModuleType, tmp_path: P
     env = _env(example, settings)
     base = env.unwrapped
     assert base.tool_calls == 1
-    assert (base.stage.view_side, base.stage.crop_source, base.stage.crop_side) == (
+    assert (base.preset.view_side, base.preset.crop_source, base.preset.crop_side) == (
         1024,
         "view",
         400,
@@ -124,7 +124,7 @@ def test_the_small_one_differs_in_size_alone(example: ModuleType) -> None:
         for each in fields(example.ZoomVQA)
         if getattr(example.TINY, each.name) != getattr(example.ZoomVQA(), each.name)
     }
-    sizes = {"folder", "model", "stage", "engine", "device", "dtype", "gradient_checkpointing"}
+    sizes = {"folder", "model", "preset", "engine", "device", "dtype", "gradient_checkpointing"}
     assert changed == sizes | {"warm_up", "trainer"}
 
 

@@ -52,7 +52,7 @@ class Listener:
 
     def __call__(self, messages: Sequence[Message], request: TurnRequest) -> str:
         self.shown.append(list(messages))
-        self.asked.append(ask)
+        self.asked.append(request)
         return self.replies[len(self.asked) - 1]
 
 
@@ -70,7 +70,7 @@ def played(
 def test_direct_asks_for_an_answer_and_explains_no_tool() -> None:
     listener = Listener("<answer>Yes, indeed!</answer>")
     episode = played(coding(), DirectPolicy, listener)
-    (messages,), (ask,) = listener.shown, listener.asked
+    (messages,), (request,) = listener.shown, listener.asked
     assert [message.role for message in messages] == ["user"]
     said = messages[0].plain()
     assert "Question: Is it so?" in said
@@ -89,7 +89,7 @@ def test_chain_of_thought_thinks_and_takes_no_step() -> None:
     listener = Listener("<think>It is <code>so</code>.</think><answer>yes</answer>")
     episode = played(coding(), ChainOfThoughtPolicy, listener)
     assert listener.shown[0][-1].plain().endswith(REASON)
-    assert listener.asked[0].prefix == "<think>"
+    assert listener.asked[0].prefill == "<think>"
     assert not any(isinstance(event, ToolCalled) for event in episode.events)
     assert episode.turns[0].text.startswith("<think>It is")
     # "yes" of "yes indeed": precision 1, recall 1/2, F1 2 * 1 / (1 + 2)
@@ -100,7 +100,7 @@ def test_without_words_the_turn_s_beginning_leads() -> None:
     listener = Listener("<answer>yes</answer>")
     played(coding(), DirectPolicy, listener, instruct=False)
     assert "inside <answer>" not in listener.shown[0][-1].plain()
-    assert listener.asked[0].prefix == "<answer>"
+    assert listener.asked[0].prefill == "<answer>"
 
 
 @pytest.mark.parametrize("made", [DirectPolicy, ChainOfThoughtPolicy])
@@ -135,7 +135,7 @@ def test_whatever_is_said_answers(said: str) -> None:
 
 
 def test_retrieval_searches_for_the_question_and_what_is_seen() -> None:
-    env = make_search(stage="tiny", hops=[1])
+    env = make_search(preset="tiny", hops=[1])
     env.reset(seed=0)
     sample = env.unwrapped.sample  # type: ignore[attr-defined]
     (query,) = sample.meta["queries"]
@@ -155,7 +155,7 @@ def test_retrieval_searches_for_the_question_and_what_is_seen() -> None:
 
 
 def test_retrieval_without_words_searches_for_the_question_alone() -> None:
-    env = make_search(stage="tiny", hops=[1])
+    env = make_search(preset="tiny", hops=[1])
     listener = Listener("<answer>nobody</answer>")
     episode = played(env, RetrievalPolicy, listener, instruct=False)  # type: ignore[arg-type]
     (call,) = [event for event in episode.events if isinstance(event, ToolCalled)]
@@ -163,7 +163,7 @@ def test_retrieval_without_words_searches_for_the_question_alone() -> None:
 
 
 def test_a_prompt_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
-    env = make_search(stage="tiny", hops=[1], compat="arft")
+    env = make_search(preset="tiny", hops=[1], compat="arft")
     listener = Listener("cyan square", "<answer>nobody</answer>")
     played(env, RetrievalPolicy, listener)  # type: ignore[arg-type]
     look, answer = listener.shown

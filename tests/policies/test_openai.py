@@ -136,7 +136,7 @@ def ask_once(
 ) -> Reply:
     session = policy.open(0)
     session.observe(messages)
-    reply = asyncio.run(policy.respond(session, ask, sampling))
+    reply = asyncio.run(policy.respond(session, request, sampling))
     assert session.messages == [*messages, Message("assistant", (reply.text,))]
     return reply
 
@@ -496,7 +496,9 @@ def test_a_failing_server_aborts_the_episode(server: Server, waits: list[float])
     policy = OpenAIPolicy("m", server.url, retries=0)
     episode = asyncio.run(play(env, policy, EpisodeSpec(0)))
     assert episode.status == "aborted"
-    assert "HTTP 500: down" in episode.reason
+    assert episode.failure is not None
+    assert (episode.failure.source, episode.failure.name) == ("policy", "PolicyError")
+    assert "HTTP 500: down" in episode.failure.reason
     assert episode.reward == 0.0
 
 

@@ -10,15 +10,18 @@ import pytest
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policies.oracle import OraclePolicy
-from visenv.rollout import EpisodeSpec, play
+from visenv.rollout import Collector, EpisodeSpec, play
 from visenv.testing import toy
-from visenv.types import Answered, ToolCalled
+from visenv.types import Answered, Failure, Sampling, StepResult, ToolCalled, TurnRequest
 
 ENV_ID = toy.register()
 
 
 class Foreign(gym.Env[Any, str]):
-    """An environment that visenv did not make."""
+    """An environment that does not extend VisEnv."""
+
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        return None, {"step": StepResult((), (), TurnRequest())}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -45,14 +48,25 @@ def test_a_thought_replaces_the_thoughts_and_nothing_else() -> None:
     assert rest[0] == rest[1]
 
 
-def test_an_environment_of_another_process_is_named() -> None:
-    with pytest.raises(PolicyError, match=r"oracle policy reads .* in this process, got Foreign"):
-        OraclePolicy().open(Foreign(), 0)
+def test_an_environment_that_knows_no_ground_truth_is_named() -> None:
+    episode = asyncio.run(play(Foreign(), OraclePolicy(), EpisodeSpec(0)))
+    assert episode.failure == Failure(
+        "policy",
+        "PolicyError",
+        "Demonstration needs an environment that extends VisEnv, got Foreign.",
+    )
+
+
+def test_a_loop_that_gives_no_advice_is_named() -> None:
+    policy = OraclePolicy()
+    with pytest.raises(PolicyError, match=r"The oracle policy takes turns .* and got none"):
+        asyncio.run(policy.respond(policy.open(0), TurnRequest(), Sampling()))
 
 
 def hasty(care: float) -> list[bool]:
-    env, policy = gym.make(ENV_ID), OraclePolicy(care=care)
-    return [policy.open(seed).hasty for seed in range(200)]
+    collector = Collector(lambda: gym.make(ENV_ID), OraclePolicy(care=care))
+    episodes = collector.episodes([EpisodeSpec(seed) for seed in range(200)])
+    return [len(episode.turns) == 1 for episode in episodes]
 
 
 def test_the_seed_decides_which_episodes_are_hasty() -> None:

@@ -44,7 +44,7 @@ def test_two_sessions_read_the_script_independently() -> None:
 
 def test_a_script_that_runs_out_says_so() -> None:
     policy = ScriptedPolicy(["only turn"])
-    session = policy.open(gym.make(ENV_ID), 0)
+    session = policy.open(0)
     asyncio.run(policy.respond(session, TurnRequest(), Sampling()))
     with pytest.raises(PolicyError, match="has 1 turns, but the episode asks for turn 2"):
         asyncio.run(policy.respond(session, TurnRequest(), Sampling()))
@@ -53,7 +53,9 @@ def test_a_script_that_runs_out_says_so() -> None:
 def test_a_short_script_aborts_the_episode_with_the_reason() -> None:
     episode = asyncio.run(play(gym.make(ENV_ID), ScriptedPolicy(["noise"]), EpisodeSpec(0)))
     assert episode.status == "aborted"
-    assert "The script has 1 turns" in episode.reason
+    assert episode.failure is not None
+    assert episode.failure.source == "policy"
+    assert "The script has 1 turns" in episode.failure.reason
 
 
 def test_a_function_sees_the_conversation_and_the_ask() -> None:
@@ -61,7 +63,7 @@ def test_a_function_sees_the_conversation_and_the_ask() -> None:
 
     def answer_at_the_second_turn(messages: object, request: TurnRequest) -> str:
         assert isinstance(messages, list)
-        seen.append((len(messages), ask))
+        seen.append((len(messages), request))
         return "noise" if len(messages) == 1 else NOTHING
 
     policy = ScriptedPolicy(answer_at_the_second_turn)

@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextvars import ContextVar
 from multiprocessing.connection import Connection
 
 import pytest
@@ -56,6 +57,20 @@ def test_submit_is_awaited_in_another_loop_without_blocking_it() -> None:
         return await future
 
     assert asyncio.run(caller()) == "done"
+
+
+_variable: ContextVar[str] = ContextVar("_variable", default="unset")
+
+
+def test_submit_gives_the_coroutine_the_context_variables_of_the_caller() -> None:
+    async def read() -> str:
+        return _variable.get()
+
+    token = _variable.set("mine")
+    future = background.submit(read())
+    _variable.reset(token)
+    assert future.result(30) == "mine"
+    assert background.run(read()) == "unset"
 
 
 class _OwnError(Exception):

@@ -17,11 +17,11 @@ def test_the_namespace_may_be_left_out() -> None:
 
 
 def test_values_are_json_or_plain_text() -> None:
-    words = ["calls=1", 'kinds=["a", "b"]', "stage=tiny", "empty=", "formula=a=b"]
+    words = ["calls=1", 'kinds=["a", "b"]', "preset=tiny", "empty=", "formula=a=b"]
     assert settings(words) == {
         "calls": 1,
         "kinds": ["a", "b"],
-        "stage": "tiny",
+        "preset": "tiny",
         "empty": "",
         "formula": "a=b",
     }

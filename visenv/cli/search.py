@@ -75,13 +75,10 @@ class Passages:
     def run(self) -> None:
         """Write the passages."""
         from visenv.data.open import open_data
-        from visenv.envs.arft.datasets.multi_hop import MultiHopSource, write_passages
-        from visenv.errors import ConfigurationError
+        from visenv.registration import load
 
         source = open_data(self.data)
-        if not isinstance(source, MultiHopSource):
-            raise ConfigurationError(f"{self.data} is no set of questions with paragraphs.")
-        count = write_passages(source, self.out)
+        count = load("curation step", "passages")(source, self.out)
         for problem in source.problems:
             print(f"left out: {problem}")
         print(f"{count} passages in {self.out}")

@@ -1,33 +1,17 @@
-"""Reward terms: named functions of an episode's events and sample, and what they may ask."""
+"""Reward terms: named functions of an episode's events and sample."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from numbers import Real
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
+from visenv.scorers.recording import using
+from visenv.scorers.verdict_events import EpisodeVerdicts, Verdicts
 from visenv.types import Log, Sample, Scored
-
-Verdicts = Mapping[tuple[str, str], Any]
-"""Recorded values of scorers by the scorer's name and the digest of the request."""
-
-
-class AskedScorer(Protocol):
-    """A scorer that a term can ask: a scorer of `visenv.scorers`, or a judge on top of one."""
-
-    name: str
-
-    def digest(self, request: Any) -> str:
-        """Return the digest of a request, which is stable across processes and versions."""
-        ...
-
-    async def score(self, request: Any) -> Any:
-        """Return the verdict on a request, with the attributes `value` and `model`."""
-        ...
-
 
 TermFunction = Callable[["RewardContext"], "float | Awaitable[float | None] | None"]
 
@@ -39,7 +23,8 @@ class RewardTerm(NamedTuple):
         name: Its key in `StepResult.terms`.
         weight: Its factor in the weighted sum.
         score: Returns the unweighted value of an episode, or None if the term does not apply. It
-            may be an ``async def``, for example to ask a judge.
+            may be an ``async def``, for example to ask a judge (`visenv.scorers`); each verdict is
+            then logged with the episode.
     """
 
     name: str
@@ -57,12 +42,13 @@ class RewardTerm(NamedTuple):
 
 
 class RewardContext:
-    """What a term reads: the events, the sample, and the terms before it.
+    """Everything that a term may read: the events, the sample, and the terms before it.
 
     Args:
         log: The events of the episode.
         sample: Its sample.
-        verdicts: Recorded verdicts, which answer in place of scorers.
+        recorded: Recorded verdicts, which answer in place of scorers; None asks the scorers.
+        ask_missing: Whether scorers are asked for verdicts that are not recorded.
 
     Attributes:
         log: The events of the episode.
@@ -72,37 +58,31 @@ class RewardContext:
         verdict_events: One `Scored` event for each verdict so far.
     """
 
-    def __init__(self, log: Log, sample: Sample, verdicts: Verdicts | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        sample: Sample,
+        recorded: Verdicts | None = None,
+        ask_missing: bool = False,
+    ) -> None:
         self.log = log
         self.sample = sample
         self.terms: dict[str, float | None] = {}
         self.notes: dict[str, str] = {}
         self.verdict_events: list[Scored] = []
-        self._verdicts = verdicts or {}
+        self._recorded = recorded
+        self._ask_missing = ask_missing
         self._note = ""
-        self._term = ""
 
-    def skip(self, reason: str) -> None:
-        """Note why the present term does not apply: ``return context.skip("no points")``."""
-        self._note = reason
+    def skip(self, reason: str) -> float | None:
+        """Note why the present term does not apply, and return None.
 
-    async def ask(self, scorer: AskedScorer, request: Any) -> Any:
-        """Return the value of a scorer's verdict on a request, and log the verdict.
+        ::
 
-        A verdict that was recorded with a saved episode is taken as it is.
-
-        Raises:
-            ServiceError: If the scorer failed beyond its retries.
+            return context.skip("the response has no points")
         """
-        digest = scorer.digest(request)
-        recorded = self._verdicts.get((scorer.name, digest))
-        if recorded is None:
-            verdict = await scorer.score(request)
-            recorded = Recorded(verdict.value, verdict.model)
-        turn = self.log[-1].turn if len(self.log) else 0
-        event = Scored(turn, self._term, scorer.name, recorded.model, digest, recorded.value)
-        self.verdict_events.append(event)
-        return recorded.value
+        self._note = reason
+        return None
 
     async def compute(self, term: RewardTerm) -> None:
         """Compute the next term.
@@ -111,10 +91,14 @@ class RewardContext:
             ConfigurationError: If it is not a number or None.
             ServiceError: If a scorer failed beyond its retries.
         """
-        self._term, self._note = term.name, ""
-        value = term.score(self)
-        if inspect.isawaitable(value):
-            value = await value
+        self._note = ""
+        turn = self.log[-1].turn if len(self.log) else 0
+        verdicts = EpisodeVerdicts(turn, term.name, self._recorded, self._ask_missing)
+        with using(verdicts):
+            value = term.score(self)
+            if inspect.isawaitable(value):
+                value = await value
+        self.verdict_events += verdicts.sorted_events()
         if value is None:
             self.notes[term.name] = self._note or "does not apply"
             self.terms[term.name] = None
@@ -128,13 +112,6 @@ class RewardContext:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real)
-
-
-class Recorded(NamedTuple):
-    """The value of a verdict and the model that gave it."""
-
-    value: Any
-    model: str
 
 
 def of_log(score: Callable[[Log, Sample], float]) -> TermFunction:

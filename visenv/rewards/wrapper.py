@@ -10,7 +10,8 @@ import gymnasium as gym
 from visenv import background
 from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.rewards.terms import RewardContext, RewardTerm, Verdicts
+from visenv.rewards.terms import RewardContext, RewardTerm
+from visenv.scorers.verdict_events import Verdicts
 from visenv.types import Aborted, Failure, Log, Sample, StepResult
 from visenv.wrappers import RestorableWrapper
 
@@ -39,7 +40,6 @@ class RewardWrapper(RestorableWrapper):
         top: The largest possible reward.
         each_step: Whether terms are computed after every step, not only at the end.
         defers: Whether the player calls `finish`.
-        verdicts: Recorded verdicts of scorers that answer in place of the scorers (rescoring).
     """
 
     each_step: ClassVar[bool] = False
@@ -59,13 +59,12 @@ class RewardWrapper(RestorableWrapper):
         self.top = sum(max(term.weight, 0.0) for term in terms) if top is None else top
         self.combine = combine or self._weighted_sum
         self.defers = False
-        self.verdicts: Verdicts | None = None
         self._waits = any(term.is_async for term in terms)
 
     @property
     def waits(self) -> bool:
         """Whether `step` may wait for an asynchronous term."""
-        return self._waits and not (self.defers and not self.each_step)
+        return self._waits and not self.defers
 
     @property
     def base(self) -> VisEnv:
@@ -115,12 +114,20 @@ class RewardWrapper(RestorableWrapper):
                 return self._aborted(result, error)
         return await self._scored(result._replace(pending=False))
 
-    async def score(self, log: Log, sample: Sample) -> RewardContext:
+    async def score(
+        self,
+        log: Log,
+        sample: Sample,
+        recorded: Verdicts | None = None,
+        ask_missing: bool = False,
+    ) -> RewardContext:
         """Compute all terms of an episode.
 
         Args:
             log: Its events.
             sample: Its sample.
+            recorded: Recorded verdicts, which answer in place of scorers; None asks the scorers.
+            ask_missing: Whether scorers are asked for verdicts that are not recorded.
 
         Returns:
             The context with the values of the terms, their notes, and the verdicts of scorers.
@@ -128,10 +135,20 @@ class RewardWrapper(RestorableWrapper):
         Raises:
             ServiceError: If a scorer failed beyond its retries.
         """
-        context = RewardContext(log, sample, self.verdicts)
+        context = RewardContext(log, sample, recorded, ask_missing)
         for term in self.terms:
             await context.compute(term)
         return context
+
+    def begin_episode(self) -> None:
+        """Forget the episode before; called by `reset` and before rescoring."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode of which nothing has been paid."""
+        self.begin_episode()
+        return self.env.reset(seed=seed, options=options)
 
     def due(self, worth: float) -> float:
         """Return what is paid now, of what the terms amount to."""
@@ -151,7 +168,7 @@ class RewardWrapper(RestorableWrapper):
     # ------------------------------------------------------------------ inside
 
     def _score_or_defer(self, result: StepResult) -> StepResult:
-        if self.defers and not self.each_step and (result.pending or self._waits):
+        if self.defers and (result.pending or self._waits):
             return result._replace(reward=0.0, pending=True)
         if result.pending:
             return background.run(self.finish(result))

@@ -23,7 +23,7 @@ from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, EpisodeOverError, UnknownNameError, VisenvError
 from visenv.rollout.hosts import Host, LocalHost, ProcessHost
 from visenv.rollout.vector_result import Reset, Result, aborted, nothing_new
-from visenv.rollout.worker_group import Crew
+from visenv.rollout.worker_group import WorkerGroup
 from visenv.seeding import seeds
 from visenv.spaces import Unicode, observation_space
 from visenv.types import Failure
@@ -110,8 +110,8 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         self._arrived: dict[int, Result | ConfigurationError] = {}
         self.spec = copy.deepcopy(gym.spec(env_id))
         self.spec.kwargs.update(kwargs)
-        self._crew = Crew(num_envs, partial(_HOSTS[workers], self.spec))
-        self._check(self._crew.wait_open())
+        self._worker_group = WorkerGroup(num_envs, partial(_HOSTS[workers], self.spec))
+        self._check(self._worker_group.wait_open())
 
     # ------------------------------------------------------------------ any subset, no lock step
 
@@ -130,9 +130,9 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         for index, request in requests.items():
             self._asked[index] = request
             if isinstance(request, Reset):
-                self._crew.call(index, "reset", request._asdict(), self.timeout)
+                self._worker_group.call(index, "reset", request._asdict(), self.timeout)
             else:
-                self._crew.call(index, "step", {"action": request}, self.timeout)
+                self._worker_group.call(index, "step", {"action": request}, self.timeout)
 
     def ready(self, timeout: float | None = None) -> dict[int, Result]:
         """Take the results that have come, in no particular order.
@@ -236,15 +236,15 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         for index in range(self.num_envs):
             self._check_request(index, Reset())
         for index in range(self.num_envs):
-            self._crew.call(index, "render", {}, self.timeout)
+            self._worker_group.call(index, "render", {}, self.timeout)
         frames: dict[int, Any] = {}
-        while self._crew.busy:
-            frames |= self._crew.collect(None)
+        while self._worker_group.busy:
+            frames |= self._worker_group.collect(None)
         return tuple(self._frame(index, frames[index]) for index in range(self.num_envs))
 
     def close_extras(self, grace: float = 5.0, **kwargs: Any) -> None:
         """End all workers, at most `grace` seconds for those that hang."""
-        self._crew.close(grace)
+        self._worker_group.close(grace)
 
     # ------------------------------------------------------------------ inside
 
@@ -291,7 +291,7 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         return answer
 
     def _receive(self, timeout: float | None) -> None:
-        for index, value in self._crew.collect(timeout).items():
+        for index, value in self._worker_group.collect(timeout).items():
             self._arrived[index] = self._answer(index, value)
 
     def _answer(self, index: int, value: Any) -> Result | ConfigurationError:
@@ -302,7 +302,7 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         if isinstance(value, Failure):
             self._over[index] = True
             if not value.environment_is_usable:
-                self._crew.replace(index)
+                self._worker_group.replace(index)
             if starts and value.source == "configuration":
                 return ConfigurationError(value.reason)
             return aborted(turn, value)
@@ -315,7 +315,7 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         if not isinstance(value, Failure):
             return value
         self._over[index] = True
-        self._crew.replace(index)
+        self._worker_group.replace(index)
         return None
 
     def _batch(self, results: Mapping[int, Result]) -> StepBatch:

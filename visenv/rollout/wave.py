@@ -29,7 +29,9 @@ class Wave:
     def leave(self) -> None:
         """Count an episode out that waits for no other."""
         self._active -= 1
-        self._release()
+        if not self._active:
+            # Not at once: the caller, which may be held itself, would go on before all others.
+            asyncio.get_running_loop().call_soon(self._release)
 
     async def hold(self, order: Order) -> None:
         """Count an episode out, and wait until all others are out too."""

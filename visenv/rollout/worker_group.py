@@ -25,7 +25,7 @@ class Pending(NamedTuple):
     deadline: float
 
 
-class Crew:
+class WorkerGroup:
     """A fixed number of places, each with a worker that answers at most one call at a time.
 
     Args:

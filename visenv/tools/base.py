@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from visenv import background
 from visenv.errors import ToolError
 from visenv.types import Image, Part, Sample, Video
+from visenv.types.empty import EMPTY
 
 _SHOWN = 80
 
@@ -41,7 +42,7 @@ class ToolResult(NamedTuple):
     """
 
     parts: tuple[Part, ...]
-    detail: Mapping[str, Any] = {}
+    detail: Mapping[str, Any] = EMPTY
     ok: bool = True
     reason: str = ""
     env_steps: int = 0

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from visenv.types.empty import EMPTY
+
 
 class Event(Protocol):
     """Anything that has the number of its turn."""
@@ -53,7 +55,7 @@ class ToolCalled(NamedTuple):
     ok: bool
     reason: str = ""
     outputs: tuple[str, ...] = ()
-    detail: Mapping[str, Any] = {}
+    detail: Mapping[str, Any] = EMPTY
     env_steps: int = 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from visenv.types.empty import EMPTY
 from visenv.types.failure import Failure
 from visenv.types.message import Message
 from visenv.types.turn import TurnRequest
@@ -46,11 +47,11 @@ class StepResult(NamedTuple):
     terminated: bool = False
     truncated_by: str = ""
     failure: Failure | None = None
-    terms: Mapping[str, float | None] = {}
-    term_notes: Mapping[str, str] = {}
-    metrics: Mapping[str, float] = {}
+    terms: Mapping[str, float | None] = EMPTY
+    term_notes: Mapping[str, str] = EMPTY
+    metrics: Mapping[str, float] = EMPTY
     hidden_frames: tuple[Video, ...] = ()
-    late_events: Mapping[int, tuple[Any, ...]] = {}
+    late_events: Mapping[int, tuple[Any, ...]] = EMPTY
     advice: Any = None
     pending: bool = False
 
@@ -82,4 +83,4 @@ class EpisodeInfo(NamedTuple):
     question: str = ""
     answers: tuple[str, ...] = ()
     ground_truth: Any = None
-    media: Mapping[str, str] = {}
+    media: Mapping[str, str] = EMPTY

@@ -26,7 +26,7 @@ def to_trl(episode: Episode) -> dict[str, Any]:
             row of TRL is one stream of tokens.
     """
     if episode.status == "aborted":
-        raise ConfigurationError(f"An aborted episode is no training data: {episode.reason}")
+        raise ConfigurationError(f"An aborted episode is no training data: {episode.failure}")
     if len(episode.segments) != 1:
         raise ConfigurationError(
             f"A row of TRL is one stream of tokens; this episode of {episode.env_id} has "

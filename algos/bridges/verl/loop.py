@@ -13,20 +13,25 @@ from weakref import WeakKeyDictionary
 import gymnasium as gym
 import transformers
 from omegaconf import OmegaConf
-from verl.experimental.agent_loop.agent_loop import (
-    AgentLoopBase,
-    AgentLoopMetrics,
-    AgentLoopOutput,
-)
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.errors import ConfigurationError
+from visenv.private_names import check_private_names
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
 from visenv.types import Sampling
 
 from .export import to_verl
 from .policy import SECONDS, Room, ServerPolicy
+from .private_names import LOOP_NAMES
+
+check_private_names(LOOP_NAMES)  # before they are imported
+
+from verl.experimental.agent_loop.agent_loop import (  # noqa: E402
+    AgentLoopBase,
+    AgentLoopMetrics,
+    AgentLoopOutput,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +45,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         - name: visenv
           _target_: visenv.algos.bridges.verl.loop.VisenvAgentLoop
           env_id: visenv/ZoomVQA-v0
-          env_options: {stage: scenes}
+          env_options: {preset: scenes}
 
     Each worker of verl keeps the environments, in threads of their own, and one codec; the many
     loops that verl makes share them. It gives a list of outputs, so it needs the V1 trainer
@@ -97,7 +102,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         started = time.perf_counter()
         episode = await self._collector(sampling_params).play(_place(row))
         if episode.status == "aborted":
-            _log.warning("Seed %d of %s: %s", episode.seed, self._env_id, episode.reason)
+            _log.warning("Seed %d of %s: %s", episode.seed, self._env_id, episode.failure)
         took, sampling = time.perf_counter() - started, sum(seconds)
         metrics = AgentLoopMetrics(generate_sequences=sampling, tool_calls=took - sampling)
         return [AgentLoopOutput(**fields, metrics=metrics) for fields in to_verl(episode)]

@@ -86,7 +86,8 @@ def usable(groups: Sequence[Group], step: int) -> list[Group]:
     """
     kept: list[Group] = [left for group in groups if (left := teachable(group))]
     if not kept:
-        reasons = sorted({episode.reason for group in groups for episode in group})
+        episodes = [episode for group in groups for episode in group]
+        reasons = sorted({str(each.failure or each.reason or each.status) for each in episodes})
         raise RunError(
             f"Step {step} has no episode to learn from: {len(groups)} groups, ended by {reasons}."
         )

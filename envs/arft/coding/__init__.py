@@ -13,7 +13,7 @@ from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 
-from ..presets import STAGES, TRAIN_PIXELS, Stage
+from ..presets import PRESETS, TRAIN_PIXELS, Preset
 from ..settings import Settings, choose
 from .compat import PublishedCoding
 from .env import ArftCoding
@@ -46,16 +46,16 @@ def make_coding(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    stage, reward, compat, options = choose("visenv/ArftCoding-v0", STAGES, settings)
+    preset, reward, compat, options = choose("visenv/ArftCoding-v0", PRESETS, settings)
     if data == "procedural":  # crops have to be needed
-        stage = replace(stage, image_pixels=min(stage.image_pixels, TRAIN_PIXELS))
+        preset = replace(preset, image_pixels=min(preset.image_pixels, TRAIN_PIXELS))
     made = PublishedCoding if compat else ArftCoding
-    env = made(source=coding_source(data, problems, seed, stage), stage=stage, **options)
+    env = made(source=coding_source(data, problems, seed, preset), preset=preset, **options)
     return env if reward == "outcome" else rewarded(env, reward, compat)
 
 
 def coding_source(
-    data: str | Source, problems: Sequence[str] | None, seed: int, stage: Stage
+    data: str | Source, problems: Sequence[str] | None, seed: int, preset: Preset
 ) -> Source:
     """The samples that `data` is or names.
 
@@ -64,7 +64,7 @@ def coding_source(
     """
     plan = None if problems is None else dict.fromkeys(map(read_problems, problems), 1)
     if data == "procedural":
-        return procedural(stage.world, plan)
+        return procedural(preset.world, plan)
     name = data.partition(":")[0] if isinstance(data, str) else ""
     if isinstance(data, str) and name != "mat_coding":
         return DistortedRows(open_data(data), PLANS["train"] if plan is None else plan, seed)

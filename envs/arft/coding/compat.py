@@ -37,7 +37,7 @@ class PublishedCoding(RebuiltPrompt, ArftCoding):
 
     def make_program_tool(self) -> ProgramTool:
         """One that crops."""
-        return CroppingProgramTool(characters=self.stage.tool_characters)
+        return CroppingProgramTool(characters=self.preset.tool_characters)
 
     def current_images(self) -> list[Image]:
         """The image that was written last."""
@@ -49,6 +49,6 @@ class PublishedCoding(RebuiltPrompt, ArftCoding):
 
     def comment(self, call: ToolCalled) -> str:
         """What to do about the problems that were named; of a program, nothing."""
-        if call.tool != "problem" or self.stage.prompt == "brief":
+        if call.tool != "problem" or self.preset.prompt == "brief":
             return ""
         return f"\n<tips> {prompts.next_step(call.detail['labels'])} </tips>"

@@ -45,7 +45,7 @@ class ArftCoding(ArftEnv):
     answer's F1.
 
     ### Episode end
-    Terminated by an answer; truncated after the stage's turns, the last of which has no tools.
+    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
 
     ### Information
     ``info["step"].metrics`` on the last step, each 0 to 1: ``accuracy`` (exact match), ``f1``,
@@ -63,11 +63,11 @@ class ArftCoding(ArftEnv):
 
     def make_tools(self) -> Sequence[Tool[Any]]:
         """Naming problems, and programs."""
-        return [ProblemTool(brief=self.stage.prompt == "brief"), self.make_program_tool()]
+        return [ProblemTool(brief=self.preset.prompt == "brief"), self.make_program_tool()]
 
     def make_program_tool(self) -> ProgramTool:
         """What runs programs."""
-        return ProgramTool(characters=self.stage.tool_characters)
+        return ProgramTool(characters=self.preset.tool_characters)
 
     def initial_messages(self) -> list[Message]:
         """Show the image as it is, and ask."""
@@ -80,7 +80,7 @@ class ArftCoding(ArftEnv):
         image = self.store.images[LATEST] = sample.images[0]
         facts = prompts.file_size(image.size)
         views = [self.view(image)]
-        return opening(self.stage.prompt, self.steps(), views, facts, sample.question)
+        return opening(self.preset.prompt, self.steps(), views, facts, sample.question)
 
     def steps(self) -> str:
         """What the policy can do, explained."""
@@ -98,7 +98,7 @@ class ArftCoding(ArftEnv):
     def oracle_turn(self) -> ParsedTurn:
         """Name the problems, repair the image, give the first reference answer."""
         meta = self.sample.meta
-        brief = self.stage.prompt == "brief"
+        brief = self.preset.prompt == "brief"
         if self.turns_left > 1 and not self.done("problem"):
             problems = list(meta["problems"])
             thought = prompts.looked(problems, brief)

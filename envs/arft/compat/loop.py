@@ -56,7 +56,7 @@ class RebuiltPrompt(ArftEnv):
         """The prompt of the coming turn."""
         images = [self.view(image) for image in self.current_images()]
         head = "\n" if images else ""
-        task = prompts.task(self.stage.prompt, self.steps(), self.question())
+        task = prompts.task(self.preset.prompt, self.steps(), self.question())
         return (*images, f"{head}{task}{self._chain()}")
 
     def reject_call(self, call: Call) -> str:

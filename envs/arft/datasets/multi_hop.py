@@ -22,7 +22,7 @@ from visenv.data.rows import (
     id_of,
     text_of,
 )
-from visenv.errors import DataError, UnknownNameError
+from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.files import replacing
 from visenv.search.passage import Passage
 from visenv.types import Image, Sample
@@ -143,12 +143,17 @@ class MultiHopSource(RowSource):
         return ()
 
 
-def write_passages(source: MultiHopSource, path: Path) -> int:
+def write_passages(source: RowSource, path: Path) -> int:
     """Write the passages of a set as JSONL that ``visenv search build`` reads; how many there are.
 
     Raises:
+        ConfigurationError: If the source is of another kind, without passages.
         DataError: If the set carries none.
     """
+    if not isinstance(source, MultiHopSource):
+        raise ConfigurationError(
+            f"{type(source).__name__} is no set of questions with paragraphs, such as HotpotQA."
+        )
     count = 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:

@@ -29,12 +29,9 @@ class StepRewardWrapper(RewardWrapper):
     _paid = 0.0
     _was_aborted = False
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode of which nothing is paid."""
+    def begin_episode(self) -> None:
+        """Start with nothing paid."""
         self._paid, self._was_aborted = 0.0, False
-        return super().reset(seed=seed, options=options)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Step, and pay what the terms have grown by.

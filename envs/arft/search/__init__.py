@@ -14,7 +14,7 @@ from visenv.errors import ConfigurationError
 from visenv.rewards import RewardWrapper
 from visenv.search import Searcher, open_searcher
 
-from ..presets import SEARCH_STAGES
+from ..presets import SEARCH_PRESETS
 from ..rewards.qa import Compat
 from ..rewards.steps import StepRewardWrapper
 from ..settings import Settings, choose
@@ -63,11 +63,11 @@ def make_search(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set or the index cannot be read.
     """
-    stage, reward, compat, options = choose("visenv/ArftSearch-v0", SEARCH_STAGES, settings)
+    preset, reward, compat, options = choose("visenv/ArftSearch-v0", SEARCH_PRESETS, settings)
     made = PublishedSearch if compat else ArftSearch
     searcher = _searcher(search, data)
-    source = search_source(data, hops, stage.world)
-    env = made(source=source, stage=stage, searcher=searcher, **options)
+    source = search_source(data, hops, preset.world)
+    env = made(source=source, preset=preset, searcher=searcher, **options)
     return env if reward == "outcome" else rewarded(env, similarity, reward, compat)
 
 
@@ -88,7 +88,7 @@ def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compa
     """The environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
         terms = published_terms(open_similarity(similarity or "published"), reward)
-        return StepRewardWrapper(env, terms, 2.0 * env.stage.turns)
+        return StepRewardWrapper(env, terms, 2.0 * env.preset.turns)
     return StepRewardWrapper(
         env, search_terms(env.tags, open_similarity(similarity or "words"), reward)
     )

@@ -47,8 +47,8 @@ class PublishedSearch(RebuiltPrompt, ArftSearch):
         return [
             SnippetTool(
                 self.searcher,
-                passages=self.stage.passages,
-                characters=self.stage.tool_characters,
+                passages=self.preset.passages,
+                characters=self.preset.tool_characters,
             )
         ]
 

@@ -13,7 +13,7 @@ from visenv.tools import Tool
 from visenv.types import Message
 
 from ..base import ArftEnv
-from ..presets import SearchStage
+from ..presets import SearchPreset
 from ..prompts import opening
 from . import prompts
 from .tools.world import SearchTool
@@ -47,7 +47,7 @@ class ArftSearch(ArftEnv):
     answer's F1.
 
     ### Episode end
-    Terminated by an answer; truncated after the stage's turns, the last of which cannot search.
+    Terminated by an answer; truncated after the preset's turns, the last of which cannot search.
     Aborted where the engine fails beyond its retries: a search that could not be made is not a bad
     one.
 
@@ -64,23 +64,23 @@ class ArftSearch(ArftEnv):
     """
 
     actions: ClassVar[tuple[str, ...]] = ("search",)
-    stage: SearchStage
+    preset: SearchPreset
 
     def __init__(
         self,
         *,
         source: Source,
-        stage: SearchStage,
+        preset: SearchPreset,
         searcher: Searcher | None = None,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
         self.searcher = searcher
-        super().__init__(source=source, stage=stage, render_mode=render_mode, on_abort=on_abort)
+        super().__init__(source=source, preset=preset, render_mode=render_mode, on_abort=on_abort)
 
     def make_tools(self) -> Sequence[Tool[Any]]:
         """The search."""
-        return [SearchTool(self.searcher, passages=self.stage.passages)]
+        return [SearchTool(self.searcher, passages=self.preset.passages)]
 
     def initial_messages(self) -> list[Message]:
         """Show the image, and ask."""
@@ -88,7 +88,7 @@ class ArftSearch(ArftEnv):
         if not sample.answers:
             raise DataError(f"Sample {sample.id!r} has no answers: its split is scored elsewhere.")
         views = [self.view(image) for image in sample.images]
-        return opening(self.stage.prompt, self.steps(), views, "", sample.question)
+        return opening(self.preset.prompt, self.steps(), views, "", sample.question)
 
     def steps(self) -> str:
         """What the policy can do, explained."""
@@ -107,7 +107,7 @@ class ArftSearch(ArftEnv):
 
     def oracle_turn(self) -> ParsedTurn:
         """The first gold query that was not searched for, then the first reference answer."""
-        brief = self.stage.prompt == "brief"
+        brief = self.preset.prompt == "brief"
         asked = {call.detail["query"] for call in self.done("search")}
         left = [query for query in self.sample.meta.get("queries", ()) if query not in asked]
         if self.turns_left > 1 and left:

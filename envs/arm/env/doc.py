@@ -11,7 +11,7 @@ from visenv.grammar import Call
 from visenv.tools import Tool
 from visenv.types import Image
 
-from ..presets import Stage
+from ..presets import Preset
 from ..tools.crop import ORIGINAL_IMAGE
 from ..tools.pages import PageByIndex, PageByQuery
 from .judge import Judge
@@ -42,7 +42,7 @@ class ArmDoc(Judge):
     ``"fixed_bonus"``, all paid at the end (`visenv.envs.arm.rewards`), or ``"outcome"``.
 
     ### Episode end
-    Terminated by an answer; truncated after the stage's turns, the last of which has no tools.
+    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
 
     ### Information
     ``info["step"].metrics`` on the last step: ``accuracy`` and, where the truth names
@@ -57,7 +57,7 @@ class ArmDoc(Judge):
 
     def pictures(self) -> dict[str, Image]:
         """The overview of the sample's document."""
-        pixels, tile = self.stage.overview_pixels, self.stage.thumbnail
+        pixels, tile = self.preset.overview_pixels, self.preset.thumbnail
         return {ORIGINAL_IMAGE: overview(self._opened(), max_pixels=pixels, largest_tile=tile)}
 
     def document(self) -> str:
@@ -111,10 +111,10 @@ def library_of(source: Any) -> Library:
     return library
 
 
-def page_tools(library: Library, ranker: PageRanker, stage: Stage) -> list[Tool[Any]]:
+def page_tools(library: Library, ranker: PageRanker, preset: Preset) -> list[Tool[Any]]:
     """The two page tools over a library."""
-    side = stage.page_side
+    side = preset.page_side
     return [
-        PageByQuery(library, ranker, pages=stage.pages_found, long_side=side),
+        PageByQuery(library, ranker, pages=preset.pages_found, long_side=side),
         PageByIndex(library, long_side=side),
     ]

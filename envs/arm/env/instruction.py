@@ -33,7 +33,7 @@ class ArmIF(Judge):
     ``"fixed_bonus"``, all paid at the end (`visenv.envs.arm.rewards`), or ``"outcome"``.
 
     ### Episode end
-    Terminated by an answer; truncated after the stage's turns, the last of which has no tools.
+    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
 
     ### Information
     ``info["step"].metrics`` on the last step: ``accuracy``.

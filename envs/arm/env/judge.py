@@ -17,7 +17,7 @@ from visenv.tools import Tool
 from visenv.types import Image, Message, Part, Sample, TurnRequest
 
 from .. import prompts
-from ..presets import Stage
+from ..presets import Preset
 from ..rewards import right
 from ..samples import candidate_names
 from ..tools.crop import original_name
@@ -29,7 +29,7 @@ class Judge(VisEnv):
 
     Args:
         source: Samples made by `judging_sample`.
-        stage: What is shown, and how long an episode is.
+        preset: What is shown, and how long an episode is.
         tools: What the policy can call; none makes an episode one turn long.
         compat: ``"arm"`` reads turns and verdicts as the public code does.
         render_mode: See `VisEnv`.
@@ -40,19 +40,19 @@ class Judge(VisEnv):
         self,
         *,
         source: Source,
-        stage: Stage,
+        preset: Preset,
         tools: Sequence[Tool[Any]],
         compat: Compat = None,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
-        self.stage = stage
+        self.preset = preset
         self.compat = compat
         self._tool_call = ToolCallGrammar(compat)
         limits = Limits(
-            turns=stage.turns if tools else 1,
-            tool_characters=stage.tool_characters,
-            image_pixels=stage.image_pixels,
+            turns=preset.turns if tools else 1,
+            tool_characters=preset.tool_characters,
+            image_pixels=preset.image_pixels,
         )
         super().__init__(
             source=source,
@@ -94,7 +94,7 @@ class Judge(VisEnv):
         pictures = self.pictures()
         self.store.images.update(pictures)
         tools = list(self.tools.values())
-        style, grammar = self.stage.prompt, self._tool_call
+        style, grammar = self.preset.prompt, self._tool_call
         return prompts.opening(style, sample, pictures, self.document(), grammar, tools)
 
     def turn_request(self) -> TurnRequest:
@@ -121,9 +121,8 @@ class Judge(VisEnv):
         """Verify, then give the right verdict."""
         calls = self.oracle_calls() if self.tools else []
         made = len(self.log.tool_calls)
-        brief = self.stage.prompt == "brief"
         if made < len(calls) and self.turns_left > 1:
-            thought = " look " if brief else " I verify this before I judge. "
+            thought = prompts.verifying(self.preset.prompt)
             return ParsedTurn(thought, calls=(calls[made],))
         return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
 
@@ -131,7 +130,7 @@ class Judge(VisEnv):
         """The oracle's last thought: what it has seen, and which response says so."""
         fact = self.sample.meta.get("answer", "")
         (verdict,) = self.sample.answers
-        if self.stage.prompt == "brief":
+        if self.preset.prompt == "brief":
             # Response by response: a small model learns to tell whether two words are alike long
             # before it learns to look a word up.
             right = verdict.replace("True", "1")
@@ -152,7 +151,7 @@ class Judge(VisEnv):
 
     def view(self, image: Image) -> Image:
         """An image as it is shown."""
-        return fit(image, self.stage.image_pixels, self.stage.view_side)
+        return fit(image, self.preset.image_pixels, self.preset.view_side)
 
 
 def answer_of(sample: Sample) -> str:

@@ -31,7 +31,7 @@ class ArmPreference(ArmZoom):
     alone; the others of `ArmZoom` can be chosen.
 
     ### Episode end
-    Terminated by an answer; truncated after the stage's turns, the last of which has no tools.
+    Terminated by an answer; truncated after the preset's turns, the last of which has no tools.
 
     ### Information
     ``info["step"].metrics`` on the last step: ``accuracy``.

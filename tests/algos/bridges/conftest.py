@@ -43,8 +43,10 @@ class Pictures(gym.Env[Any, str]):
         event = TurnTaken(self._turn, action, None)
         self._turn += 1
         over = self._turn == TURNS
-        record = StepResult(() if over else self._show(" now clear "), (event,))
-        record.request = None if over else TurnRequest("<think>")
+        if over:
+            record = StepResult((), (event,))
+        else:
+            record = StepResult(self._show(" now clear "), (event,), TurnRequest("<think>"))
         return None, float(len(action) % 7) / 4, over, False, self._info(record)
 
     def _show(self, text: str) -> tuple[Message, ...]:

@@ -82,7 +82,7 @@ def _toy_group(rng: np.random.Generator, seed: int, images: bool) -> Group:
 
 def real_cases(policy: Any) -> list[Case]:
     def make_env() -> Any:
-        return gym.make("visenv/ZoomVQA-v0", stage="tiny")
+        return gym.make("visenv/ZoomVQA-v0", preset="tiny")
 
     groups = Collector(make_env, policy, Sampling(max_tokens=6)).groups(range(3), size=2)
     return [Case(groups, [0, 1, 1], 400), Case(groups, [0, 0, 0], 10**6)]

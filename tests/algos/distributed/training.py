@@ -30,7 +30,7 @@ CONFIG = TrainerConfig(
 
 
 def make_env() -> Any:
-    return gym.make("visenv/ZoomVQA-v0", stage="tiny")
+    return gym.make("visenv/ZoomVQA-v0", preset="tiny")
 
 
 def train(model: str, folder: Path, resume: bool = False) -> None:

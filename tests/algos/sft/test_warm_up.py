@@ -20,7 +20,7 @@ SMALL = WarmUp(4, 0.5, 2, TrainerConfig(steps=2, optimisation=Optimisation(1e-3)
 
 
 def make_env() -> Any:
-    return gym.make("visenv/ZoomVQA-v0", stage="tiny")
+    return gym.make("visenv/ZoomVQA-v0", preset="tiny")
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ class Varied(Policy[Session]):
         self.members: Counter[str] = Counter()
         self.given_up = 0
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
@@ -157,7 +157,7 @@ class Bug(Varied):
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         if sum(self.members.values()) == 3:
             raise ZeroDivisionError
-        return await super().respond(session, ask, sampling)
+        return await super().respond(session, request, sampling)
 
 
 def test_a_bug_ends_the_step_and_leaves_nobody_waiting() -> None:

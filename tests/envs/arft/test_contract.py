@@ -1,4 +1,4 @@
-"""The contract of environments, for the stages and modes that the registered id does not cover."""
+"""The contract of environments, for the presets and modes that the registered id does not cover."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from visenv.testing.record import Env
 
 
 class TestTiny(EnvContract):
-    """The stage of the tiny model."""
+    """The preset of the tiny model."""
 
     env_id = "visenv/ArftCoding-v0"
-    options: ClassVar[dict[str, Any]] = {"stage": "tiny"}
+    options: ClassVar[dict[str, Any]] = {"preset": "tiny"}
 
     def make(self) -> Env:
         return gym.make(self.env_id, **self.options)
@@ -24,7 +24,7 @@ class TestPublished(TestTiny):
     """The public code's harness, on samples of three steps, whose top is the highest."""
 
     options: ClassVar[dict[str, Any]] = {
-        "stage": "tiny",
+        "preset": "tiny",
         "compat": "arft",
         "problems": ["dark", "rotation180"],
         "prompt": "full",
@@ -41,7 +41,7 @@ class TestPublishedSearch(TestTinySearch):
     """The public code's loop, where every turn has a step, so that the oracle reaches the top."""
 
     options: ClassVar[dict[str, Any]] = {
-        "stage": "tiny",
+        "preset": "tiny",
         "compat": "arft",
         "similarity": "words",
         "hops": [2],

@@ -1,4 +1,4 @@
-"""The words of the ARFT environments: what their tiny stages say is short in the tiny tokenizer."""
+"""Words of the ARFT environments: what their tiny presets say is short in the tiny tokenizer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from visenv.envs.arft import make_coding, make_search
 from visenv.envs.arft.search.world.tokens import WORDS
 from visenv.envs.arft.world.little_pictures import COLOURS
 from visenv.policies.oracle import OraclePolicy
+from visenv.registration import load
 from visenv.rollout import EpisodeSpec, play
 
 pytestmark = pytest.mark.component("transformers")
@@ -23,9 +24,8 @@ LIMIT = 64
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
     from visenv.policies.transformers import tiny
-    from visenv.policies.transformers.words import VOCABULARIES
 
-    return tiny.build_tokenizer(tiny.TinyConfig().vocab_size, VOCABULARIES["arft"])
+    return tiny.build_tokenizer(tiny.TinyConfig().vocab_size, load("vocabulary", "arft"))
 
 
 def count(tokenizer: Any, text: str) -> int:
@@ -42,8 +42,8 @@ def test_words_and_tags_are_one_token_each(tokenizer: Any) -> None:
 def test_every_step_fits(tokenizer: Any) -> None:
     problems = ["rotation180", "dark", "none", "rotation180+dark"]
     envs: list[gym.Env[Any, str]] = [
-        make_coding(stage="tiny", problems=problems),
-        make_search(stage="tiny"),
+        make_coding(preset="tiny", problems=problems),
+        make_search(preset="tiny"),
     ]
     for env in envs:
         episodes = [asyncio.run(play(env, OraclePolicy(), EpisodeSpec(seed))) for seed in range(12)]

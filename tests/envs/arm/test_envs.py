@@ -11,7 +11,7 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.env.judge import Judge
-from visenv.envs.arm.presets import STAGES
+from visenv.envs.arm.presets import PRESETS
 from visenv.envs.arm.samples import judging_sample
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Image, Malformed, Sample, ToolCalled
@@ -199,16 +199,16 @@ def test_any_number_of_responses(name: str, candidates: int) -> None:
 
 
 def test_an_opening_fits_the_budgets_of_its_stage() -> None:
-    for stage, preset in STAGES.items():
-        env, _ = made("ArmDoc", stage=stage)
+    for name, preset in PRESETS.items():
+        env, _ = made("ArmDoc", preset=name)
         observation, _ = env.reset(seed=1)
         (overview,) = observation["images"]
         assert overview.shape[0] * overview.shape[1] <= preset.overview_pixels
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_constraint_is_shown(stage: str) -> None:
-    env, judge = made("ArmIF", stage=stage)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_constraint_is_shown(preset: str) -> None:
+    env, judge = made("ArmIF", preset=preset)
     for seed in range(3):
         observation, _ = env.reset(seed=seed)
         assert judge.sample.meta["constraint"] in observation["text"]
@@ -225,7 +225,7 @@ def test_the_oracle_answers_where_there_is_no_image(name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "near"),
     [
-        ({"stage": "trian"}, "train"),
+        ({"preset": "trian"}, "train"),
         ({"reward": "stage_2"}, "stage2"),
         ({"mode": "agents"}, "agent"),
         ({"compat": "arms"}, "arm"),
@@ -240,8 +240,8 @@ def test_a_wrong_option_names_the_nearest(options: dict[str, Any], near: str) ->
 
 @pytest.mark.parametrize("name", ["ArmZoom", "ArmPreference"])
 def test_procedural_scenes_are_shown_too_small_to_read(name: str) -> None:
-    for stage, side in (("train", 1024), ("eval", 1024), ("tiny", 96)):
-        env, judge = made(name, stage=stage)
+    for preset, side in (("train", 1024), ("eval", 1024), ("tiny", 96)):
+        env, judge = made(name, preset=preset)
         observation, _ = env.reset(seed=0)
         if judge.sample.images:
             assert max(observation["images"][0].shape) == side

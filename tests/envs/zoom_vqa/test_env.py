@@ -21,7 +21,7 @@ ANSWER = "<think> clear </think><answer>{}</answer>"
 
 
 def make(**options: Any) -> gym.Env[Any, str]:
-    return gym.make("visenv/ZoomVQA-v0", **{"stage": "tiny", **options})
+    return gym.make("visenv/ZoomVQA-v0", **{"preset": "tiny", **options})
 
 
 def scene(width: int, height: int) -> Sample:
@@ -177,8 +177,8 @@ def test_compat_scores_one_of_ten_answers_as_the_public_code_does() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"stage": "tinny"}, UnknownNameError, "tiny"),
-        ({"stage": "train"}, ConfigurationError, "scenes"),
+        ({"preset": "tinny"}, UnknownNameError, "tiny"),
+        ({"preset": "train"}, ConfigurationError, "scenes"),
         ({"reward": "papper"}, UnknownNameError, "paper"),
         ({"compat": "r1-vlm"}, UnknownNameError, "r1_vlm"),
         ({"zoom": "randon"}, UnknownNameError, "random"),

@@ -18,7 +18,8 @@ pytest.importorskip("transformers")
 
 from visenv.policies.tokens import template
 from visenv.policies.tokens import vocabulary as vocabulary_module
-from visenv.policies.transformers import tiny, words
+from visenv.policies.transformers import tiny
+from visenv.registration import load
 
 if TYPE_CHECKING:
     from visenv.policies.tokens.vocabulary import Vocabulary
@@ -128,7 +129,7 @@ def test_control_tokens_in_foreign_text_stay_text(qwen3: Any, talk: Any, control
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
-    tokenizer = tiny.build_tokenizer(512, words.VOCABULARIES["zoom"])
+    tokenizer = tiny.build_tokenizer(512, load("vocabulary", "zoom"))
     # Real Qwen tokenizers have tokens that look like control tokens and are not marked special.
     tokenizer.add_tokens(["<|fim_prefix|>", "<|repo_name|>"])
     built: Vocabulary = vocabulary_module.Vocabulary(tokenizer, 576)
@@ -139,7 +140,7 @@ TEXTS = st.lists(
     st.sampled_from(
         [
             *tiny.CONTROL_TOKENS,
-            *words.VOCABULARIES["zoom"].tags,
+            *load("vocabulary", "zoom").tags,
             "<|fim_prefix|>",
             "<|repo_name|>",
             "<|im_",
@@ -160,7 +161,7 @@ def test_no_text_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> N
 
 
 def test_tags_are_one_token_each(vocabulary: Vocabulary) -> None:
-    for tag in words.VOCABULARIES["zoom"].tags:
+    for tag in load("vocabulary", "zoom").tags:
         assert len(vocabulary.encode(tag)) == 1
 
 

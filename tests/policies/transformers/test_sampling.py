@@ -139,7 +139,7 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
     generated = policy.network.model.generate(
         input_ids=prompt,
         attention_mask=torch.ones_like(prompt),
-        mm_token_type_ids=(prompt == segment.placeholder_id).long(),
+        mm_token_type_ids=(prompt == policy.codec.image_id).long(),
         pixel_values=patches[0].values,
         image_grid_thw=torch.tensor([patches[0].grid]),
         do_sample=False,
@@ -288,10 +288,10 @@ def test_a_regular_expression_that_is_none_is_refused(qwen3: Any, talk: Any) -> 
 
 def test_a_replaced_context_is_a_new_segment(qwen3: Any, talk: Any) -> None:
     async def run() -> Any:
-        session = qwen3.open(talk.no_env, 0)
+        session = qwen3.open(0)
         for context in ("append", "append", "replace"):
             session.observe(talk.shown("a", talk.picture(1)), context)
-            await qwen3.respond(session, talk.ask, talk.sampling)
+            await qwen3.respond(session, talk.request, talk.sampling)
         return session
 
     session = asyncio.run(run())
@@ -366,11 +366,11 @@ def test_a_full_context_is_an_error_of_its_own_conversation(
 
 def test_a_stream_is_sampled_at_one_temperature(qwen3: Any, talk: Any) -> None:
     async def run() -> None:
-        session = qwen3.open(talk.no_env, 0)
+        session = qwen3.open(0)
         session.observe(talk.shown("a"))
-        await qwen3.respond(session, talk.ask, Sampling(1.0, 4))
+        await qwen3.respond(session, talk.request, Sampling(1.0, 4))
         session.observe(talk.shown("b"))
-        await qwen3.respond(session, talk.ask, Sampling(0.5, 4))
+        await qwen3.respond(session, talk.request, Sampling(0.5, 4))
 
     with pytest.raises(PolicyError, match=r"1\.0.*0\.5"):
         asyncio.run(run())

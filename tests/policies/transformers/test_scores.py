@@ -40,7 +40,7 @@ def test_log_probabilities_and_entropy_are_those_of_the_stock_model(policy: Any,
     with torch.no_grad():
         logits = policy.network.model(
             input_ids=ids,
-            mm_token_type_ids=(ids == segment.placeholder_id).long(),
+            mm_token_type_ids=(ids == policy.codec.image_id).long(),
             pixel_values=patches.values,
             image_grid_thw=torch.tensor([patches.grid]),
         ).logits[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from visenv.episodes import read_episodes
 from visenv.registration import ENVIRONMENTS, POLICIES
 
 ENV = "ZoomVQA-v0"
-TINY = ["--option", "stage=tiny"]
+TINY = ["--option", "preset=tiny"]
 
 
 def test_help_lists_every_command_and_loads_nothing_heavy() -> None:
@@ -32,7 +33,7 @@ sys.exit(status)
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     for name, command in COMMANDS.items():
-        assert f"  {name:8} {command.summary}\n" in done.stdout
+        assert re.search(rf"^  {name} +{re.escape(command.summary)}$", done.stdout, re.MULTILINE)
     assert done.stderr == ""
 
 
@@ -74,7 +75,7 @@ MISTAKES = {
     ("card", "ZomVQA-v0"): "Did you mean 'visenv/ZoomVQA-v0'?",
     ("play", "ZoomVQA-v1"): "Did you mean 'visenv/ZoomVQA-v0'?",
     ("rollout", ENV, "--policy", "orcle"): "Did you mean 'oracle'?",
-    ("rollout", ENV, "--option", "stage=tinny"): "Did you mean 'tiny'?",
+    ("rollout", ENV, "--option", "preset=tinny"): "Did you mean 'tiny'?",
     ("rollout", ENV, "--option", "crop_sid=3"): "Did you mean 'crop_side'?",
     ("rollout", ENV, "--option", "stage"): "key=value, got 'stage'",
     ("rollout", ENV, "--data", "textvq:x"): "Did you mean 'textvqa'?",
@@ -151,7 +152,7 @@ def test_the_card_shows_settings_that_several_makers_share(
 ) -> None:
     assert main(["card", "ArmDoc-v0"]) == 0
     card = capsys.readouterr().out
-    assert all(name in card for name in ("ranker:", "stage:", "mode:", "compat:"))
+    assert all(name in card for name in ("ranker:", "preset:", "mode:", "compat:"))
 
 
 def test_the_card_shows_the_spaces_the_reward_and_the_arguments(
@@ -162,7 +163,7 @@ def test_the_card_shows_the_spaces_the_reward_and_the_arguments(
     titles = ("visenv/ZoomVQA-v0", "Action space", "Reward", "Episode end", "Arguments of gym.make")
     assert all(title in said for title in titles)
     assert said.count("Arguments") == 1
-    assert " • stage: " in said
+    assert " • preset: " in said
     assert "``" not in said
 
 

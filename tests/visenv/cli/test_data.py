@@ -27,7 +27,7 @@ from visenv.types import Log, Sample
 
 pytestmark = pytest.mark.component("opencv")
 
-ENV = ["ZoomVQA-v0", "--option", "stage=tiny"]
+ENV = ["ZoomVQA-v0", "--option", "preset=tiny"]
 WRITER = ["--policy", "visenv.envs.arm.curation:ScriptedGenerator"]
 TRACK = "fine_grained_perception.jsonl"
 
@@ -232,13 +232,25 @@ def test_help_loads_no_part_and_nothing_that_draws_or_learns() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = done.stderr.splitlines()
     assert "visenv.cli.data" in loaded
-    heavy = ("visenv.algos", "visenv.curation.difficulty", "torch", "PIL", "cv2", "rapidfuzz")
+    heavy = (
+        "visenv.algos",
+        "visenv.envs",
+        "visenv.policies",
+        "visenv.curation.difficulty",
+        "torch",
+        "PIL",
+        "cv2",
+        "rapidfuzz",
+    )
     assert not [name for name in loaded if f"{name}.".startswith(tuple(f"{one}." for one in heavy))]
 
 
 def test_every_curation_step_is_where_the_table_says() -> None:
-    steps = {name for name in CURATION if name != "writer"}
-    assert steps | {"difficulty"} == {words[0] for words in chain(Path("x"))} | {"constraints"}
+    steps = {name for name in CURATION if name not in ("passages", "writer")}
+    assert steps | {"difficulty"} == {words[0] for words in chain(Path("x"))} | {
+        "constraints",
+        "distort",
+    }
     for name in steps:
         assert load("curation step", name).name == name
 
@@ -250,7 +262,7 @@ def test_the_guide_names_every_step_with_options_that_there_are() -> None:
     commands = [shlex.split(line) for line in re.findall(r"^visenv data (.+)", guide, re.MULTILINE)]
     for words in commands:
         _command("data", words)  # leaves with SystemExit where they cannot be read
-    assert {words[0] for words in commands} == {*CURATION} - {"writer"} | {"difficulty"}
+    assert {words[0] for words in commands} == {*CURATION} - {"passages", "writer"} | {"difficulty"}
 
 
 def test_judges_of_documents_play_filter_and_export_too(made: Path, tmp_path: Path) -> None:
@@ -258,7 +270,7 @@ def test_judges_of_documents_play_filter_and_export_too(made: Path, tmp_path: Pa
     played, good = tmp_path / "played/e.jsonl", tmp_path / "good/e.jsonl"
     for words in (
         [
-            *("trajectories", "ArmDoc-v0", "--option", "stage=tiny", "--policy", "oracle"),
+            *("trajectories", "ArmDoc-v0", "--option", "preset=tiny", "--policy", "oracle"),
             *("--samples", "2", "--out", str(played)),
         ],
         ["filter", str(played), "--out", str(good)],

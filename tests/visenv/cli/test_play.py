@@ -29,7 +29,7 @@ def play(
 
     def with_lines(lines: Sequence[str]) -> str:
         typing(monkeypatch, lines)
-        options = ["--option", "stage=tiny", "--seed", "3", "--no-show"]
+        options = ["--option", "preset=tiny", "--seed", "3", "--no-show"]
         assert main(["play", "ZoomVQA-v0", *options, "--images", str(tmp_path / "seen")]) == 0
         said = capsys.readouterr()
         assert said.err == ""
@@ -56,12 +56,12 @@ def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str]) -> list[str]:
 
 def oracle_lines() -> tuple[list[str], list[str]]:
     """The oracle's two turns of seed 3 as a person types them after the prefix."""
-    env = gym.make("visenv/ZoomVQA-v0", stage="tiny")
+    env = gym.make("visenv/ZoomVQA-v0", preset="tiny")
     base = env.unwrapped
     assert isinstance(base, VisEnv)
     _, info = env.reset(seed=3)
     turns = []
-    while (ask := info["step"].request) is not None:
+    while (request := info["step"].request) is not None:
         text = base.grammar.compose(base.oracle_turn())
         turns.append(text.removeprefix(request.prefill).split("\n"))
         _, _, _, _, info = env.step(text)
@@ -81,7 +81,7 @@ def test_a_whole_episode_of_turns_with_several_lines(play: Play, tmp_path: Path)
         path = tmp_path / "seen" / f"image_{number}.png"
         assert f"({path}, 96 wide and 96 high)" in said
         assert Image.from_file(path).size == (96, 96)
-    view, _ = gym.make("visenv/ZoomVQA-v0", stage="tiny").reset(seed=3)
+    view, _ = gym.make("visenv/ZoomVQA-v0", preset="tiny").reset(seed=3)
     saved = Image.from_file(tmp_path / "seen" / "image_1.png")
     assert np.array_equal(saved.pixels, view["images"][0])
 
@@ -120,7 +120,7 @@ def test_the_prefix_is_put_before_the_first_line_only(monkeypatch: pytest.Monkey
 def test_in_a_terminal_it_reads_well(tmp_path: Path) -> None:
     terminal, inside = pty.openpty()
     program = Path(sys.executable).with_name("visenv")
-    words = [str(program), "play", "ZoomVQA-v0", "--option", "stage=tiny", "--no-show"]
+    words = [str(program), "play", "ZoomVQA-v0", "--option", "preset=tiny", "--no-show"]
     with subprocess.Popen(words, stdin=inside, stdout=inside, stderr=inside, cwd=tmp_path) as child:
         os.close(inside)
         said = read_until(terminal, b"[you]\r\n<think>")

@@ -198,7 +198,7 @@ ENV = "visenv/ZoomVQA-v0"
 
 @pytest.mark.component("opencv")
 def test_what_is_always_right_is_dropped_and_what_never_is_kept(tmp_path: Path) -> None:
-    make_env = env_maker(ENV, ["stage=tiny"])
+    make_env = env_maker(ENV, ["preset=tiny"])
     right = PlayDifficulty(make_env, OraclePolicy())
     account = right.run(seed_lines(3), tmp_path / "right.jsonl")
     right.close()
@@ -215,7 +215,7 @@ def test_what_is_always_right_is_dropped_and_what_never_is_kept(tmp_path: Path) 
 @pytest.mark.component("opencv")
 def test_the_five_tries_are_five_members_of_one_group(tmp_path: Path) -> None:
     """An oracle careful in half of the episodes is right in some of the five, not in all."""
-    step = PlayDifficulty(env_maker(ENV, ["stage=tiny"]), OraclePolicy(care=0.5))
+    step = PlayDifficulty(env_maker(ENV, ["preset=tiny"]), OraclePolicy(care=0.5))
     step.run(seed_lines(4), tmp_path / "mixed.jsonl")
     step.close()
     means = [line.row["mean"] for line in JsonLines(tmp_path / "mixed.jsonl")]
@@ -226,7 +226,7 @@ def test_the_five_tries_are_five_members_of_one_group(tmp_path: Path) -> None:
 
 @pytest.mark.component("opencv")
 def test_an_unknown_metric_and_an_aborted_episode_fail_the_row(tmp_path: Path) -> None:
-    make_env = env_maker(ENV, ["stage=tiny"])
+    make_env = env_maker(ENV, ["preset=tiny"])
     step = PlayDifficulty(make_env, OraclePolicy(), metric="accurcy")
     assert step.run(seed_lines(1), tmp_path / "a.jsonl").failed == {"cannot be read": 1}
     step.close()

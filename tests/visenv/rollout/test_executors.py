@@ -1,4 +1,4 @@
-"""Where environments run makes no difference to what is played, and nothing is left of it."""
+"""Executors: they play the same episodes wherever environments run, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 import pytest
 
 from visenv.env import Observation
-from visenv.errors import PolicyError
 from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.rollout import (
@@ -27,7 +27,7 @@ from visenv.rollout import (
 )
 from visenv.testing import toy
 from visenv.testing.trouble import OPENED, REACHED
-from visenv.types import Reply, Sampling, TurnRequest
+from visenv.types import Episode, Reply, Sampling, TurnRequest
 
 ADD = "<tool>\nname: add\namount: {}\n</tool>"
 ANSWER = "<answer>3</answer>"
@@ -58,7 +58,7 @@ def groups_of(executor: Executor, concurrency: int = 5) -> Any:
     return groups
 
 
-def test_the_same_seeds_give_the_same_groups_wherever_environments_run() -> None:
+def test_executors_play_the_same_groups_for_the_same_seeds() -> None:
     before, children = worker_threads(), set(multiprocessing.active_children())
     expected = groups_of(InlineExecutor())
     assert groups_of(InlineExecutor()) == expected
@@ -73,16 +73,29 @@ def worker_threads() -> set[threading.Thread]:
     return {each for each in threading.enumerate() if each.name.startswith("visenv")}
 
 
-def test_who_looks_into_the_environment_can_do_so_in_threads_and_not_in_processes() -> None:
-    oracle = load("policy", "oracle")()
-    collector = Collector(toy.make, oracle, executor=ThreadExecutor())
-    (episode,) = collector.episodes([EpisodeSpec(3)])
-    assert episode.reward == 1.0
-    collector.close()
-    collector = Collector(toy.make, oracle, executor=ProcessExecutor())
-    with pytest.raises(PolicyError, match=r"got Elsewhere.*not in a pool of workers"):
-        collector.episodes([EpisodeSpec(3)])
-    collector.close()
+ADVISED: dict[str, Callable[[], Policy[Any]]] = {
+    "oracle": load("policy", "oracle"),
+    "hasty oracle": partial(load("policy", "oracle"), care=0.5, guess=True),
+    "random": load("policy", "random"),
+    "direct": partial(load("policy", "direct"), "scripted", turns=["<answer>3</answer>"] * 4),
+    "cot": partial(load("policy", "cot"), "scripted", turns=["<think>3</think>", "x"] * 4),
+}
+
+
+@pytest.mark.parametrize("make_policy", ADVISED.values(), ids=list(ADVISED))
+def test_advised_policies_play_the_same_episodes_in_every_executor(
+    make_policy: Callable[[], Policy[Any]],
+) -> None:
+    def played(executor: Executor) -> list[Episode]:
+        collector = Collector(toy.make, make_policy(), executor=executor, concurrency=2)
+        episodes = collector.episodes([EpisodeSpec(seed, seed, 0) for seed in range(6)])
+        collector.close()
+        return episodes
+
+    expected = played(InlineExecutor())
+    assert all(episode.turns and episode.failure is None for episode in expected)
+    assert played(ThreadExecutor()) == expected
+    assert played(ProcessExecutor()) == expected
 
 
 class Waiting(Policy[Session]):
@@ -105,7 +118,7 @@ class Waiting(Policy[Session]):
         raise AssertionError("unreachable")
 
 
-def test_cancelling_an_episode_aborts_its_request_and_keeps_the_environment() -> None:
+def test_cancelled_episode_aborts_its_request_and_keeps_the_environment() -> None:
     made: list[int] = []
 
     def make() -> gym.Env[Observation, str]:
@@ -131,7 +144,7 @@ def test_cancelling_an_episode_aborts_its_request_and_keeps_the_environment() ->
     collector.close()
 
 
-def test_cancelling_an_episode_leaves_a_call_behind() -> None:
+def test_cancelled_episode_leaves_a_call_behind() -> None:
     wait = "<tool>\nname: trouble\nkind: wait\ngate: cancelled\n</tool>"
 
     async def run() -> None:
@@ -156,15 +169,15 @@ def test_cancelling_an_episode_leaves_a_call_behind() -> None:
 
 
 class Noting(ThreadExecutor):
-    """Notes its seats."""
+    """Notes its slots."""
 
     def __init__(self, timeout: float) -> None:
         super().__init__(timeout)
-        self.seats: list[Any] = []
+        self.slots: list[Any] = []
 
-    def seat(self, make_env: Any) -> Any:
-        self.seats.append(super().seat(make_env))
-        return self.seats[-1]
+    def slot(self, make_env: Any) -> Any:
+        self.slots.append(super().slot(make_env))
+        return self.slots[-1]
 
 
 class Computing(Policy[Session]):
@@ -179,7 +192,7 @@ class Computing(Policy[Session]):
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         said = len(session.messages)
         await asyncio.sleep(0)
-        while any(seat._answers for seat in self.executor.seats):
+        while any(slot._answers for slot in self.executor.slots):
             time.sleep(0.01)  # noqa: ASYNC251 - until every environment has answered
         if not said:
             time.sleep(1.1)  # noqa: ASYNC251 - and the limit has passed
@@ -187,9 +200,9 @@ class Computing(Policy[Session]):
         return Reply.of_text(ADD.format(said) if said < 3 else ANSWER)
 
 
-def test_a_loop_that_computes_makes_no_call_late() -> None:
+def test_time_limit_ignores_how_long_the_event_loop_computes() -> None:
     executor = Noting(timeout=1.0)
     collector = Collector(toy.make, Computing(executor), executor=executor)
     (group,) = collector.groups([0], 3)
-    assert [episode.reason for episode in group] == [""] * 3
+    assert [episode.failure for episode in group] == [None] * 3
     collector.close()

@@ -44,7 +44,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _play(policy: str, seeds: range, size: int, path: Path) -> None:
-    collector = Collector(env_maker("ZoomVQA-v0", ["stage=tiny"]), make_policy(policy))
+    collector = Collector(env_maker("ZoomVQA-v0", ["preset=tiny"]), make_policy(policy))
     groups = collector.groups(seeds, size)
     collector.close()
     write_episodes(path, [episode for group in groups for episode in group])

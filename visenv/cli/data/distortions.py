@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from visenv.cli.arguments import check_at_least
-from visenv.cli.data.base import StepCommand
-
-if TYPE_CHECKING:
-    from visenv.envs.arft.coding.world import DistortedRows, DistortedWorld
-    from visenv.envs.arft.coding.world.plans import Plan
+from visenv.cli.data.base import StepCommand, part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,25 +31,9 @@ class Distort(StepCommand):
 
     def run(self) -> None:
         """Make them."""
-        from visenv.envs.arft.coding.curation.distort import Distort as Work
-        from visenv.envs.arft.coding.curation.distort import plan_lines
-        from visenv.envs.arft.coding.world import PLANS
-        from visenv.envs.arft.coding.world.plans import read_problems
-
         check_at_least(1, samples=self.samples)
-        plan: Plan = PLANS[self.plan]
-        if self.problems:
-            plan = dict.fromkeys(map(read_problems, self.problems), 100)
-        source = self._source(plan)
-        rows = None if self.data == "procedural" else len(source)  # type: ignore[arg-type]
-        lines = plan_lines(plan, self.seed, self.samples, rows)
-        self._work(Work(source, self.out.parent, self.seed, self.data), lines)
-
-    def _source(self, plan: Plan) -> DistortedWorld | DistortedRows:
-        from visenv.data.open import open_data
-        from visenv.envs.arft.coding.world import DistortedRows
-        from visenv.envs.arft.coding.world.questions import procedural
-
-        if self.data == "procedural":
-            return procedural(plan=plan)
-        return DistortedRows(open_data(self.data), plan, self.seed)
+        folder = self.out.parent
+        step, lines = part("distort").planned(
+            self.data, folder, self.plan, self.problems, self.samples, self.seed
+        )
+        self._work(step, lines)

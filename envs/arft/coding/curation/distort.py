@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,11 +11,13 @@ import numpy as np
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Line, Row, row_line
 from visenv.curation.step import Step, seed_of
+from visenv.data.open import open_data
 from visenv.episodes import save_images
 from visenv.errors import ConfigurationError
 from visenv.types import Image, Sample
 
-from ..world.plans import Plan, read_problems, schedule
+from ..world.plans import PLANS, Plan, read_problems, schedule
+from ..world.questions import procedural
 from ..world.sources import DistortedRows, DistortedWorld, distorted
 
 
@@ -42,6 +45,42 @@ class Distort(Step):
         self._folder = folder
         self._seed = seed
         self._label = label
+
+    @classmethod
+    def planned(
+        cls,
+        data: str,
+        folder: Path,
+        plan: str = "train",
+        problems: Sequence[str] = (),
+        count: int | None = None,
+        seed: int = 0,
+    ) -> tuple[Distort, list[Line]]:
+        """Make the step for a source that is named, and the rows that it works on.
+
+        Args:
+            data: A data set of questions about one image, such as ``"textvqa:<folder>"``, or
+                ``"procedural"``.
+            folder: Where the rows are written.
+            plan: A key of `PLANS`: how often each problem occurs.
+            problems: What is to be wrong instead of a plan, each as often, for example
+                ``["rotation90+noise"]``.
+            count: How many samples; by default as many as the plan, or 100 of each problem.
+            seed: Of the plan's order, of samples and of parameters.
+
+        Raises:
+            UnknownNameError: If there is no such data set or problem.
+            ConfigurationError: If there would be no samples, or the source has fewer.
+            DataError: If the data set cannot be read.
+        """
+        chosen: Plan = PLANS[plan]
+        if problems:
+            chosen = dict.fromkeys(map(read_problems, problems), 100)
+        if data == "procedural":
+            world = procedural(plan=chosen)
+            return cls(world, folder, seed, data), plan_lines(chosen, seed, count)
+        rows = DistortedRows(open_data(data), chosen, seed)
+        return cls(rows, folder, seed, data), plan_lines(chosen, seed, count, len(rows))
 
     def settings(self) -> dict[str, Any]:
         """Source and seed."""

@@ -15,7 +15,7 @@ from ...world.little_pictures import COLOURS, grey_ground, with_grain
 
 _SKY, _POLE = 150, 60
 _FLAG = 48
-_QUESTIONS = {
+QUESTIONS = {
     "upper": "What colour is the upper band of the flag?",
     "lower": "What colour is the lower band of the flag?",
     "both": "What colours are the bands of the flag, upper first?",
@@ -29,12 +29,12 @@ class FlagsWorld:
         """Make a sample; a function of the generator's state alone."""
         identity = f"flag-{int(rng.integers(2**63)):016x}"
         bands = shuffled(rng, list(COLOURS))[:2]
-        asked = pick(rng, list(_QUESTIONS))
+        asked = pick(rng, list(QUESTIONS))
         upper, lower = bands
         answer = {"upper": upper, "lower": lower, "both": f"{upper} {lower}"}[asked]
         return Sample(
             id=identity,
-            question=_QUESTIONS[asked],
+            question=QUESTIONS[asked],
             images=(Image.from_pixels(_drawn(rng, bands)),),
             answers=(answer,),
             kind="flag",

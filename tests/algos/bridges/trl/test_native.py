@@ -22,7 +22,7 @@ pytestmark = [
 
 torch = pytest.importorskip("torch")
 
-DOC: dict[str, Any] = {"stage": "tiny", "prompt": "brief"}
+DOC: dict[str, Any] = {"preset": "tiny", "prompt": "brief"}
 Message = dict[str, Any]
 
 
@@ -108,7 +108,7 @@ def test_an_environment_that_speaks_otherwise_is_refused_and_the_way_is_named() 
     from visenv.algos.bridges.trl import environment_factory
 
     with pytest.raises(ConfigurationError, match=r"ZoomVQA.*JSON tool calls.*VisenvGRPOTrainer"):
-        environment_factory("visenv/ZoomVQA-v0", stage="tiny")
+        environment_factory("visenv/ZoomVQA-v0", preset="tiny")
 
 
 # ---------------------------------------------------------------------------------- an episode

@@ -14,7 +14,7 @@ import pytest
 from visenv import registration
 from visenv.envs.arft import make_coding
 from visenv.envs.arft.coding.world import LABELS
-from visenv.envs.arft.presets import STAGES
+from visenv.envs.arft.presets import PRESETS
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE
 from visenv.types import Pixels, Sample, ToolCalled
@@ -105,12 +105,12 @@ def test_the_oracle_cuts_out_the_box(broken: Broken, oracle: Oracle) -> None:
     assert difference(observation["images"][0], cut) < 2
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("problems", [("none",), ("dark",), ("rotation180", "blur"), ("crop",)])
 def test_the_oracle_earns_all_there_is(
-    broken: Broken, oracle: Oracle, stage: str, problems: tuple[str, ...]
+    broken: Broken, oracle: Oracle, preset: str, problems: tuple[str, ...]
 ) -> None:
-    env, _ = begin(broken(*problems, width=96, height=96), stage=stage)
+    env, _ = begin(broken(*problems, width=96, height=96), preset=preset)
     rewards: list[float] = []
     terminated = False
     while not terminated:
@@ -291,7 +291,7 @@ def test_a_crop_is_asked_for_without_its_box(broken: Broken) -> None:
 
 
 def test_the_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
-    env = make_coding(stage="tiny")
+    env = make_coding(preset="tiny")
     texts: dict[str, set[str]] = {"opening": set(), "turn": set()}
     for seed in range(30):
         observation, _ = env.reset(seed=seed)
@@ -317,7 +317,7 @@ def test_the_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
 
 
 def test_problems_are_chosen_by_name() -> None:
-    env = make_coding(problems=["dark", "rotation180"], stage="tiny")
+    env = make_coding(problems=["dark", "rotation180"], preset="tiny")
     kinds = set()
     for seed in range(12):
         env.reset(seed=seed)
@@ -365,7 +365,7 @@ def test_rows_of_another_data_set_are_distorted_the_same_every_time(
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"stage": "tinny"}, UnknownNameError, "tiny"),
+        ({"preset": "tinny"}, UnknownNameError, "tiny"),
         ({"reward": "f2"}, UnknownNameError, "f1"),
         ({"compat": "arm"}, UnknownNameError, "arft"),
         ({"prompt": "breif"}, UnknownNameError, "brief"),

@@ -128,7 +128,7 @@ def test_exact_match_pays_for_the_answer() -> None:
 
 
 def begin(**options: Any) -> tuple[Env, StepResult]:
-    settings = {"stage": "tiny", "compat": "arft", "similarity": "words", "hops": [2]} | options
+    settings = {"preset": "tiny", "compat": "arft", "similarity": "words", "hops": [2]} | options
     env = make_search(**settings)
     _, info = env.reset(seed=0)
     return env, info["step"]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.envs.arft import make_search
-from visenv.envs.arft.presets import SEARCH_STAGES
+from visenv.envs.arft.presets import SEARCH_PRESETS
 from visenv.errors import ConfigurationError, DataError, ServiceError, UnknownNameError
 from visenv.search import Passage
 from visenv.search.words import build
@@ -97,9 +97,9 @@ def play(env: Env, oracle: Oracle, **options: Any) -> tuple[list[float], dict[st
 # ---------------------------------------------------------------------------- the oracle
 
 
-@pytest.mark.parametrize("stage", SEARCH_STAGES)
-def test_the_oracle_earns_all_there_is_step_by_step(oracle: Oracle, stage: str) -> None:
-    env = make_search(stage=stage)
+@pytest.mark.parametrize("preset", SEARCH_PRESETS)
+def test_the_oracle_earns_all_there_is_step_by_step(oracle: Oracle, preset: str) -> None:
+    env = make_search(preset=preset)
     for seed in range(8):
         rewards, info = play(env, oracle, seed=seed)
         sample = env.unwrapped.sample  # type: ignore[attr-defined]
@@ -215,7 +215,7 @@ def test_what_a_page_says_is_text_and_nothing_else() -> None:
 def test_the_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
     from visenv.envs.arft.search.world.tokens import QUESTIONS, WORDS
 
-    env = make_search(stage="tiny")
+    env = make_search(preset="tiny")
     for seed in range(20):
         observation, _ = env.reset(seed=seed)
         assert observation["text"].removeprefix(f"{IMAGE_MARKER}\n") in QUESTIONS.values()
@@ -355,7 +355,7 @@ def test_the_web_is_asked_with_the_key_of_the_environment(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"stage": "tinny"}, UnknownNameError, "tiny"),
+        ({"preset": "tinny"}, UnknownNameError, "tiny"),
         ({"reward": "f2"}, UnknownNameError, "f1"),
         ({"compat": "arm"}, UnknownNameError, "arft"),
         ({"prompt": "breif"}, UnknownNameError, "brief"),
@@ -399,7 +399,7 @@ def test_samples_of_a_world_are_played_from_a_list() -> None:
     from visenv.envs.arft.search.world import EntitiesWorld
 
     samples = [EntitiesWorld("tiny").sample(np.random.default_rng(seed)) for seed in range(3)]
-    env = make_search(data=samples, stage="tiny")
+    env = make_search(data=samples, preset="tiny")
     for place, sample in enumerate(samples):
         env.reset(options={"index": place})
         _, reward, *_ = env.step(search(sample.meta["queries"][0]))

@@ -22,6 +22,7 @@ from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, InlineExecutor, Replicas
 from visenv.testing import toy
 from visenv.types import (
+    Failure,
     Image,
     ImageSpan,
     Message,
@@ -55,7 +56,7 @@ def executor() -> Iterator[Any]:
         )
     # What this file defines cannot be imported over there.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    from visenv.rollout.on_ray import RayExecutor
+    from visenv.rollout.ray_executor import RayExecutor
 
     yield partial(RayExecutor, num_cpus=0.1)
     ray.shutdown()
@@ -82,7 +83,8 @@ def test_episodes_are_those_that_are_played_here(executor: Any) -> None:
 
 def test_an_actor_that_dies_is_replaced(executor: Any) -> None:
     ((episode,), counts) = played(executor(), ADD, TROUBLE.format("exit"), count=1)
-    assert episode.reason.startswith("worker: the actor is gone")
+    assert episode.failure.source == "worker"
+    assert episode.failure.reason.startswith("the actor is gone")
     assert (episode.status, episode.turns[0].text) == ("aborted", ADD)
     assert counts["aborted/worker"] == 1
 
@@ -90,19 +92,18 @@ def test_an_actor_that_dies_is_replaced(executor: Any) -> None:
 def test_an_actor_that_hangs_is_killed(executor: Any) -> None:
     made = executor(timeout=5.0)
     ((episode,), _) = played(made, TROUBLE.format("wait"), count=1)
-    assert episode.reason == "timeout: act took longer than 5.0 s."
+    assert episode.failure == Failure("timeout", "timeout", "act took longer than 5.0 s.")
     assert not any(worker.alive for worker in made._workers)
 
 
 def test_images_of_files_over_there_arrive_as_bytes(executor: Any, tmp_path: Path) -> None:
-    from visenv.rollout.on_ray import _sendable
-    from visenv.rollout.stage import Moment
+    from visenv.rollout.ray_executor import _sendable
 
     path = tmp_path / "there.png"
     pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     PIL.Image.fromarray(pixels).save(path)
     message = Message("user", ("look", Image.from_file(path)))
-    (sent,) = _sendable(Moment(StepResult((message,)))).record.messages
+    (sent,) = _sendable(StepResult((message,))).messages
     path.unlink()
     assert np.array_equal(sent.images[0].pixels, pixels)
     assert sent.parts[0] == "look"
@@ -117,7 +118,8 @@ def test_what_cannot_be_made_over_there_says_why(executor: Any) -> None:
     (episode,) = collector.episodes([EpisodeSpec(0)])
     collector.close()
     assert episode.status == "aborted"
-    assert episode.reason.startswith("NamespaceNotFound")
+    assert episode.failure is not None
+    assert episode.failure.name == "NamespaceNotFound"
 
 
 # ------------------------------------------------------------------------------------ engines
@@ -147,7 +149,7 @@ class ParrotSession(Session):
                 policy_version=versions,
                 turns=tuple(self.turns),
                 images=tuple(self.images),
-                placeholder_id=PLACEHOLDER,
+                placeholder_ids=(PLACEHOLDER,),
                 merge=2,
                 temperature=1.0,
                 processor="parrot",
@@ -164,7 +166,7 @@ class Parrot(EnginePolicy[ParrotSession]):
         self.sum = 0.0
         self.endless = self.cancelled = 0
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> ParrotSession:
+    def open(self, seed: int) -> ParrotSession:
         return ParrotSession(seed)
 
     async def respond(
@@ -179,7 +181,9 @@ class Parrot(EnginePolicy[ParrotSession]):
         if sampling.max_tokens == 3:
             os._exit(1)
         for image in (each for message in session.messages for each in message.images):
-            session.images.append(ImageSpan(len(session.tokens), 1, image.sha256, (1, 2, 2)))
+            session.images.append(
+                ImageSpan(len(session.tokens), 1, image.sha256, (1, 2, 2), PLACEHOLDER)
+            )
             session.tokens.append(PLACEHOLDER)
         start = len(session.tokens)
         session.tokens += [session.seed % 50, int(self.sum) % 50]
@@ -214,7 +218,7 @@ class Parrot(EnginePolicy[ParrotSession]):
 
 @pytest.fixture(scope="module")
 def engine(executor: Any) -> Iterator[Any]:
-    from visenv.rollout.engines_on_ray import RayEngine
+    from visenv.rollout.ray_engine import RayEngine
 
     made = RayEngine(Parrot, num_cpus=0.1, timeout=60.0)
     yield made

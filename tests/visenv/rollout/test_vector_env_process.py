@@ -12,9 +12,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
+from visenv.errors import ConfigurationError
 from visenv.rollout import EpisodePool
-from visenv.rollout.failure import Failure
 from visenv.testing import toy
 from visenv.types import Aborted, Image, Sample
 
@@ -85,7 +84,7 @@ def test_a_failure_stays_with_its_environment(pool: EpisodePool, kind: str) -> N
 
 def test_a_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) -> None:
     restart(pool)
-    hung = pool._crew._workers[0]._host._process  # type: ignore[attr-defined]
+    hung = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
     pool.submit({0: TROUBLE.format("wait")})
     os.kill(hung.pid, signal.SIGKILL)
     failed = pool.ready()[0]
@@ -97,7 +96,7 @@ def test_a_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) ->
 
 def test_a_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) -> None:
     restart(pool)
-    idle = pool._crew._workers[0]._host._process  # type: ignore[attr-defined]
+    idle = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
     os.kill(idle.pid, signal.SIGKILL)
     idle.join()
     assert pool.step_at({0: ADD})[0].info["aborted"].endswith("exit code -9.")
@@ -106,7 +105,7 @@ def test_a_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) 
 
 def test_a_hanging_child_is_killed(pool: EpisodePool) -> None:
     restart(pool)
-    hung = pool._crew._workers[0]._host._process  # type: ignore[attr-defined]
+    hung = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
     pool.timeout = 0.05
     pool.submit({0: TROUBLE.format("wait")})
     pool.timeout = None
@@ -130,7 +129,7 @@ def test_what_cannot_cross_the_pipe_is_a_failure_of_that_call(pool: EpisodePool)
 def test_close_ends_a_child_that_hangs() -> None:
     pool = make(1)
     pool.reset(seed=0)
-    child = pool._crew._workers[0]._host._process  # type: ignore[attr-defined]
+    child = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
     pool.submit({0: TROUBLE.format("wait")})
     pool.close()
     assert child not in multiprocessing.active_children()
@@ -144,18 +143,3 @@ def test_options_must_be_json() -> None:
 def test_what_keeps_a_child_from_being_made_is_told() -> None:
     with pytest.raises(ConfigurationError, match="at least 1 turn"):
         make(1, turns=0)
-
-
-@pytest.mark.parametrize(
-    ("error", "failure"),
-    [
-        (UnknownNameError("tool", "zom", ["zoom"]), ("UnknownNameError", "refused")),
-        (VisenvError("a row"), ("VisenvError", "failed")),
-        (SystemExit(2), ("SystemExit", "broken")),
-        (KeyError(), ("KeyError", "broken")),
-    ],
-)
-def test_the_fate_of_an_environment(error: BaseException, failure: tuple[str, str]) -> None:
-    made = Failure.of(error)
-    assert (made.boundary, made.fate) == failure
-    assert made.reason

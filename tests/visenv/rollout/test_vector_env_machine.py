@@ -105,7 +105,7 @@ class PoolMachine(RuleBasedStateMachine):
     @invariant()
     def nothing_is_invented(self) -> None:
         if hasattr(self, "pool"):
-            assert self.pool._crew.busy <= self.expected.keys()
+            assert self.pool._worker_group.busy <= self.expected.keys()
 
     def teardown(self) -> None:
         while self.expected:

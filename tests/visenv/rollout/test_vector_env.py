@@ -19,7 +19,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from visenv.errors import ConfigurationError, EpisodeOverError, VisenvError
 from visenv.rollout import EpisodePool, Reset, Result
-from visenv.rollout.result import nothing_new
+from visenv.rollout.vector_result import nothing_new
 from visenv.testing import toy
 from visenv.testing.trouble import OPENED, REACHED
 from visenv.types import Aborted, Image, Sample, StepResult
@@ -358,7 +358,7 @@ def test_close_leaves_a_hanging_thread_behind_which_then_ends(gate: str) -> None
 
 
 def test_an_unregistered_name_is_no_entry_point() -> None:
-    from visenv.rollout import registered
+    from visenv.rollout import vector_entry_points
 
     with pytest.raises(AttributeError, match="no attribute 'visenv/Nothing-v0'"):
-        getattr(registered, "visenv/Nothing-v0")
+        getattr(vector_entry_points, "visenv/Nothing-v0")

@@ -1,4 +1,4 @@
-"""What a meter makes of times: numbers worked by hand, on a clock that the test turns."""
+"""RolloutStats and Gauge: numbers worked by hand, on a clock that the test turns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from visenv.rollout.meter import Gauge, Meter
+from visenv.rollout.stats import Gauge, RolloutStats
 
 
 class Clock:
@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_a_gauge_counts_overlaps_twice_and_busy_time_once(clock: Clock) -> None:
+def test_gauge_counts_overlaps_twice_and_busy_time_once(clock: Clock) -> None:
     gauge = Gauge()
     clock.now += 1
     with gauge:
@@ -38,11 +38,11 @@ def test_a_gauge_counts_overlaps_twice_and_busy_time_once(clock: Clock) -> None:
         clock.now += 1
         gauge.reset()
         clock.now += 7
-        assert gauge.busy == gauge.seconds == 7  # what goes on goes on, measured anew
+        assert gauge.busy == gauge.seconds == 7  # an entered block stays counted
 
 
-def test_a_meter_s_report(clock: Clock) -> None:
-    meter = Meter()
+def test_rollout_stats_take(clock: Clock) -> None:
+    stats = RolloutStats()
     with stats.waiting:
         clock.now += 1
     with stats.playing:
@@ -53,6 +53,8 @@ def test_a_meter_s_report(clock: Clock) -> None:
             stats.sampled(30)
         with stats.playing, stats.stepping:
             clock.now += 3
+        with stats.scoring:
+            clock.now += 10
     stats.finished(10.0)
     stats.finished(3.0)
     stats.aborted("a judge", again=True)
@@ -65,14 +67,15 @@ def test_a_meter_s_report(clock: Clock) -> None:
         "cancelled": 1.0,
         "aborted/a_judge": 2.0,
         "aborted/timeout": 1.0,
-        "episodes_per_second": 2 / 10,  # in flight for 1 + 6 + 3 seconds
-        "tokens_per_second": 30 / 10,
-        "engine_busy": 6 / 10,
-        "turns_in_flight": 6 / 10,
-        "calls_in_flight": (1 + 3) / 10,
-        "waiting": 1 / 10,
+        "episodes_per_second": 2 / 20,  # in flight for 1 + 6 + 3 + 10 seconds
+        "tokens_per_second": 30 / 20,
+        "engine_busy": 6 / 20,
+        "turns_in_flight": 6 / 20,
+        "calls_in_flight": (1 + 3) / 20,
+        "waiting": 1 / 20,
         "sampling_seconds": 6 / 2,
         "env_seconds": (1 + 3) / 2,
+        "scoring_seconds": 10 / 2,
         "waiting_seconds": 1 / 2,
         "longest_seconds": 10.0,
     }

@@ -1,0 +1,32 @@
+"""The tokenizers of the tiny models: their published runs depend on every token of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from visenv.registration import load
+
+pytestmark = pytest.mark.component("transformers")
+
+# Digests of the merges and of the vocabulary in the order of its ids, at the commit whose figures
+# docs/main_job.md and benchmarks/results/ give (29f5df9).
+DIGESTS = {
+    "zoom": "3a1b9d906cf0f8b8081648b61d2601ae8ccfa3427b89ca87f060b0f5a4cd0144",
+    "arm": "076f2fc1ab3d96357f29a445d46c352bd788b70ff72979caa33141931b7e6b88",
+    "arft": "6a0ac3185ce5d8a383b4f8ba43ac05053769061ebd181861ebaedada82b2a6a8",
+}
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_vocabulary_is_the_one_of_the_published_runs(name: str) -> None:
+    from visenv.policies.transformers import tiny
+
+    words = load("vocabulary", name)
+    tokenizer = tiny.build_tokenizer(tiny.TinyConfig().vocab_size, words)
+    merges = json.loads(tokenizer.backend_tokenizer.to_str())["model"]["merges"]
+    vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+    digest = hashlib.sha256(json.dumps([merges, vocabulary]).encode()).hexdigest()
+    assert digest == DIGESTS[name]
