@@ -96,7 +96,7 @@ class NativeEpisode:
                 self._step(turn_text(said[-1]))
             except ConfigurationError:
                 raise
-            except Exception as error:  # the failure is noted, and aborts this episode alone
+            except Exception as error:  # noqa: BLE001 - it aborts this episode alone
                 _log.warning("An environment failed and is replaced.", exc_info=error)
         if self._result.pending and self.failure is None:
             self._pending = self._adapter.submit_finish()
