@@ -26,7 +26,6 @@ from visenv.scorers import Scorer, for_worker, services
 from visenv.scorers.services import resolve, share
 
 MODEL = "tests.visenv.scorers.doubles:ModelDouble"
-RAY = pytest.mark.component("ray")
 SPAWN = multiprocessing.get_context("spawn")
 FORK = multiprocessing.get_context("fork")
 
@@ -128,16 +127,10 @@ class Asker:
         """Do nothing."""
 
 
-@pytest.mark.parametrize("made", [ProcessHost, pytest.param("ray", marks=RAY)])
 def test_a_handle_that_is_built_in_a_worker_uses_the_process_that_started_it(
-    made: Any, model: Any, tag: str, tmp_path: Path
+    model: Any, tag: str, tmp_path: Path
 ) -> None:
-    if made == "ray":
-        from visenv.rollout.ray_executor import RayHost, connect
-
-        connect()
-        made = partial(RayHost, options={"num_cpus": 0.1})
-    hosts = [made(partial(Asker, str(tmp_path), tag)) for _ in range(2)]
+    hosts = [ProcessHost(partial(Asker, str(tmp_path), tag)) for _ in range(2)]
     for host in hosts:
         assert host.open() is None
         answering, asking = host.call("ask", {"content": "x"})
