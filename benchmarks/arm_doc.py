@@ -27,10 +27,10 @@ import PIL.Image
 import pypdfium2
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.data.reports.drawing import draw_report
-from visenv.data.reports.report import write_report
 from visenv.registration import load
 from visenv.rollout import Place, play
+from visenv.worlds.reports.drawing import draw_report
+from visenv.worlds.reports.report import write_report
 
 BOUND = 150.0
 """Milliseconds, on one core."""

@@ -41,9 +41,9 @@ from visenv.documents.library import FolderLibrary
 from visenv.documents.overview import overview
 from visenv.documents.page_store import PageStore
 from visenv.documents.vector_ranker import VectorRanker
+from visenv.envs.arm.tools.pages import PageByQuery
 from visenv.testing.documents import TextDocument
 from visenv.tools.base import Store
-from visenv.tools.pages import PageByQuery
 
 PAGES = 20
 DIMENSION = 512

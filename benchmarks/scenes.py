@@ -22,7 +22,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage.util import random_noise
 
-from visenv.data.scenes import ScenesWorld
+from visenv.worlds.scenes import ScenesWorld
 
 ROUNDS, PER_ROUND = 7, 6
 FONT = ImageFont.load_default(24)

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from visenv.checks import CHECKS, DIALECTS, Dialect, TextCheck, sentence_splitter, split_sentences
-from visenv.data.constraints import ConstraintWorld
-from visenv.data.constraints.prose import paragraph_of_words
+from visenv.envs.arm.world.constraints import ConstraintWorld
+from visenv.envs.arm.world.constraints.prose import paragraph_of_words
 from visenv.tools import Arguments
 
 BOUND = 20_000

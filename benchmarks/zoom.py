@@ -27,8 +27,8 @@ import numpy as np
 from PIL import Image as PilImage
 
 import visenv  # noqa: F401  (registers the ids)
+from visenv.envs.zoom_vqa.tools import crop_window
 from visenv.images import Window, scale_window
-from visenv.tools.zoom import crop_window
 from visenv.types import Image, Sample
 
 EIGHT_K = (7680, 4320)

@@ -39,12 +39,12 @@ from visenv.algos.trainer import Optimisation, Rollouts, TrainerConfig
 from visenv.algos.trainer.curriculum import Curriculum, Stage
 from visenv.episodes import read_episodes
 from visenv.evaluation import evaluate
+from visenv.evaluation.summary import summarise
 from visenv.makers import find_model
 from visenv.policy import TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Collector, Env
 from visenv.seeding import seeds
-from visenv.summary import summarise
 from visenv.types import Episode, Sampling
 
 Arm = Literal["two_stages", "accuracy_format", "fixed_bonus"]

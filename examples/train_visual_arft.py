@@ -40,16 +40,16 @@ from visenv.algos.policy_gradient.injection import GroundTruthInjectedGRPO
 from visenv.algos.sft import WarmUp
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.algos.trainer.config import Saving
-from visenv.data.entities import EntitiesWorld
 from visenv.data.source import Source
-from visenv.data.splits import AVERAGE, SCORES, SPLITS, split_scores
+from visenv.envs.arft.datasets.splits import AVERAGE, SCORES, SPLITS, split_scores
+from visenv.envs.arft.search.world import EntitiesWorld
 from visenv.evaluation import evaluate
+from visenv.evaluation.summary import summarise
 from visenv.makers import find_model
 from visenv.makers import settings as keyword_arguments
 from visenv.policy import Policy, TrainablePolicy
 from visenv.registration import load
 from visenv.rollout import Collector, Env
-from visenv.summary import summarise
 from visenv.types import Sampling
 
 Task = Literal["coding", "search"]

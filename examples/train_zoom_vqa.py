@@ -36,8 +36,8 @@ from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import WarmUp
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
 from visenv.algos.trainer.processes import is_first
-from visenv.data.difficulty import Subset
-from visenv.data.lines import JsonLines
+from visenv.curation.difficulty import Subset
+from visenv.curation.lines import JsonLines
 from visenv.data.open import open_data
 from visenv.data.source import Source
 from visenv.makers import find_model

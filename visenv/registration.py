@@ -73,24 +73,24 @@ ALGORITHMS: dict[str, str] = {
 }
 
 DATA: dict[str, str] = {
-    "textvqa": "visenv.data.textvqa:TextVQA",
+    "textvqa": "visenv.envs.zoom_vqa.datasets.textvqa:TextVQA",
     "vstar": "visenv.data.vstar:VStarBench",
     "hrbench": "visenv.data.hrbench:HRBench",
-    "armbench": "visenv.data.armbench:ARMBench",
-    "vl_rewardbench": "visenv.data.vl_rewardbench:VLRewardBench",
-    "rewardbench2": "visenv.data.rewardbench2:RewardBench2",
-    "llava_critic": "visenv.data.llava_critic:LLaVACritic",
-    "deepeyes": "visenv.data.deepeyes:DeepEyes",
-    "mp_docvqa": "visenv.data.mp_docvqa:MPDocVQA",
-    "mat_coding": "visenv.data.mat_coding:MatCoding",
-    "mat_search": "visenv.data.mat_search:MatSearch",
-    "hotpotqa": "visenv.data.hotpotqa:HotpotQA",
-    "2wikimultihopqa": "visenv.data.wikimultihop:WikiMultihop",
-    "musique": "visenv.data.musique:MuSiQue",
-    "bamboogle": "visenv.data.bamboogle:Bamboogle",
-    "mm_ifeval": "visenv.data.mm_ifeval:MMIFEval",
-    "mmlongbench": "visenv.data.mmlongbench:MMLongBench",
-    "pdf": "visenv.data.pdf_questions:PdfQuestions",
+    "armbench": "visenv.envs.arm.datasets.armbench:ARMBench",
+    "vl_rewardbench": "visenv.envs.arm.datasets.vl_rewardbench:VLRewardBench",
+    "rewardbench2": "visenv.envs.arm.datasets.rewardbench2:RewardBench2",
+    "llava_critic": "visenv.envs.arm.datasets.llava_critic:LLaVACritic",
+    "deepeyes": "visenv.envs.arm.datasets.deepeyes:DeepEyes",
+    "mp_docvqa": "visenv.envs.arm.datasets.mp_docvqa:MPDocVQA",
+    "mat_coding": "visenv.envs.arft.datasets.mat_coding:MatCoding",
+    "mat_search": "visenv.envs.arft.datasets.mat_search:MatSearch",
+    "hotpotqa": "visenv.envs.arft.datasets.hotpotqa:HotpotQA",
+    "2wikimultihopqa": "visenv.envs.arft.datasets.wikimultihop:WikiMultihop",
+    "musique": "visenv.envs.arft.datasets.musique:MuSiQue",
+    "bamboogle": "visenv.envs.arft.datasets.bamboogle:Bamboogle",
+    "mm_ifeval": "visenv.envs.arm.datasets.mm_ifeval:MMIFEval",
+    "mmlongbench": "visenv.envs.arm.datasets.mmlongbench:MMLongBench",
+    "pdf": "visenv.envs.arm.datasets.pdf_questions:PdfQuestions",
 }
 
 MODELS: dict[str, str] = {
@@ -104,16 +104,16 @@ RECIPES: dict[str, str] = {
 }
 
 CURATION: dict[str, str] = {
-    "questions": "visenv.algos.curation:Questions",
-    "negatives": "visenv.algos.curation:Negatives",
-    "dedupe": "visenv.algos.curation:Dedupe",
-    "arrange": "visenv.algos.curation:Arrange",
-    "trajectories": "visenv.algos.curation:Trajectories",
-    "filter": "visenv.algos.curation:Filter",
-    "export": "visenv.algos.curation:Export",
-    "armbench": "visenv.algos.curation:ArmBench",
-    "constraints": "visenv.algos.curation:Constraints",
-    "writer": "visenv.algos.curation:Writer",  # no step: who writes in negatives and armbench
+    "questions": "visenv.curation.questions:Questions",
+    "negatives": "visenv.envs.arm.curation:Negatives",
+    "dedupe": "visenv.envs.arm.curation:Dedupe",
+    "arrange": "visenv.envs.arm.curation:Arrange",
+    "trajectories": "visenv.curation.trajectories:Trajectories",
+    "filter": "visenv.curation.filter:Filter",
+    "export": "visenv.curation.export:Export",
+    "armbench": "visenv.envs.arm.curation:ArmBench",
+    "constraints": "visenv.envs.arm.curation:Constraints",
+    "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
 
 TABLES = {

@@ -12,10 +12,10 @@ from rich.table import Table
 
 from visenv.episodes import write_episodes
 from visenv.evaluation import evaluate
+from visenv.evaluation.summary import Row, summarise
 from visenv.files import replacing
 from visenv.policy import Policy
 from visenv.rollout import Collector, Env
-from visenv.summary import Row, summarise
 from visenv.types import Episode, Sampling
 
 

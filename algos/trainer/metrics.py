@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
+from visenv.evaluation.summary import tool_metrics
 from visenv.files import replacing
-from visenv.summary import tool_metrics
 from visenv.types import Episode, Group
 
 

@@ -13,12 +13,12 @@ from visenv.env import Limits, VisEnv
 from visenv.grammar import Call
 from visenv.grammar.tags import TagGrammar
 from visenv.images import fit
-from visenv.rewards.qa import Compat, exact_match, token_f1
 from visenv.tools import Tool
 from visenv.types import Ask, Image, Part, ToolCalled
 
 from . import prompts
-from .stages import Stage
+from .presets import Stage
+from .rewards.qa import Compat, exact_match, token_f1
 
 
 class ArftEnv(VisEnv):

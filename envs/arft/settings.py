@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, get_args
 
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.rewards.qa import Compat
 
+from .presets import Stage
 from .prompts import PromptStyle
-from .stages import Stage
+from .rewards.qa import Compat
 
 REWARDS = ("f1", "em", "outcome")
 _TEXTS = ("prompt", "world")

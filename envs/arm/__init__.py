@@ -9,9 +9,9 @@ import gymnasium as gym
 from visenv.data.source import Source
 from visenv.documents import PageRanker
 from visenv.env import Observation
-from visenv.tools.crop import CropZoom, Dialect
 
 from .making import Settings, choose, finish, opened, seen_small
+from .tools.crop import CropZoom, Dialect
 
 __all__ = ["Settings", "make_doc", "make_if", "make_preference", "make_zoom"]
 
@@ -36,9 +36,8 @@ def make_zoom(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    from visenv.data.judged_scenes import JudgedScenes
-
-    from .zoom import ArmZoom
+    from .env.zoom import ArmZoom
+    from .world.judged_scenes import JudgedScenes
 
     chosen = choose("visenv/ArmZoom-v0", settings)
     procedural = data == "procedural"
@@ -77,10 +76,10 @@ def make_doc(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    from visenv.data.reports import ReportsWorld
     from visenv.documents.rankers import open_ranker
 
-    from .doc import ArmDoc, library_of, page_tools
+    from .env.doc import ArmDoc, library_of, page_tools
+    from .world.reports import ReportsWorld
 
     chosen = choose("visenv/ArmDoc-v0", settings)
     ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker
@@ -110,10 +109,9 @@ def make_if(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    from visenv.data.constraints import ConstraintWorld
-    from visenv.tools.text_checks import text_check_tools
-
-    from .instruction import ArmIF
+    from .env.instruction import ArmIF
+    from .tools.text_checks import text_check_tools
+    from .world.constraints import ConstraintWorld
 
     chosen = choose("visenv/ArmIF-v0", settings)
     source = (
@@ -144,9 +142,8 @@ def make_preference(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    from visenv.data.graded_pairs import GradedPairs
-
-    from .preference import ArmPreference
+    from .env.preference import ArmPreference
+    from .world.graded_pairs import GradedPairs
 
     chosen = choose("visenv/ArmPreference-v0", {"reward": "accuracy_format", **settings})
     procedural = data == "procedural"

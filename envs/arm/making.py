@@ -9,18 +9,18 @@ from typing import Any, Literal, NamedTuple, TypedDict, get_args
 import gymnasium as gym
 
 from visenv.data.open import open_data
-from visenv.data.scenes import PRESETS as SCENES
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.grammar.tool_call import Compat
 from visenv.rewards import RewardWrapper
 from visenv.tools import Tool
+from visenv.worlds.scenes import PRESETS as SCENES
 
-from .judge import Judge
+from .env.judge import Judge
+from .presets import STAGES, Stage
 from .prompts import PromptStyle
 from .rewards import REWARDS, TOP, terms
-from .stages import STAGES, Stage
 
 MODES = ("agent", "no_tool")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from visenv.data.judging import candidate_names
 from visenv.grammar import ToolCallGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message, Part, Sample
 
+from .samples import candidate_names
 from .verdicts import verdicts, write_rating, write_verdict
 
 PromptStyle = Literal["full", "brief"]

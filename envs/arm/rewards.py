@@ -28,12 +28,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from visenv.data.rewardbench2 import rating_of
 from visenv.errors import UnknownNameError
 from visenv.grammar.tool_call import Compat, scan
 from visenv.rewards import RewardTerm
 from visenv.types import Log, Malformed, Sample
 
+from .datasets.rewardbench2 import rating_of
 from .verdicts import read_verdict, verdict_of_rating
 
 R_FORMAT, R_TRY, R_ACCURACY, R_SUCCESS = 0.3, 0.1, 0.7, 0.5

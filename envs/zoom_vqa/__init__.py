@@ -9,18 +9,18 @@ from typing import Any, Literal
 import gymnasium as gym
 
 from visenv.data.open import open_data
-from visenv.data.scenes import ScenesWorld
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.rewards import RewardWrapper
 from visenv.rewards.vqa import vqa_score
-from visenv.tools.zoom import KeypointSource
 from visenv.types import Sample
+from visenv.worlds.scenes import ScenesWorld
 
 from .env import ZoomVQA
+from .presets import STAGES, Stage
 from .rewards import AnswerScore, Compat, paper_terms
-from .stages import STAGES, Stage
+from .tools import KeypointSource
 
 __all__ = ["STAGES", "Stage", "ZoomVQA", "make"]
 

@@ -12,12 +12,12 @@ from visenv.env import Limits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.images import fit
-from visenv.tools.zoom import KeypointSource, KeypointZoom
 from visenv.types import Ask, Image, Message
 
-from .prompts import INPUT_IMAGE, LATER_PREFIX, first_prefix, opening
+from .presets import Stage
+from .prompts import LATER_PREFIX, first_prefix, opening
 from .rewards import AnswerScore
-from .stages import Stage
+from .tools import INPUT_IMAGE, KeypointSource, KeypointZoom
 
 
 class ZoomVQA(VisEnv):

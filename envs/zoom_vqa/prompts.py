@@ -9,9 +9,10 @@ from visenv.grammar import KeyValueGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message
 
+from .tools import INPUT_IMAGE
+
 PromptStyle = Literal["full", "brief"]
 
-INPUT_IMAGE = "input_image"
 FIRST_PREFIX = "<think> Let me go through this step by step."
 LATER_PREFIX = "<think>"
 

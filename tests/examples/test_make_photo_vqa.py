@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from visenv.data.open import open_data
-from visenv.data.textvqa import TextVQA
+from visenv.envs.zoom_vqa.datasets.textvqa import TextVQA
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "make_photo_vqa.py"
 

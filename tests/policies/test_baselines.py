@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.data.distortions import distorted
 from visenv.data.source import Source
 from visenv.envs.arft import make_coding, make_search
+from visenv.envs.arft.coding.world import distorted
 from visenv.errors import ConfigurationError
 from visenv.makers import make_policy
 from visenv.policies.baselines import (

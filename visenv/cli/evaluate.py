@@ -19,7 +19,7 @@ from visenv.makers import env_id, env_maker, make_policy
 from visenv.types import Episode, Sampling
 
 if TYPE_CHECKING:
-    from visenv.summary import Summary
+    from visenv.evaluation.summary import Summary
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Evaluate:
         """The episodes, and what they come to."""
         from visenv.cli.tables import progress
         from visenv.evaluation import evaluate, places
+        from visenv.evaluation.summary import summarise
         from visenv.rollout import Collector
-        from visenv.summary import summarise
 
         make = env_maker(self.env, self.option, self.data)
         policy = make_policy(self.policy, self.policy_option)
@@ -90,7 +90,7 @@ class Evaluate:
 
     def _write(self, folder: Path, episodes: list[Episode], summary: Summary) -> None:
         from visenv.episodes import write_episodes
-        from visenv.summary_files import write_summary
+        from visenv.evaluation.summary_files import write_summary
 
         title = f"{env_id(self.env)}, {self.policy}, {self.data or 'held-out scenes'}"
         write_episodes(folder / EPISODES_FILE, episodes)

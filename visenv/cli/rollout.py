@@ -48,8 +48,8 @@ class Rollout:
         """Play, write, and print a summary."""
         from visenv.cli.tables import print_summary, progress
         from visenv.episodes import write_episodes
+        from visenv.evaluation.summary import summarise
         from visenv.rollout import Collector
-        from visenv.summary import summarise
 
         self._check()
         path = new_output(self.out)

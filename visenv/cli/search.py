@@ -74,8 +74,8 @@ class Passages:
 
     def run(self) -> None:
         """Write the passages."""
-        from visenv.data.multi_hop import MultiHopSource, write_passages
         from visenv.data.open import open_data
+        from visenv.envs.arft.datasets.multi_hop import MultiHopSource, write_passages
         from visenv.errors import ConfigurationError
 
         source = open_data(self.data)

@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from visenv.intervals import Mean
-from visenv.summary import Row, Summary, ToolRow
+from visenv.evaluation.intervals import Mean
+from visenv.evaluation.summary import Row, Summary, ToolRow
 
 
 @contextmanager

@@ -141,9 +141,7 @@ def length_norms(lengths: Sequence[int], k1: float, b: float) -> Scores:
     return (k1 * (1 - b + b * relative)).astype(np.float32)
 
 
-def term_weights(
-    counts: Integers, norms: Scores, holding: int | Integers, texts: int
-) -> Scores:
+def term_weights(counts: Integers, norms: Scores, holding: int | Integers, texts: int) -> Scores:
     """Return what words add to the scores of texts: the formula of `Bm25`.
 
     Args:

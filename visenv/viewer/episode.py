@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from visenv.tools.zoom import INPUT_IMAGE
 from visenv.types import (
     Answered,
     Episode,
@@ -102,14 +101,18 @@ def marks(episode: Episode) -> list[Mark]:
     The truth is in native pixels. How large these are on the image as shown is known from a zoom
     straight into it, which tells its box in both; without one, there is nothing to draw.
     """
-    zooms = [call for call in _calls(episode.events) if _box(call.detail.get("shown_box"))]
+    zooms = [
+        call
+        for call in _calls(episode.events)
+        if "image" in call.detail and _box(call.detail.get("shown_box"))
+    ]
     several = len(zooms) > 1
     drawn = []
     truths: list[Mark] = []
     for number, call in enumerate(zooms, start=1):
         label = f"zoom {number}" if several else "zoom"
         detail = call.detail
-        image = detail.get("image", INPUT_IMAGE)
+        image = detail["image"]
         drawn.append(Mark(image, "zoom", label, detail["shown_box"], detail.get("keypoint")))
         scale = _scale(detail) if detail.get("origin", image) == image else None
         if scale is not None and not truths:

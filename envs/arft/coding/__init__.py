@@ -1,1 +1,76 @@
-"""ArftCoding: an image has something wrong, and code can repair it."""
+"""Making ArftCoding: its samples and its reward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Unpack
+
+import gymnasium as gym
+
+from visenv.data.open import open_data
+from visenv.data.source import Source
+from visenv.env import Observation
+from visenv.errors import ConfigurationError
+
+from ..presets import STAGES, TRAIN_PIXELS, Stage
+from ..settings import Settings, choose
+from .compat import PublishedCoding
+from .env import ArftCoding
+from .rewards import rewarded
+from .world import PLANS, DistortedRows
+from .world.plans import read_problems
+from .world.questions import procedural
+
+
+def make_coding(
+    *,
+    data: str | Source = "procedural",
+    problems: Sequence[str] | None = None,
+    seed: int = 0,
+    **settings: Unpack[Settings],
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArftCoding-v0``.
+
+    Args:
+        data: ``"procedural"`` (documents and scenes with something wrong),
+            ``"mat_coding:<folder>"`` (the benchmark, or what ``visenv data distort`` made), any
+            other data set of questions about one image, such as ``"textvqa:<folder>"``, whose
+            images are then distorted, or a `Source` of samples that are distorted already.
+        problems: What is to be wrong, each as often, for example ``["dark", "rotation90+noise"]``;
+            by default as in the paper's training set. Not for samples that are distorted already.
+        seed: Of the distortions of a data set's images.
+        **settings: See `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    stage, reward, compat, options = choose("visenv/ArftCoding-v0", STAGES, settings)
+    if data == "procedural":  # crops have to be needed
+        stage = replace(stage, image_pixels=min(stage.image_pixels, TRAIN_PIXELS))
+    made = PublishedCoding if compat else ArftCoding
+    env = made(source=coding_source(data, problems, seed, stage), stage=stage, **options)
+    return env if reward == "outcome" else rewarded(env, reward, compat)
+
+
+def coding_source(
+    data: str | Source, problems: Sequence[str] | None, seed: int, stage: Stage
+) -> Source:
+    """The samples that `data` is or names.
+
+    Raises:
+        ConfigurationError: If `problems` are named for samples that are distorted already.
+    """
+    plan = None if problems is None else dict.fromkeys(map(read_problems, problems), 1)
+    if data == "procedural":
+        return procedural(stage.world, plan)
+    name = data.partition(":")[0] if isinstance(data, str) else ""
+    if isinstance(data, str) and name != "mat_coding":
+        return DistortedRows(open_data(data), PLANS["train"] if plan is None else plan, seed)
+    if plan is not None:
+        raise ConfigurationError(
+            f"The images of {name or type(data).__name__} are distorted already: leave out "
+            "problems."
+        )
+    return open_data(data) if isinstance(data, str) else data

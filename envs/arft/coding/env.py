@@ -75,7 +75,7 @@ class ArftCoding(ArftEnv):
         if len(sample.images) != 1 or not sample.answers or "problems" not in sample.meta:
             raise DataError(
                 f"Sample {sample.id!r} is not one image with known problems and answers: make it "
-                "by visenv.data.distortions."
+                "by visenv.envs.arft.coding.world."
             )
         image = self.store.images[LATEST] = sample.images[0]
         facts = prompts.file_size(image.size)

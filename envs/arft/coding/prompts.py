@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from visenv.data.distortions import LABELS
 from visenv.grammar.tags import TagGrammar
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE
 from visenv.tools import Tool
+
+from .world import LABELS
 
 _CODING = (
     "You answer a question about an image that may have something wrong with it. First name what "

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from visenv.data.distortions.kinds import Distortion
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE
 from visenv.types import Sample
+
+from .world.kinds import Distortion
 
 _USUAL_GAIN, _USUAL_SIGMA = 2.0, 2.0
 """Of overexposed and of blurred images that tell none."""

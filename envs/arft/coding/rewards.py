@@ -1,8 +1,8 @@
 """The rewards of coding (arXiv 2505.14246, equations 3 to 5), paid for every step.
 
 A sample takes two or three steps: name the problems, repair the image unless it is sound, answer.
-Turns are matched with steps one to one (`visenv.rewards.steps`), so that the best episode gets
-``steps`` 1 and ``format`` 1, the paper's sum, and further turns get nothing.
+Turns are matched with steps one to one (`visenv.envs.arft.rewards.steps`), so that the best episode
+gets ``steps`` 1 and ``format`` 1, the paper's sum, and further turns get nothing.
 
 ===========  ====================================================================================
 step         accuracy of a turn that takes it, 0 to 1
@@ -13,7 +13,7 @@ step         accuracy of a turn that takes it, 0 to 1
 ===========  ====================================================================================
 
 ``format`` is 1 for a turn of one thought and one action and nothing else (equation 3).
-``compat="arft"`` pays by `visenv.envs.arft.published` instead.
+``compat="arft"`` pays by `visenv.envs.arft.compat.scores` instead.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from functools import partial
 
 from visenv.grammar.tags import TagGrammar
 from visenv.rewards import RewardTerm, RewardWrapper
-from visenv.rewards.qa import Compat, exact_match, token_f1
-from visenv.rewards.steps import ANSWER, GoldStep, StepRewardWrapper, StepTerms, gold_steps
 from visenv.types import Answered, Event, Sample, ToolCalled
 
-from ..published import TOP, accuracy_term, format_term
+from ..compat.scores import TOP, accuracy_term, format_term
+from ..rewards.qa import Compat, exact_match, token_f1
+from ..rewards.steps import ANSWER, GoldStep, StepRewardWrapper, StepTerms, gold_steps
 from .env import ArftCoding
 
 

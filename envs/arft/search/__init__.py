@@ -1,1 +1,108 @@
-"""ArftSearch: what an image does not tell must be searched for."""
+"""Making ArftSearch: its samples, its engine and its reward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import gymnasium as gym
+
+from visenv.data.open import open_data
+from visenv.data.source import Source
+from visenv.env import Observation
+from visenv.errors import ConfigurationError
+from visenv.rewards import RewardWrapper
+from visenv.search import Searcher, open_searcher
+
+from ..presets import SEARCH_STAGES
+from ..rewards.qa import Compat
+from ..rewards.steps import StepRewardWrapper
+from ..settings import Settings, choose
+from .compat import PublishedSearch, published_terms
+from .env import ArftSearch
+from .rewards import search_terms
+from .similarity import open_similarity
+from .world import EntitiesWorld
+
+
+class SearchSettings(Settings, total=False):
+    """`Settings` of searching.
+
+    Args:
+        passages: Most passages that a search shows.
+    """
+
+    passages: int
+
+
+def make_search(
+    *,
+    data: str | Source = "procedural",
+    search: str | Searcher = "world",
+    similarity: str | None = None,
+    hops: Sequence[int] | None = None,
+    **settings: Unpack[SearchSettings],
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArftSearch-v0``.
+
+    Args:
+        data: ``"procedural"`` (made-up worlds of linked entities), a data set such as
+            ``"mat_search:<folder>"`` or ``"hotpotqa:<folder>"``, or a `Source`.
+        search: ``"world"``, the articles of the procedural world that a sample is from; an engine
+            by name (`visenv.search.open_searcher`), such as ``"words:<index>"`` or ``"serper"``; or
+            a `Searcher`. Data sets need one of the latter two.
+        similarity: How queries are compared with the gold ones for the reward: ``"words"``, the
+            default, which needs nothing; ``"meaning"``, by a sentence encoder; or ``"published"``,
+            the same as the paper has it, which takes 2020 for 2021, and the default with
+            ``compat="arft"``. See `visenv.envs.arft.search.similarity`.
+        hops: How many searches the questions take, for example ``[1]``; by default as many as the
+            world has. Procedural questions alone.
+        **settings: See `SearchSettings` and `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set or the index cannot be read.
+    """
+    stage, reward, compat, options = choose("visenv/ArftSearch-v0", SEARCH_STAGES, settings)
+    made = PublishedSearch if compat else ArftSearch
+    searcher = _searcher(search, data)
+    source = search_source(data, hops, stage.world)
+    env = made(source=source, stage=stage, searcher=searcher, **options)
+    return env if reward == "outcome" else rewarded(env, similarity, reward, compat)
+
+
+def search_source(data: str | Source, hops: Sequence[int] | None, world: str) -> Source:
+    """The samples that `data` is or names.
+
+    Raises:
+        ConfigurationError: If `hops` are named for samples that are there already.
+    """
+    if data == "procedural":
+        return EntitiesWorld(world, hops=hops)
+    if hops is not None:
+        raise ConfigurationError("hops choose among procedural questions: leave them out.")
+    return open_data(data) if isinstance(data, str) else data
+
+
+def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compat) -> RewardWrapper:
+    """The environment with the reward ``"f1"`` or ``"em"``."""
+    if compat:
+        terms = published_terms(open_similarity(similarity or "published"), reward)
+        return StepRewardWrapper(env, terms, 2.0 * env.stage.turns)
+    return StepRewardWrapper(
+        env, search_terms(env.tags, open_similarity(similarity or "words"), reward)
+    )
+
+
+def _searcher(search: str | Searcher, data: str | Source) -> Searcher | None:
+    """The engine; None for that of each sample's own world."""
+    if not isinstance(search, str):
+        return search
+    if search != "world":
+        return open_searcher(search)
+    if isinstance(data, str) and data != "procedural":
+        raise ConfigurationError(
+            f"The data set {data.partition(':')[0]} comes with no world to search: name an engine, "
+            "for example search='words:<index>'."
+        )
+    return None

@@ -13,10 +13,10 @@ from visenv.tools import Tool
 from visenv.types import Message
 
 from ..base import ArftEnv
+from ..presets import SearchStage
 from ..prompts import opening
-from ..stages import SearchStage
 from . import prompts
-from .tool import SearchTool
+from .tools.world import SearchTool
 
 
 class ArftSearch(ArftEnv):

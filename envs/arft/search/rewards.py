@@ -1,14 +1,15 @@
 """The rewards of searching (arXiv 2505.14246, equations 3 to 5), paid for every step.
 
 A sample takes as many searches as it has gold queries, and an answer. Turns are matched with them
-one to one (`visenv.rewards.steps`), so that the best episode gets ``steps`` 1 and ``format`` 1, the
-paper's sum, and further turns get nothing.
+one to one (`visenv.envs.arft.rewards.steps`), so that the best episode gets ``steps`` 1 and
+``format`` 1, the paper's sum, and further turns get nothing.
 
 ===========  ====================================================================================
 step         accuracy of a turn that takes it, 0 to 1
 ===========  ====================================================================================
-``search``   similarity of the query to the gold one (`visenv.rewards.similarity`); a query that
-             is similar to none, that found nothing, or that was asked before, takes no step
+``search``   similarity of the query to the gold one (`visenv.envs.arft.search.similarity`); a
+             query that is similar to none, that found nothing, or that was asked before, takes no
+             step
 ``answer``   token F1, or with ``"em"`` exact match (table 3)
 ===========  ====================================================================================
 
@@ -16,7 +17,7 @@ step         accuracy of a turn that takes it, 0 to 1
 pays it for any query: here one that asks for another thing is worth nothing, or a policy would be
 paid for searching at random before it answers.
 
-``compat="arft"`` pays by `visenv.envs.arft.search.published` instead.
+``compat="arft"`` pays by `visenv.envs.arft.search.compat` instead.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from functools import partial
 
 from visenv.grammar.tags import TagGrammar
 from visenv.rewards import RewardTerm
-from visenv.rewards.qa import exact_match, token_f1
-from visenv.rewards.similarity import QuerySimilarity
-from visenv.rewards.steps import ANSWER, GoldStep, StepTerms, gold_steps
 from visenv.types import Answered, Event, Log, Sample, ToolCalled
+
+from ..rewards.qa import exact_match, token_f1
+from ..rewards.steps import ANSWER, GoldStep, StepTerms, gold_steps
+from .similarity import QuerySimilarity
 
 SEARCH = "search"
 

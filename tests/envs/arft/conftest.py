@@ -9,8 +9,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from visenv.data.distortions import Problems, distorted
 from visenv.env import VisEnv
+from visenv.envs.arft.coding.world import Problems, distorted
 from visenv.types import Image, Sample
 
 Env = gym.Env[Any, str]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import visenv  # noqa: F401 - registers the environments
-from visenv.data.judging import judging_sample
-from visenv.envs.arm.judge import Judge
-from visenv.envs.arm.stages import STAGES
+from visenv.envs.arm.env.judge import Judge
+from visenv.envs.arm.presets import STAGES
+from visenv.envs.arm.samples import judging_sample
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Image, Malformed, Sample, ToolCalled
 

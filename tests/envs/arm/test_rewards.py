@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from visenv.data.judging import judging_sample
 from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, terms
+from visenv.envs.arm.samples import judging_sample
 from visenv.envs.arm.verdicts import write_verdict
 from visenv.errors import UnknownNameError
 from visenv.grammar import Call, ToolCallGrammar

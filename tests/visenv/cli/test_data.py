@@ -18,8 +18,8 @@ import pytest
 from visenv.cli import _command, main
 from visenv.cli.data import Data
 from visenv.cli.data.samples import Difficulty
-from visenv.data.armbench import ARMBench
-from visenv.data.lines import JsonLines
+from visenv.curation.lines import JsonLines
+from visenv.envs.arm.datasets.armbench import ARMBench
 from visenv.episodes import read_episodes
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import CURATION, load
@@ -28,7 +28,7 @@ from visenv.types import Log, Sample
 pytestmark = pytest.mark.component("opencv")
 
 ENV = ["ZoomVQA-v0", "--option", "stage=tiny"]
-WRITER = ["--policy", "visenv.algos.curation:ScriptedGenerator"]
+WRITER = ["--policy", "visenv.envs.arm.curation:ScriptedGenerator"]
 TRACK = "fine_grained_perception.jsonl"
 
 
@@ -232,7 +232,7 @@ def test_help_loads_no_part_and_nothing_that_draws_or_learns() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = done.stderr.splitlines()
     assert "visenv.cli.data" in loaded
-    heavy = ("visenv.algos", "visenv.data.difficulty", "torch", "PIL", "cv2", "rapidfuzz")
+    heavy = ("visenv.algos", "visenv.curation.difficulty", "torch", "PIL", "cv2", "rapidfuzz")
     assert not [name for name in loaded if f"{name}.".startswith(tuple(f"{one}." for one in heavy))]
 
 

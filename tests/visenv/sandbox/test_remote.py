@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from visenv.envs.arft.coding.tools.code import CodeArguments, CodeTool
 from visenv.errors import ServiceError
 from visenv.sandbox import INPUT_IMAGE, Limits, Sandbox, SandboxBackend, shared_sandbox
 from visenv.tools import Store
-from visenv.tools.code import CodeArguments, CodeTool
 from visenv.types import Image
 
 DOCUMENT = Path(__file__).parents[3] / "docs/sandbox.md"

@@ -60,7 +60,12 @@ def make_episode() -> MakeEpisode:
     """Makes a one-turn episode; its zoom cuts [10, 20, 50, 40] of a 100 x 60 view."""
     view = Image.from_pixels(np.full((60, 100, 3), 90, np.uint8))
     crop = Image.from_pixels(np.full((20, 40, 3), 200, np.uint8))
-    detail = {"keypoint": [30, 30], "shown_box": [10, 20, 50, 40], "box": [40, 80, 200, 160]}
+    detail = {
+        "image": "input_image",
+        "keypoint": [30, 30],
+        "shown_box": [10, 20, 50, 40],
+        "box": [40, 80, 200, 160],
+    }
 
     def make(
         text: str = "<answer>seven</answer>",

@@ -1,7 +1,7 @@
 """`visenv data STEP …`: making training and benchmark data, step by step (docs/data.md).
 
 The options of each step are here, a class for each; the work is done by what `CURATION` of
-`visenv.registration` names, and by `visenv.data.difficulty`.
+`visenv.registration` names, and by `visenv.curation.difficulty`.
 
     samples.py    questions, difficulty             an environment's samples, as rows
     distortions.py distort                          questions about images that need repair

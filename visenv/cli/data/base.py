@@ -19,8 +19,8 @@ from visenv.registration import load
 from visenv.types import Sampling
 
 if TYPE_CHECKING:
-    from visenv.data.lines import Lines
-    from visenv.data.step import Account, Step
+    from visenv.curation.lines import Lines
+    from visenv.curation.step import Account, Step
     from visenv.policy import Policy
 
 _SERVER = ("base_url", "key_variable", "timeout", "retries", "concurrency")
@@ -70,7 +70,7 @@ class Playing(StepCommand):
     """Most samples in work."""
 
     def _places(self) -> Lines:
-        from visenv.data.places import place_lines
+        from visenv.curation.places import place_lines
 
         if self.places is not None:
             if self.samples is not None or self.first:
@@ -150,7 +150,7 @@ def part(name: str) -> Any:
 
 def read(path: Path) -> Lines:
     """The rows of a file."""
-    from visenv.data.lines import JsonLines
+    from visenv.curation.lines import JsonLines
 
     return JsonLines(path)
 

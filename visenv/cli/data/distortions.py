@@ -11,8 +11,8 @@ from visenv.cli.arguments import check_at_least
 from visenv.cli.data.base import StepCommand
 
 if TYPE_CHECKING:
-    from visenv.data.distortions import DistortedRows, DistortedWorld
-    from visenv.data.distortions.plans import Plan
+    from visenv.envs.arft.coding.world import DistortedRows, DistortedWorld
+    from visenv.envs.arft.coding.world.plans import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +35,10 @@ class Distort(StepCommand):
 
     def run(self) -> None:
         """Make them."""
-        from visenv.data.distortions import PLANS
-        from visenv.data.distortions.building import Distort as Work
-        from visenv.data.distortions.building import plan_lines
-        from visenv.data.distortions.plans import read_problems
+        from visenv.envs.arft.coding.curation.distort import Distort as Work
+        from visenv.envs.arft.coding.curation.distort import plan_lines
+        from visenv.envs.arft.coding.world import PLANS
+        from visenv.envs.arft.coding.world.plans import read_problems
 
         check_at_least(1, samples=self.samples)
         plan: Plan = PLANS[self.plan]
@@ -50,9 +50,9 @@ class Distort(StepCommand):
         self._work(Work(source, self.out.parent, self.seed, self.data), lines)
 
     def _source(self, plan: Plan) -> DistortedWorld | DistortedRows:
-        from visenv.data.distortions import DistortedRows
-        from visenv.data.distortions.questions import procedural
         from visenv.data.open import open_data
+        from visenv.envs.arft.coding.world import DistortedRows
+        from visenv.envs.arft.coding.world.questions import procedural
 
         if self.data == "procedural":
             return procedural(plan=plan)

@@ -21,7 +21,7 @@ class Trajectories(Asking, Playing):
 
     def run(self) -> None:
         """Play."""
-        from visenv.data.places import members
+        from visenv.curation.places import members
 
         check_at_least(1, tries=self.tries)
         sampling = self._sampling(self.max_tokens)

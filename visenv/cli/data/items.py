@@ -70,8 +70,8 @@ class Constraints(Asking, StepCommand):
 
     def run(self) -> None:
         """Answer, and check."""
+        from visenv.curation.places import row_lines
         from visenv.data.open import open_data
-        from visenv.data.places import row_lines
 
         sampling = self._sampling(self.max_tokens)
         source = open_data(self.data)

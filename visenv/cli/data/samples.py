@@ -9,7 +9,7 @@ from visenv.cli.data.base import Asking, Playing, part
 from visenv.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from visenv.data.step import Step
+    from visenv.curation.step import Step
     from visenv.policy import Policy
 
 
@@ -52,13 +52,13 @@ class Difficulty(Asking, Playing):
             self._work(step, self._places(), self.concurrency)
 
     def _playing(self, policy: Policy[Any]) -> Step:
-        from visenv.data.difficulty import ARM_THINKER, PlayDifficulty
+        from visenv.curation.difficulty import ARM_THINKER, PlayDifficulty
 
         measure = replace(ARM_THINKER, **self._measure())
         return PlayDifficulty(self._make_env(), policy, measure, self.metric, self._label())
 
     def _asking(self, policy: Policy[Any]) -> Step:
-        from visenv.data.difficulty import GROUNDLIGHT, AskDifficulty
+        from visenv.curation.difficulty import GROUNDLIGHT, AskDifficulty
 
         source = self._source()
         if not hasattr(source, "score"):

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from visenv import registration
-from visenv.data.distortions import LABELS
 from visenv.envs.arft import make_coding
-from visenv.envs.arft.stages import STAGES
+from visenv.envs.arft.coding.world import LABELS
+from visenv.envs.arft.presets import STAGES
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE
 from visenv.types import Pixels, Sample, ToolCalled
@@ -328,13 +328,15 @@ def test_problems_are_chosen_by_name() -> None:
 def test_built_samples_are_played_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: Callable[..., Sample], oracle: Oracle
 ) -> None:
-    from visenv.data.distortions import DistortedRows
-    from visenv.data.distortions.building import Distort, plan_lines
+    from visenv.envs.arft.coding.curation.distort import Distort, plan_lines
+    from visenv.envs.arft.coding.world import DistortedRows
 
     rows = DistortedRows([clean()], {("dark",): 1})
     lines = plan_lines({("dark",): 1}, 0)
     Distort(rows, tmp_path, 0, "one").run(lines, tmp_path / "rows.jsonl")
-    monkeypatch.setitem(registration.DATA, "mat_coding", "visenv.data.mat_coding:MatCoding")
+    monkeypatch.setitem(
+        registration.DATA, "mat_coding", "visenv.envs.arft.datasets.mat_coding:MatCoding"
+    )
     env = make_coding(data=f"mat_coding:{tmp_path}")
     env.reset(options={"index": 0})
     assert sum(float(env.step(oracle(env))[1]) for _ in range(3)) == pytest.approx(2.0)
@@ -345,13 +347,13 @@ def test_built_samples_are_played_by_name(
 def test_rows_of_another_data_set_are_distorted_the_same_every_time(
     monkeypatch: pytest.MonkeyPatch, clean: Callable[..., Sample]
 ) -> None:
-    from visenv.envs.arft.coding import making
+    from visenv.envs.arft import coding
 
     class Rows(list[Sample]):
         problems = ("one row is missing",)
 
     rows = Rows([clean()] * 12)
-    monkeypatch.setattr(making, "open_data", lambda text: rows)
+    monkeypatch.setattr(coding, "open_data", lambda text: rows)
     first = make_coding(data="textvqa:x", seed=4).unwrapped
     second = make_coding(data="textvqa:x", seed=4).unwrapped
     other = make_coding(data="textvqa:x", seed=5).unwrapped
@@ -395,7 +397,7 @@ def test_a_sample_that_nobody_distorted_is_a_data_error(clean: Callable[..., Sam
         Sample("s", "?", (), ("a",), "", wrong),
         Sample("s", "?", image, (), "", wrong),
     ):
-        with pytest.raises(DataError, match=r"visenv\.data\.distortions"):
+        with pytest.raises(DataError, match=r"visenv\.envs\.arft\.coding\.world"):
             begin(sample)
 
 

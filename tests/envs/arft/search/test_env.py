@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.envs.arft import make_search
-from visenv.envs.arft.stages import SEARCH_STAGES
+from visenv.envs.arft.presets import SEARCH_STAGES
 from visenv.errors import ConfigurationError, DataError, ServiceError, UnknownNameError
 from visenv.search import Passage
 from visenv.search.words import build
@@ -213,7 +213,7 @@ def test_what_a_page_says_is_text_and_nothing_else() -> None:
 
 
 def test_the_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
-    from visenv.data.entities.tokens import QUESTIONS, WORDS
+    from visenv.envs.arft.search.world.tokens import QUESTIONS, WORDS
 
     env = make_search(stage="tiny")
     for seed in range(20):
@@ -396,7 +396,7 @@ def test_a_sample_without_answers_cannot_be_played(index: Path) -> None:
 def test_samples_of_a_world_are_played_from_a_list() -> None:
     import numpy as np
 
-    from visenv.data.entities import EntitiesWorld
+    from visenv.envs.arft.search.world import EntitiesWorld
 
     samples = [EntitiesWorld("tiny").sample(np.random.default_rng(seed)) for seed in range(3)]
     env = make_search(data=samples, stage="tiny")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.envs.arft.search.rewards import search_terms
+from visenv.envs.arft.search.similarity import open_similarity, word_similarity
 from visenv.grammar.tags import TagGrammar
-from visenv.rewards.similarity import open_similarity, word_similarity
 from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
 
 GRAMMAR = TagGrammar(("search",))

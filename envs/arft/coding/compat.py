@@ -1,0 +1,54 @@
+"""ArftCoding as the public code evaluates it: its harness crops for the model."""
+
+from __future__ import annotations
+
+from visenv.tools import Store, ToolResult
+from visenv.types import Image, Sample, ToolCalled
+
+from ..compat.loop import RebuiltPrompt
+from ..compat.scores import with_box
+from . import prompts
+from .env import ArftCoding
+from .tools import LATEST, NAMED, ProgramArguments, ProgramTool
+
+
+class CroppingProgramTool(ProgramTool):
+    """Puts the sample's box into a program's slices, once the policy has named a crop."""
+
+    def open(self, sample: Sample, store: Store) -> None:
+        """Take the box down; the errors are those of `ProgramTool`."""
+        super().open(sample, store)
+        self._box = sample.meta.get("box")
+
+    def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
+        """Run the program, with the box in it."""
+        code = arguments.code
+        if self._box is not None and store.texts.get(NAMED, "").startswith("crop"):
+            code = with_box(code, self._box, store.images[LATEST].size)
+        return self.run_program(code, store)
+
+
+class PublishedCoding(RebuiltPrompt, ArftCoding):
+    """`ArftCoding` with ``compat="arft"``.
+
+    Nothing says why a program failed. A crop is cut out by the harness, from the box in the
+    question.
+    """
+
+    def make_program_tool(self) -> ProgramTool:
+        """One that crops."""
+        return CroppingProgramTool(characters=self.stage.tool_characters)
+
+    def current_images(self) -> list[Image]:
+        """The image that was written last."""
+        return [self.store.images[LATEST]]
+
+    def question(self) -> str:
+        """The question, with its region."""
+        return prompts.with_region(self.sample.question, self.sample.meta.get("box"))
+
+    def comment(self, call: ToolCalled) -> str:
+        """What to do about the problems that were named; of a program, nothing."""
+        if call.tool != "problem" or self.stage.prompt == "brief":
+            return ""
+        return f"\n<tips> {prompts.next_step(call.detail['labels'])} </tips>"

@@ -1,0 +1,1 @@
+"""The curation step of ArftCoding."""

@@ -1,0 +1,107 @@
+"""Distort: writes distorted samples to disk, balanced by a plan, in the layout of MAT-Coding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from visenv.curation.journal import Outcome, kept
+from visenv.curation.lines import Line, Row, row_line
+from visenv.curation.step import Step, seed_of
+from visenv.episodes import save_images
+from visenv.errors import ConfigurationError
+from visenv.types import Image, Sample
+
+from ..world.plans import Plan, read_problems, schedule
+from ..world.sources import DistortedRows, DistortedWorld, distorted
+
+
+class Distort(Step):
+    """Turns the rows of `plan_lines` into samples with something wrong.
+
+    A row has the fields of MAT-Coding, ``{id, question, answers, ori_image_path,
+    processed_image_path, type, split}``, and ``distortions`` with their parameters, ``box`` of a
+    crop and ``options`` where there are some, so that ``mat_coding:<folder>`` reads it. Images are
+    PNG files in ``images`` beside the rows, each once, named by its pixels' hash.
+
+    Args:
+        source: Where samples come from.
+        folder: Where the rows are written.
+        seed: Of samples and parameters.
+        label: What the journal calls the source.
+    """
+
+    name: ClassVar[str] = "distort"
+
+    def __init__(
+        self, source: DistortedWorld | DistortedRows, folder: Path, seed: int, label: str
+    ) -> None:
+        self._source = source
+        self._folder = folder
+        self._seed = seed
+        self._label = label
+
+    def settings(self) -> dict[str, Any]:
+        """Source and seed."""
+        return {"source": self._label, "seed": self._seed}
+
+    async def decide(self, row: Row) -> Outcome:
+        """The sample of a row."""
+        sample, original = self._made(row)
+        images = [original, *sample.images]
+        paths = save_images(self._folder / "images", images)
+        before, after = (f"images/{path.name}" for path in paths)
+        meta = sample.meta
+        return kept(
+            {
+                "id": row["id"],
+                "question": sample.question,
+                "answers": list(sample.answers),
+                "ori_image_path": before,
+                "processed_image_path": after,
+                "type": meta["problems"],
+                "split": meta["split"],
+                "distortions": meta["distortions"],
+                **{name: meta[name] for name in ("box", "options") if name in meta},
+            }
+        )
+
+    def _made(self, row: Row) -> tuple[Sample, Image]:
+        """The sample, and its image as it was."""
+        place = row["place"]
+        if isinstance(self._source, DistortedRows):
+            return self._source[place], self._source.source[place].images[0]
+        problems = read_problems(row["problems"])
+        rng = np.random.default_rng(seed_of(self._seed, place))
+        clean = self._source.clean(problems, rng)
+        return distorted(clean, problems, rng), clean.images[0]
+
+
+def plan_lines(
+    plan: Plan, seed: int, count: int | None = None, rows: int | None = None
+) -> list[Line]:
+    """A row for each sample of a plan, shuffled; a longer list goes through it again.
+
+    Args:
+        plan: What there is to be.
+        seed: Shuffles.
+        count: How many; those of the plan by default.
+        rows: How many the source has, if it has an end.
+
+    Raises:
+        ConfigurationError: If there would be none, or the source has fewer.
+    """
+    listed = schedule(plan, seed)
+    count = len(listed) if count is None else count
+    if count < 1 or (rows is not None and count > rows):
+        raise ConfigurationError(
+            f"{count} samples cannot be made of {rows or 'any number of'} rows."
+        )
+    return [
+        row_line(
+            {"id": f"{place:05}", "place": place, "problems": "+".join(listed[place % len(listed)])}
+        )
+        for place in range(count)
+    ]

@@ -1,0 +1,125 @@
+"""The tools of coding: saying what is wrong, and programs, each on what the one before wrote."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from visenv.errors import ToolError
+from visenv.sandbox import Sandbox
+from visenv.tools import Arguments, Store, Tool, ToolResult, shown
+from visenv.types import Image, Sample
+
+from .. import prompts
+from ..world import LABELS
+from .code import CodeArguments, CodeTool
+
+LATEST = "latest_image"
+"""Where the store holds the image that the next program finds, with all its pixels."""
+
+NAMED = "problems"
+"""Where it holds the labels that were named last."""
+
+
+class ProblemArguments(Arguments):
+    """What the policy says is wrong."""
+
+    labels: Annotated[list[str], Field(min_length=1, description="What is wrong.")]
+
+
+class ProblemTool(Tool[ProblemArguments]):
+    """Takes down what the policy says is wrong, and says what to do next; not whether it is right.
+
+    Args:
+        brief: Say nothing.
+    """
+
+    name = "problem"
+    description = prompts.PROBLEM
+    arguments = ProblemArguments
+
+    def __init__(self, *, brief: bool = False) -> None:
+        self.brief = brief
+
+    def call(self, arguments: ProblemArguments, store: Store) -> ToolResult:
+        """Take it down; the result's ``detail`` holds ``labels``, sorted, each once.
+
+        Raises:
+            ToolError: If there is no such label.
+        """
+        labels = sorted(set(arguments.labels))
+        for label in labels:
+            if label not in LABELS:
+                raise ToolError(
+                    f"There is no problem called {shown(label)}. Labels: {', '.join(LABELS)}."
+                )
+        store.texts[NAMED] = ", ".join(labels)
+        text = () if self.brief else (prompts.next_step(labels),)
+        return ToolResult(text, {"labels": labels})
+
+    def example(self) -> ProblemArguments:
+        """Two at once."""
+        return ProblemArguments(labels=["rotation90", "dark"])
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> ProblemArguments:
+        """One or two of the labels."""
+        count = int(rng.integers(1, 3))
+        places = rng.choice(len(LABELS), count, replace=False).tolist()
+        return ProblemArguments(labels=[LABELS[place] for place in places])
+
+
+class ProgramArguments(Arguments):
+    """What the policy writes."""
+
+    code: str = Field(description="Python.")
+
+
+class ProgramTool(Tool[ProgramArguments]):
+    """Runs a program on the image as the last one left it; the store has that under `LATEST`.
+
+    Args:
+        sandbox: Where programs run, see `CodeTool`.
+        characters: Most characters of text shown, see `CodeTool`.
+    """
+
+    name = "code"
+    description = prompts.CODE
+    arguments = ProgramArguments
+
+    def __init__(self, *, sandbox: Sandbox | None = None, characters: int = 2000) -> None:
+        self._python = CodeTool(sandbox=sandbox, characters=characters)
+
+    def open(self, sample: Sample, store: Store) -> None:
+        """Make sure that programs can be run.
+
+        Raises:
+            ConfigurationError: If they cannot be run safely here.
+            ServiceError: If what runs them cannot be reached.
+        """
+        self._python.open(sample, store)
+
+    def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
+        """Run it; ``detail`` is that of `CodeTool`.
+
+        Raises:
+            ServiceError: If no process could be had, beyond retries.
+        """
+        return self.run_program(arguments.code, store)
+
+    def run_program(self, code: str, store: Store) -> ToolResult:
+        """Run it, and keep the image it wrote for the next one."""
+        result = self._python.call(CodeArguments(code=code, image=LATEST), store)
+        for part in result.parts:
+            if isinstance(part, Image):
+                store.images[LATEST] = part
+        return result
+
+    def example(self) -> ProgramArguments:
+        """A change of brightness: the direction of a rotation would be taken for a hint."""
+        return ProgramArguments(code=prompts.EXAMPLE)
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> ProgramArguments:
+        """One of a few repairs."""
+        return ProgramArguments(code=self._python.random_arguments(rng, Store()).code)

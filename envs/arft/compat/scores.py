@@ -1,0 +1,155 @@
+"""What Visual-ARFT's public code pays otherwise, for ``compat="arft"``.
+
+A turn is paid by what its text holds, and by the step that stands at its place in the sample: the
+turns are those of its training rows, each of which is one step.
+
+===========  ==============================================  ====================================
+step         accuracy                                        form, read from the text alone
+===========  ==============================================  ====================================
+``problem``  1 for the right labels; 0.5 where one of two    a thought and a set of labels in
+             problems is a rotation, and it alone is named   single quotes
+``code``     0.9                                             a thought and a fence in ``<code>``
+``answer``   F1 of sets of words                             a thought and an answer
+===========  ==============================================  ====================================
+
+A turn that opens the tag of another step has accuracy 0, one that opens a tag twice has no form.
+Steps are not weighted, as they were not trained on together: three of them get up to 5.9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from visenv.types import Log, Sample
+
+from ..rewards.qa import exact_match, token_f1
+
+CODE_ACCURACY = 0.9
+"""The paper says 1."""
+
+TOP = 5.9
+"""The largest reward there is."""
+
+_STEPS = ("problem", "code", "answer")
+_LABEL = r"'[^']+'"
+_SET = re.compile(rf"\{{\s*{_LABEL}\s*(?:,\s*{_LABEL}\s*)*\}}")
+_SET_BEGINS = re.compile(r"<problem>\s*\{")
+_SET_ENDS = re.compile(r"\}\s*</problem>")
+_FENCE = "```"
+_NESTED = re.compile(r"\[[^\[\]]*\]")
+_BRACKETS = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*+)\]")
+
+
+def accuracy_term(log: Log, sample: Sample, reward: str = "f1") -> float:
+    """The accuracies of all turns that have a step at their place."""
+    texts = (turn.text for turn in log.turns)
+    steps = zip(texts, sample.meta["steps"], strict=False)
+    return sum(accuracy(text, step, sample, reward) for text, step in steps)
+
+
+def format_term(log: Log, sample: Sample) -> float:
+    """How many turns have the form of the step at their place."""
+    texts = (turn.text for turn in log.turns)
+    steps = zip(texts, sample.meta["steps"], strict=False)
+    return float(sum(has_form(text, step) for text, step in steps))
+
+
+def accuracy(text: str, step: str, sample: Sample, reward: str = "f1") -> float:
+    """The accuracy of a turn of which `step` is expected; linear in the length of `text`."""
+    if any(f"<{other}>" in text for other in _STEPS if other != step):
+        return 0.0
+    if step == "code":
+        return CODE_ACCURACY
+    if step == "problem":
+        return problem_score(_labels(text), sorted(sample.meta["problems"]))
+    return answer_score(text, sample, reward)
+
+
+def answer_score(text: str, sample: Sample, reward: str) -> float:
+    """The score of a turn that answers."""
+    answer = body_of(text, "answer")
+    if reward == "em":
+        return exact_match(answer, sample.answers)
+    return token_f1(answer, sample.answers, "arft")
+
+
+def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:
+    """1 if both are the same, sorted; 0.5 where one of two is a rotation, and it alone is named."""
+    if list(named) == list(problems):
+        return 1.0
+    rotation = next((each for each in ("rotation90", "rotation180") if each in problems), None)
+    return 0.5 if len(problems) == 2 and list(named) == [rotation] else 0.0
+
+
+def has_form(text: str, step: str, steps: Sequence[str] = _STEPS) -> bool:
+    """Whether a turn is a thought, and what is expected of `step`, to its last character.
+
+    Args:
+        text: The turn.
+        step: The tag of what is expected.
+        steps: The tags of which none may be opened twice.
+    """
+    if any(text.count(f"<{tag}>") > 1 for tag in ("think", *steps)):
+        return False
+    head, opened, rest = text.partition(f"<{step}>")
+    thought = head.rstrip()
+    closing = f"</{step}>"
+    if not (
+        opened
+        and rest.endswith(closing)
+        and thought.startswith("<think>")
+        and thought[len("<think>") :].endswith("</think>")
+    ):
+        return False
+    body = rest[: -len(closing)].strip()
+    if step == "problem":
+        return _SET.fullmatch(body) is not None
+    if step == "code":
+        return body.startswith(f"{_FENCE}python") and _FENCE in body[len(_FENCE) :]
+    return True
+
+
+def with_box(code: str, box: Sequence[int], size: tuple[int, int]) -> str:
+    """The code with every slice of two axes replaced by the box: the harness does the cropping.
+
+    Args:
+        code: Python.
+        box: ``[left, top, right, bottom]`` in thousandths.
+        size: ``(width, height)`` of the image in pixels.
+    """
+    left, top, right, bottom = (
+        int(edge / 1000 * size[place % 2]) for place, edge in enumerate(box)
+    )
+
+    replaced, done = "", 0
+    for opening in re.finditer(r"\[", code):
+        found = _BRACKETS.match(code, opening.start())
+        if found and found.start() >= done and _has_two_axes(found[1]):
+            replaced += f"{code[done : found.start()]}[{top}:{bottom}, {left}:{right}]"
+            done = found.end()
+    return replaced + code[done:]
+
+
+def _has_two_axes(index: str) -> bool:
+    parts = _NESTED.sub("_", index).split(":")
+    return len(parts) == 3 and all(parts) and "," in parts[1][1:-1]
+
+
+def body_of(text: str, tag: str) -> str:
+    """What stands in the first `tag` that is closed on its line; without one, all of it."""
+    for line in text.split("\n"):
+        _, opened, rest = line.partition(f"<{tag}>")
+        body, closed, _ = rest.partition(f"</{tag}>")
+        if opened and closed:
+            return body.strip()
+    return text.strip()
+
+
+def _labels(text: str) -> list[str]:
+    """The labels in single quotes, sorted."""
+    begins = _SET_BEGINS.search(text)
+    ends = begins and _SET_ENDS.search(text, begins.end())
+    if not (begins and ends):
+        return []
+    return sorted(label[1:-1] for label in re.findall(_LABEL, text[begins.end() : ends.start()]))

@@ -1,0 +1,45 @@
+"""Bamboogle (Press et al., 2023): 125 two-hop questions that a search engine gets wrong.
+
+Layouts that are read: ``Bamboogle Prerelease - Sheet1.csv``, as released, with the columns
+``Question`` and ``Answer``; and FlashRAG's ``bamboogle/test.jsonl``. Neither tells sub-queries,
+articles or other forms of an answer.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from visenv.data.rows import Place
+from visenv.errors import DataError
+
+from .multi_hop import MultiHopSource, Row
+
+
+class Bamboogle(MultiHopSource):
+    """Bamboogle; its answers are published, though its one split is called ``"test"``."""
+
+    name = "bamboogle"
+    splits = ("test",)
+    hidden = ()
+    patterns = ("Bamboogle*.csv", "bamboogle/{split}.jsonl", "{split}.jsonl")
+
+    def _answers(self, row: Row) -> Iterable[Any]:
+        return [row.get("answer")]
+
+    def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
+        return "", [], []
+
+    def _contents(self) -> Iterator[tuple[Place, Any]]:
+        if self._file.suffix != ".csv":
+            yield from super()._contents()
+            return
+        content = self._file.read_bytes().decode("utf-8-sig", "replace").replace("\0", "")
+        rows = csv.DictReader(io.StringIO(content, newline=""))
+        if not {"Question", "Answer"} <= set(rows.fieldnames or ()):
+            raise DataError(f"{self._file} has no columns Question and Answer: {rows.fieldnames}")
+        for number, row in enumerate(rows, start=1):
+            record = {"id": number, "question": row["Question"], "answer": row["Answer"]}
+            yield Place(str(self._file), number + 1), record

@@ -1,0 +1,48 @@
+"""What the two sets of MAT (Visual-ARFT, arXiv 2505.14246) share; hub: ``laolao77/MAT``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from visenv.data.rows import Place, RowSource
+from visenv.errors import DataError
+from visenv.types import Episode, Image, Sample
+
+from ..rewards.qa import Compat, token_f1
+from .splits import split_scores
+
+ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+"""In a solution of the training sets."""
+
+
+class MatSource(RowSource):
+    """Questions about one image each, scored by F1 and reported by split."""
+
+    def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
+        """Token F1 of the answer, 0 to 1."""
+        return token_f1(answer, sample.answers, compat)
+
+    def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """F1 and exact match by split, as the paper's tables: every row counts."""
+        return split_scores(episodes, self.left_out)
+
+    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
+        return (Image.from_file(images),)
+
+
+def answers_of(given: Any) -> tuple[str, ...]:
+    """The answers of a row, a text or a list of texts: those that are not blank, each once.
+
+    Raises:
+        DataError: If there are none.
+    """
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        raise DataError(f"no answers: {given!r:.200}")
+    written = dict.fromkeys(each for each in listed if each.strip())
+    if not written:
+        raise DataError(f"no answers: {given!r:.200}")
+    return tuple(written)

@@ -1,0 +1,169 @@
+"""MAT-Coding (Visual-ARFT, arXiv 2505.14246): questions about images with something wrong.
+
+Hub: ``laolao77/MAT``. Layouts that are read:
+
+- the benchmark: ``MAT-Coding.json``, a list of ``{id, question, answers, ori_image_path,
+  processed_image_path, type, split}``, with its images in ``MAT-Coding-image``;
+- its training set: ``rft_agent_code_1_2k.json``, a list of single steps ``{type, image_path,
+  problem, solution, …}`` of ``type`` ``pre_problem``, ``pre_code`` and ``pre_answer``;
+- what ``visenv data distort`` writes: JSONL with the fields of the benchmark, and ``distortions``
+  and ``box`` beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from visenv.data.json_rows import json_object, read_rows
+from visenv.data.rows import (
+    Place,
+    existing_folder,
+    first_files,
+    id_of,
+    image_by_end,
+    text_of,
+)
+from visenv.errors import ConfigurationError, DataError
+from visenv.types import Sample
+
+from ..coding.world.kinds import KINDS
+from ..coding.world.plans import CROP, Problems, named, read_problems
+from ..coding.world.sources import described
+from .mat import ANSWER, MatSource, answers_of
+
+_FILES = (
+    "MAT-Coding.json",
+    "MAT-Benchmark/MAT-Coding.json",
+    "rft_agent_code_1_2k.json",
+    "MAT-Training/rft_agent_code_1_2k.json",
+    "*.jsonl",
+)
+_IMAGES = ("MAT-Coding-image", "images", ".")
+_BOX = re.compile(r"\[\s*(\d{1,4})\s*,\s*(\d{1,4})\s*,\s*(\d{1,4})\s*,\s*(\d{1,4})\s*\]")
+_QUERY = re.compile(r"</?query>")
+_KNOWN: Mapping[str, Mapping[str, Any]] = {
+    "rotation90": {"clockwise": False},
+    "dark": {"gain": 0.2},
+}
+"""What published images show of their parameters: turned counter-clockwise, though the paper says
+otherwise; white at 51 of 255."""
+_LABELS = re.compile(r"<problem>\s*\{([^}]*)\}")
+
+
+class MatCoding(MatSource):
+    """MAT-Coding from a local folder.
+
+    `Sample.meta` is that of `visenv.envs.arft.coding.world.distorted`: ``problems``,
+    ``distortions`` (of the published sets by name alone), ``split``, ``steps``, ``labels``, and
+    ``box`` of a crop, which stands in its question. A crop has the original image, as in the public
+    evaluation.
+
+    Args:
+        folder: A folder with one of the layouts.
+        file: Which file in it, where there are several.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+        ConfigurationError: If there are several files, and none is named.
+    """
+
+    def __init__(self, folder: str | Path, file: str = "") -> None:
+        super().__init__()
+        self.folder = existing_folder(folder)
+        files = first_files(self.folder, (file,) if file else _FILES)
+        found = [path for path in files if not path.name.endswith(".journal.jsonl")]
+        if len(found) != 1:
+            names = ", ".join(path.name for path in found)
+            raise ConfigurationError(f"Name one file, mat_coding:<folder>?file=…, of: {names}.")
+        (path,) = found
+        self._load(path)
+        self._require_rows(self.folder)
+
+    def _load(self, path: Path) -> None:
+        rows = read_rows(path)
+        if path.name.startswith("rft_"):
+            rows = _joined(rows)
+        folders = [path.parent / name for name in _IMAGES]
+        for place, content in rows:
+            with self._listing(place):
+                row = json_object(content)
+                sample = _sample(row)
+                key = "ori_image_path" if sample.kind == named(CROP) else "processed_image_path"
+                self._keep(place, sample, image_by_end(folders, text_of(row, key)))
+
+
+def _joined(rows: Iterator[tuple[Place, Any]]) -> Iterator[tuple[Place, Any]]:
+    """The training set's steps as rows of the benchmark: one for each sample's first step.
+
+    Its answer is in the step ``pre_answer`` with the same question; where several samples ask the
+    same, these come in the same order.
+    """
+    listed = [(place, row) for place, row in rows if isinstance(row, dict)]
+    answers: defaultdict[str, deque[str]] = defaultdict(deque)
+    for _, row in listed:
+        if row.get("type") == "pre_answer":
+            answers[str(row.get("problem"))].append(str(row.get("solution")))
+    for number, (place, row) in enumerate(listed, start=1):
+        if row.get("type") != "pre_problem":
+            continue
+        question = str(row.get("problem"))
+        solution = answers[question].popleft() if answers[question] else ""
+        yield place, _first_step(number, row, ANSWER.findall(solution))
+
+
+def _first_step(number: int, row: Mapping[str, Any], answers: list[str]) -> dict[str, Any]:
+    found = _LABELS.search(str(row.get("solution")))
+    return {
+        "id": f"train-{number}",
+        "question": _QUERY.sub("", str(row.get("problem"))).strip(),
+        "answers": [answer.strip() for answer in answers],
+        "type": re.findall(r"'([^']+)'", found[1]) if found else [],
+        "ori_image_path": row.get("image_path"),
+        "processed_image_path": row.get("image_path"),
+    }
+
+
+def _sample(row: Mapping[str, Any]) -> Sample:
+    problems = _problems(row.get("type"))
+    question = text_of(row, "question")
+    distortions = row.get("distortions") or [
+        {"name": name, **_KNOWN.get(name, {})} for name in problems if name in KINDS
+    ]
+    meta = described(problems, distortions)
+    if problems == CROP:
+        meta["box"] = row.get("box") or _box(question)
+    if row.get("split") in ("simple", "hard"):
+        meta["split"] = meta["labels"]["split"] = row["split"]
+    if isinstance(row.get("options"), list):
+        meta["options"] = row["options"]
+    return Sample(f"mat-coding-{id_of(row)}", question, (), _answers(row), named(problems), meta)
+
+
+def _problems(given: Any) -> Problems:
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise DataError(f"type is not a list of problems: {given!r:.200}")
+    try:
+        return read_problems("+".join(given))
+    except ConfigurationError as error:
+        raise DataError(str(error)) from error
+
+
+def _box(question: str) -> list[int]:
+    found = _BOX.search(question)
+    if found is None:
+        raise DataError(f"the question of a crop names no box: {question!r:.200}")
+    return [int(edge) for edge in found.groups()]
+
+
+def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
+    r"""Every accepted answer; one with line feeds written as ``\n``, as some are, also with blanks.
+
+    The public scorer deletes the backslash, and so gives nobody a point who reads such a sign.
+    """
+    listed = answers_of(row.get("answers"))
+    readable = (answer.replace("\\n", " ") for answer in listed)
+    return tuple(dict.fromkeys([*listed, *readable]))

@@ -1,0 +1,110 @@
+"""MAT-Search (Visual-ARFT, arXiv 2505.14246): multi-hop questions about images.
+
+Hub: ``laolao77/MAT``. Layouts that are read:
+
+- the benchmark: ``MAT-Search.json``, a list of ``{id, question, answer, image_path}``, with its
+  images in ``MAT-Search-image``;
+- its training set: ``rft_agent_search_20.json``, a list of single steps ``{image_path, problem,
+  solution}``: the problem is the question and what was found so far, the solution a ``<search>`` or
+  an ``<answer>``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from visenv.data.json_rows import json_object, read_rows
+from visenv.data.rows import (
+    Place,
+    existing_folder,
+    first_files,
+    id_of,
+    image_by_end,
+    text_of,
+)
+from visenv.types import Sample
+
+from .mat import ANSWER, MatSource, answers_of
+
+_FILES = (
+    "MAT-Search.json",
+    "MAT-Benchmark/MAT-Search.json",
+    "rft_agent_search_20.json",
+    "MAT-Training/rft_agent_search_20.json",
+)
+_IMAGES = ("MAT-Search-image", "rft_agent_search_20_images", "images", ".")
+_SIMPLE = 75
+"""The first rows of the benchmark are its simple ones, the other 75 the hard ones."""
+_QUESTION = re.compile(r"<query>(.*?)</query>", re.DOTALL)
+_CONTEXT = re.compile(r"<(?:think|search|information|answer)>")
+_SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL)
+
+
+class MatSearch(MatSource):
+    """MAT-Search from a local folder.
+
+    `Sample.meta` holds ``queries`` (gold sub-queries in order, of the training set), ``articles``
+    (nobody published them: empty) and ``split``: ``"simple"`` or ``"hard"`` of the benchmark, by
+    which it is reported (``labels``), and ``"train"``. `Sample.kind` is ``"search"``.
+
+    Args:
+        folder: A folder with one of the layouts.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__()
+        self.folder = existing_folder(folder)
+        (path,) = first_files(self.folder, _FILES)
+        folders = [path.parent / name for name in _IMAGES]
+        steps = path.name.startswith("rft_")
+        for place, content in _joined(path) if steps else read_rows(path):
+            with self._listing(place):
+                row = json_object(content)
+                sample = _sample(row, "train" if steps else _split(row, place.row))
+                self._keep(place, sample, image_by_end(folders, text_of(row, "image_path")))
+        self._require_rows(self.folder)
+
+
+def _joined(path: Path) -> Iterator[tuple[Place, Any]]:
+    """The steps of one question about one image as a row of the benchmark, with its queries."""
+    joined: dict[tuple[str, str], tuple[Place, dict[str, Any]]] = {}
+    for place, content in read_rows(path):
+        if not isinstance(content, dict):
+            yield place, content
+            continue
+        problem, solution = (str(content.get(name) or "") for name in ("problem", "solution"))
+        begun = {**_begun(problem), "image_path": content.get("image_path"), "id": len(joined) + 1}
+        key = (str(begun["image_path"]), begun["question"])
+        _, row = joined.setdefault(key, (place, begun))
+        row["queries"] += [query.strip() for query in _SEARCH.findall(solution)]
+        row["answer"] += [answer.strip() for answer in ANSWER.findall(solution)]
+    yield from joined.values()
+
+
+def _begun(problem: str) -> dict[str, Any]:
+    """The row of a question, which stands before what was thought and found so far."""
+    written = _QUESTION.search(problem)
+    question = (written[1] if written else _CONTEXT.split(problem)[0]).strip()
+    return {"question": question, "answer": [], "queries": []}
+
+
+def _sample(row: Mapping[str, Any], split: str) -> Sample:
+    meta: dict[str, Any] = {"queries": row.get("queries", []), "articles": [], "split": split}
+    if split != "train":
+        meta["labels"] = {"split": split}
+    name = f"mat-search-{'train-' * (split == 'train')}{id_of(row)}"
+    return Sample(name, text_of(row, "question"), (), answers_of(row.get("answer")), "search", meta)
+
+
+def _split(row: Mapping[str, Any], number: int) -> str:
+    """The row's own split, or by its place, as the public evaluation counts."""
+    given = row.get("split")
+    if given in ("simple", "hard"):
+        return str(given)
+    return "simple" if number <= _SIMPLE else "hard"

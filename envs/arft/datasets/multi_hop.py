@@ -1,0 +1,222 @@
+"""Multi-hop questions in text, as their authors publish them and as FlashRAG repeats them.
+
+FlashRAG (``RUC-NLPIR/FlashRAG_datasets``) has every set as ``<name>/<split>.jsonl``, a line being
+``{"id", "question", "golden_answers": [...], "metadata": {...}}``. The metadata are the fields of
+the original set, with lists of pairs turned into pairs of lists; both are read the same way here.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.data.json_rows import json_object, read_rows
+from visenv.data.rows import (
+    Place,
+    RowSource,
+    existing_folder,
+    first_files,
+    id_of,
+    text_of,
+)
+from visenv.errors import DataError, UnknownNameError
+from visenv.files import replacing
+from visenv.search.passage import Passage
+from visenv.types import Image, Sample
+
+from ..rewards.qa import Compat, token_f1
+
+Row = Mapping[str, Any]
+
+
+class MultiHopSource(RowSource):
+    """One split of a set of multi-hop questions from a local folder.
+
+    `Sample.meta` holds ``queries``, gold sub-queries in the order in which they can be asked,
+    ``articles``, the titles of the articles that hold the answer, and ``split``, the name of the
+    split; the lists are empty where the set does not tell. A split whose answers are not published
+    has none, and scoring one raises a `DataError`.
+
+    A subclass sets the class attributes and writes the three methods.
+
+    Attributes:
+        name: Of the set, in ids.
+        splits: What there is, the default first.
+        hidden: Those whose answers are not published.
+        patterns: Where the files are, relative to the folder, the preferred first; ``{split}``
+            stands for the split.
+
+    Args:
+        folder: The folder with the files.
+        split: One of `splits`; the first by default.
+
+    Raises:
+        UnknownNameError: If there is no such split.
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    name: ClassVar[str]
+    splits: ClassVar[Sequence[str]] = ("dev", "train", "test")
+    hidden: ClassVar[Sequence[str]] = ("test",)
+    patterns: ClassVar[Sequence[str]]
+
+    def __init__(self, folder: str | Path, split: str = "") -> None:
+        super().__init__()
+        self.split = split or self.splits[0]
+        if self.split not in self.splits:
+            raise UnknownNameError(f"split of {self.name}", split, self.splits)
+        self.folder = existing_folder(folder)
+        patterns = [each.format(split=self.split) for each in self.patterns]
+        self._file = first_files(self.folder, patterns)[0]
+        for place, content in self._contents():
+            with self._listing(place):
+                row = _flat(content)
+                if self._is_asked(row):
+                    self._keep(place, self._sample(row))
+        self._require_rows(self.folder)
+
+    def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
+        """Token F1 of the answer, 0 to 1.
+
+        Raises:
+            DataError: If the sample has no answers, as in a split that is scored elsewhere.
+        """
+        return token_f1(answer, sample.answers, compat)
+
+    def passages(self) -> Iterator[Passage]:
+        """Every paragraph that the set carries as context, each once, in the order of the file.
+
+        Rows whose paragraphs cannot be read are added to `problems`.
+        """
+        seen: set[tuple[str, str]] = set()
+        for place, content in self._contents():
+            found: list[tuple[str, str]] = []
+            with self._listing(place):
+                found = list(self._paragraphs(_flat(content)))
+            for title, text in found:
+                if text.strip() and (title, text) not in seen:
+                    seen.add((title, text))
+                    yield Passage(title, text)
+
+    @abstractmethod
+    def _answers(self, row: Row) -> Iterable[Any]:
+        """The answers of a row of the original layout, aliases included."""
+
+    @abstractmethod
+    def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
+        """The row's kind, its sub-queries and the titles of its articles."""
+
+    def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
+        """The title and text of each paragraph that goes with the row."""
+        return ()
+
+    def _is_asked(self, row: Row) -> bool:
+        """Whether the row is a question at all; others are passed over."""
+        return True
+
+    def _sample(self, row: Row) -> Sample:
+        question = text_of(row, "question")
+        answers = row["golden_answers"] if "golden_answers" in row else self._answers(row)
+        kind, queries, articles = self._gold(row)
+        meta = {"queries": queries, "articles": articles, "split": self.split}
+        identity = f"{self.name}-{self.split}-{id_of(row, '_id', 'id')}"
+        return Sample(identity, question, (), self._checked(answers), kind, meta)
+
+    def _checked(self, answers: Any) -> tuple[str, ...]:
+        if not isinstance(answers, list | tuple):
+            raise DataError(f"the answers are no list: {answers!r:.200}")
+        published = [answer for answer in answers if answer is not None]
+        if not all(isinstance(answer, str) for answer in published):
+            raise DataError(f"an answer is not text: {answers!r:.200}")
+        distinct = tuple(dict.fromkeys(answer for answer in published if answer.strip()))
+        if not distinct and self.split not in self.hidden:
+            raise DataError("no answers")
+        return distinct
+
+    def _contents(self) -> Iterator[tuple[Place, Any]]:
+        return read_rows(self._file, "data")
+
+    def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
+        return ()
+
+
+def write_passages(source: MultiHopSource, path: Path) -> int:
+    """Write the passages of a set as JSONL that ``visenv search build`` reads; how many there are.
+
+    Raises:
+        DataError: If the set carries none.
+    """
+    count = 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+        for passage in source.passages():
+            file.write(json.dumps({"title": passage.title, "text": passage.text}) + "\n")
+            count += 1
+        if not count:
+            raise DataError(f"The rows of {source.folder} carry no paragraphs.")
+    return count
+
+
+def titled(value: Any, *names: str) -> list[tuple[str, Any]]:
+    """Titles with what stands beside each: ``[[title, x], …]`` or ``{"title": […], name: […]}``.
+
+    Args:
+        value: Either; None holds nothing.
+        names: What the second list may be called.
+
+    Raises:
+        DataError: If it is neither.
+    """
+    if value is None:
+        return []
+    pairs = _zipped(value, names) if isinstance(value, dict) else value
+    if not isinstance(pairs, list):
+        raise DataError(f"no titles with their {' or '.join(names)}: {value!r:.200}")
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise DataError(f"no title with its {' or '.join(names)}: {pair!r:.200}")
+    return [(title, beside) for title, beside in pairs]
+
+
+def _zipped(value: Row, names: Sequence[str]) -> list[Any] | None:
+    """The pairs of two lists of one length; None where there are no such."""
+    beside = next((value[name] for name in names if name in value), None)
+    titles = value.get("title")
+    if isinstance(titles, list) and isinstance(beside, list) and len(titles) == len(beside):
+        return list(zip(titles, beside, strict=True))
+    return None
+
+
+def supporting_titles(row: Row) -> list[str]:
+    """The distinct titles of a row's ``supporting_facts``, in their order.
+
+    Raises:
+        DataError: If they have another shape.
+    """
+    return list(dict.fromkeys(title for title, _ in titled(row.get("supporting_facts"), "sent_id")))
+
+
+def contexts(row: Row, between: str) -> Iterator[tuple[str, str]]:
+    """The paragraphs of a row's ``context``, their sentences joined by `between`.
+
+    Raises:
+        DataError: If it has another shape.
+    """
+    for title, sentences in titled(row.get("context"), "sentences", "content"):
+        if not isinstance(sentences, list) or not all(isinstance(each, str) for each in sentences):
+            raise DataError(f"the sentences of {title!r:.80} are no texts: {sentences!r:.200}")
+        yield title, between.join(sentences)
+
+
+def _flat(content: Any) -> dict[str, Any]:
+    """The row, what FlashRAG keeps in its metadata beside the rest."""
+    row = json_object(content)
+    metadata = row.get("metadata")
+    if metadata is None:
+        return row
+    if not isinstance(metadata, dict):
+        raise DataError(f"the metadata are no object: {metadata!r:.200}")
+    return {**metadata, **row}

@@ -1,0 +1,1 @@
+"""Scores and step rewards that both ARFT environments use."""

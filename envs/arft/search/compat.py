@@ -1,0 +1,98 @@
+"""ArftSearch as Visual-ARFT's public code has it, for ``compat="arft"``: its loop and its reward.
+
+A turn is paid by what its text holds, and by the step that stands at its place in the sample: the
+gold queries in order, then the answer. The turns are those of its training rows, each of which is
+one step.
+
+===========  ================================================  ==================================
+step         accuracy                                          form, whatever the step
+===========  ================================================  ==================================
+``search``   similarity to the gold query (``"published"``);   a thought, and a query or an answer
+             0 for a turn that opens ``<answer>``
+``answer``   F1 of sets of words; 0 for a turn that opens      the same
+             ``<search>``
+===========  ================================================  ==================================
+
+The public code first asks math_verify whether the whole turn is the solution, which pays 1 for the
+same number anywhere in it; that is not repeated. Steps are not weighted: each gets up to 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from visenv.rewards import RewardTerm
+from visenv.tools import Tool
+from visenv.types import Image, Log, Sample, ToolCalled
+
+from ..compat.loop import RebuiltPrompt
+from ..compat.scores import answer_score, body_of, has_form
+from .env import ArftSearch
+from .similarity import QuerySimilarity
+from .tools.world import SnippetTool
+
+_STEPS = ("search", "answer")
+
+
+class PublishedSearch(RebuiltPrompt, ArftSearch):
+    """`ArftSearch` with ``compat="arft"``.
+
+    A search shows the texts of its results, without their titles; nothing says that one failed.
+    """
+
+    def make_tools(self) -> Sequence[Tool[Any]]:
+        """The search, whose results stand in the next prompt."""
+        return [
+            SnippetTool(
+                self.searcher,
+                passages=self.stage.passages,
+                characters=self.stage.tool_characters,
+            )
+        ]
+
+    def current_images(self) -> tuple[Image, ...]:
+        """Those of the sample."""
+        return self.sample.images
+
+    def comment(self, call: ToolCalled) -> str:
+        """What was found."""
+        return f"\n<information> {call.detail['shown']} </information> "
+
+
+def published_terms(similarity: QuerySimilarity, reward: str) -> list[RewardTerm]:
+    """The two terms of the table, each summed over the turns that have a step at their place."""
+    steps = partial(_accuracies, similarity=similarity, reward=reward)
+    return [RewardTerm("steps", 1.0, steps), RewardTerm("format", 1.0, _forms)]
+
+
+def accuracy(
+    text: str, query: str | None, sample: Sample, similarity: QuerySimilarity, reward: str = "f1"
+) -> float:
+    """The accuracy of a turn of which `query` is expected, or, where that is None, the answer."""
+    if query is None:
+        return 0.0 if "<search>" in text else answer_score(text, sample, reward)
+    return 0.0 if "<answer>" in text else similarity(body_of(text, "search"), query)
+
+
+def well_formed(text: str) -> bool:
+    """Whether a turn is a thought and a query, or a thought and an answer, and nothing else."""
+    kind = "answer" if "<answer>" in text and "</answer>" in text else "search"
+    return has_form(text, kind, _STEPS)
+
+
+def _accuracies(log: Log, sample: Sample, similarity: QuerySimilarity, reward: str) -> float:
+    return sum(
+        accuracy(text, query, sample, similarity, reward) for text, query in _placed(log, sample)
+    )
+
+
+def _forms(log: Log, sample: Sample) -> float:
+    return float(sum(well_formed(text) for text, _ in _placed(log, sample)))
+
+
+def _placed(log: Log, sample: Sample) -> Iterator[tuple[str, str | None]]:
+    """Each turn's text with the query at its place, None for the answer's."""
+    queries = [*sample.meta.get("queries", ()), None]
+    return zip((turn.text for turn in log.turns), queries, strict=False)

@@ -1,0 +1,77 @@
+"""A search tool on any engine of `visenv.search`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from visenv.errors import ConfigurationError, ToolError
+from visenv.search.passage import LONGEST_QUERY, Passage, Searcher
+from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
+
+from ...presets import PASSAGES
+
+_TITLE_CHARACTERS = 200
+_TEXT_CHARACTERS = 1000
+
+
+class SearchArguments(Arguments):
+    """What the policy writes to search."""
+
+    query: Annotated[
+        str, Field(min_length=1, max_length=LONGEST_QUERY, description="What to look for.")
+    ]
+
+
+class Search(Tool[SearchArguments]):
+    """Show the passages that fit a query best.
+
+    Args:
+        searcher: The engine.
+        passages: Most passages shown.
+
+    Raises:
+        ConfigurationError: If `passages` is below 1.
+    """
+
+    name = "search"
+    description = "Searches for passages of text about a query and shows the best ones."
+    arguments = SearchArguments
+
+    def __init__(self, searcher: Searcher, *, passages: int = PASSAGES) -> None:
+        if passages < 1:
+            raise ConfigurationError(f"passages must be at least 1, got {passages!r}.")
+        self.searcher = searcher
+        self.passages = passages
+
+    def call(self, arguments: SearchArguments, store: Store) -> ToolResult:
+        """Search; the result's ``detail`` holds ``query`` and the passages' ``titles``.
+
+        Raises:
+            ToolError: If nothing fits.
+            ServiceError: If the engine failed beyond its retries.
+        """
+        found = self.searcher.search(arguments.query, self.passages)
+        if not found:
+            raise ToolError(f"Nothing was found for {shown(arguments.query)}. Try other words.")
+        text = "\n".join(_listed(number, each) for number, each in enumerate(found, start=1))
+        detail = {"query": arguments.query, "titles": [each.title for each in found]}
+        return ToolResult((text,), detail)
+
+    def close(self) -> None:
+        """The engine is shared, and stays open."""
+
+    def example(self) -> SearchArguments:
+        """Arguments to show in the prompt."""
+        return SearchArguments(query="founder of the company that built the bridge")
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> SearchArguments:
+        """A word of no particular meaning."""
+        return SearchArguments(query=str(rng.choice(["who", "where", "year", "founder", "city"])))
+
+
+def _listed(number: int, passage: Passage) -> str:
+    title = passage.title[:_TITLE_CHARACTERS]
+    return f"{number}. {title}: {passage.text[:_TEXT_CHARACTERS]}"

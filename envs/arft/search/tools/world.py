@@ -1,0 +1,77 @@
+"""The tool of ArftSearch: searches an engine, or the articles of the sample's own world."""
+
+from __future__ import annotations
+
+from visenv.errors import DataError
+from visenv.search import Searcher
+from visenv.tools import Store, ToolResult
+from visenv.types import Sample
+
+from ...presets import PASSAGES
+from .. import prompts
+from ..world import WorldEngine
+from .engine import Search, SearchArguments
+
+
+class SearchTool(Search):
+    """Shows the passages that fit a query best.
+
+    Args:
+        searcher: The engine; None searches the world that a sample names.
+        passages: Most passages shown.
+
+    Raises:
+        ConfigurationError: If `passages` is below 1.
+    """
+
+    description = prompts.SEARCH
+
+    def __init__(self, searcher: Searcher | None = None, *, passages: int = PASSAGES) -> None:
+        super().__init__(WorldEngine() if searcher is None else searcher, passages=passages)
+        self._own_world = searcher is None
+
+    def open(self, sample: Sample, store: Store) -> None:
+        """Turn to the sample's world.
+
+        Raises:
+            DataError: If it names none.
+        """
+        if not self._own_world:
+            return
+        if "world" not in sample.meta:
+            raise DataError(
+                f"Sample {sample.id!r} comes with no world of articles: name an engine, for "
+                "example search='words:<index>'."
+            )
+        self.searcher = WorldEngine(**sample.meta["world"])
+
+    def example(self) -> SearchArguments:
+        """A query that names what it is about."""
+        return SearchArguments(query=prompts.EXAMPLE)
+
+
+class SnippetTool(SearchTool):
+    """Shows results as the public code does, and nothing where nothing is found.
+
+    Args:
+        searcher: See `SearchTool`.
+        passages: See `SearchTool`.
+        characters: Most characters of all passages.
+    """
+
+    def __init__(
+        self, searcher: Searcher | None = None, *, passages: int = PASSAGES, characters: int
+    ) -> None:
+        super().__init__(searcher, passages=passages)
+        self.characters = characters
+
+    def call(self, arguments: SearchArguments, store: Store) -> ToolResult:
+        """Search; ``detail`` holds ``query``, the passages' ``titles`` and what is ``shown``.
+
+        Raises:
+            ServiceError: If the engine failed beyond its retries.
+        """
+        found = self.searcher.search(arguments.query, self.passages)
+        text = prompts.snippets([each.text for each in found])[: self.characters]
+        titles = [each.title for each in found]
+        return ToolResult((text,), {"query": arguments.query, "titles": titles, "shown": text})

@@ -1,0 +1,78 @@
+"""Names that are new to a world, and names that are nearly the same as another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from visenv.worlds.draws import pick
+
+from . import words
+
+_VOWELS = "aeiou"
+
+
+class Namer:
+    """Gives each entity of a world a name of its own, of any kind in `MAKERS`.
+
+    Args:
+        rng: Draws the names.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._taken: set[str] = set()
+
+    def new(self, kind: str) -> str:
+        """A name that no other entity has."""
+        return self._first_free(lambda: MAKERS[kind](self._rng))
+
+    def near(self, kind: str, name: str) -> str:
+        """A name that differs from `name` in one letter, or, of a novel, in one word."""
+        if kind == "novel":
+            head = name.rpartition(" ")[0]
+            return self._first_free(lambda: f"{head} {pick(self._rng, words.NOUNS)}")
+        return self._first_free(lambda: self._misspelt(kind, name))
+
+    def _misspelt(self, kind: str, name: str) -> str:
+        """The name with another first vowel in the word that tells it apart."""
+        before, word, after = _parts(kind, name)
+        place = next(index for index, letter in enumerate(word) if letter in _VOWELS)
+        vowel = pick(self._rng, _VOWELS.replace(word[place], ""))
+        return f"{before}{word[:place]}{vowel}{word[place + 1 :]}{after}"
+
+    def _first_free(self, make: Callable[[], str]) -> str:
+        while True:
+            name = make()
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+
+def _parts(kind: str, name: str) -> tuple[str, str, str]:
+    """What stands before the word that tells a name apart, that word, and what stands after."""
+    if kind in ("company", "bridge"):
+        word, blank, after = name.partition(" ")
+        return "", word, blank + after
+    before, blank, word = name.rpartition(" ")
+    return before + blank, word, ""
+
+
+def _joined(endings: tuple[str, ...]) -> Callable[[np.random.Generator], str]:
+    return lambda rng: pick(rng, words.ONSETS) + pick(rng, endings)
+
+
+_surname = _joined(words.SURNAME_ENDINGS)
+_firm = _joined(words.COMPANY_ENDINGS)
+_role = _joined(words.ROLE_ENDINGS)
+_crossing = _joined(words.BRIDGE_ENDINGS)
+
+MAKERS: dict[str, Callable[[np.random.Generator], str]] = {
+    "person": lambda rng: f"{pick(rng, words.FIRST_NAMES)} {_surname(rng)}",
+    "city": _joined(words.CITY_ENDINGS),
+    "company": lambda rng: f"{_firm(rng)} {pick(rng, words.TRADES)}",
+    "novel": lambda rng: f"The {pick(rng, words.ADJECTIVES)} {pick(rng, words.NOUNS)}",
+    "opera": lambda rng: f"The Tears of {_role(rng)}",
+    "bridge": lambda rng: f"{_crossing(rng)} Bridge",
+}

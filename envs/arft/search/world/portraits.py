@@ -1,0 +1,150 @@
+"""Images of entities: with their name, or with nothing but what their article describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import PIL.Image
+import PIL.ImageDraw
+
+from visenv.types import Pixels
+from visenv.worlds.draws import pick
+
+from .charges import draw_bust, draw_charge
+from .lettering import draw_lettering
+from .society import Entity
+from .words import COLOURS
+
+SIZE = (448, 336)
+"""Width and height of every image, pixels."""
+
+_GROUNDS = ((198, 205, 210), (214, 205, 188), (188, 203, 190), (206, 196, 208), (222, 220, 214))
+_INK, _PAPER = (28, 28, 34), (244, 240, 228)
+
+Colour = tuple[int, int, int]
+Box = tuple[int, int, int, int]
+Draw = PIL.ImageDraw.ImageDraw
+
+
+def draw_named(rng: np.random.Generator, entity: Entity) -> Pixels:
+    """An image with the entity's name on it, uint8 ``[336, 448, 3]``."""
+    return _drawn(rng, lambda draw, box: _SIGNS[entity.kind](draw, box, entity.name))
+
+
+def draw_looks(rng: np.random.Generator, entity: Entity) -> Pixels:
+    """An image of the entity's look, without its name; of one that has a look."""
+    return _drawn(rng, lambda draw, box: _draw_look(draw, box, entity))
+
+
+def _drawn(rng: np.random.Generator, draw_in: Callable[[Draw, Box], None]) -> Pixels:
+    """Something drawn in a box that stands somewhere on a plain ground, with a little noise."""
+    image = PIL.Image.new("RGB", SIZE, pick(rng, _GROUNDS))
+    left, top = int(rng.integers(20, 61)), int(rng.integers(14, 43))
+    draw_in(PIL.ImageDraw.Draw(image), (left, top, left + 368, top + 276))
+    pixels = np.array(image, np.int16)
+    pixels += rng.integers(-4, 5, (SIZE[1], SIZE[0], 1), np.int16)
+    return np.clip(pixels, 0, 255).astype(np.uint8)
+
+
+# ---------------------------------------------------------------------------- with a name
+
+
+def _badge(draw: Draw, box: Box, name: str) -> None:
+    """A name badge: a lanyard, a head and shoulders in grey, the name below."""
+    left, top, right, bottom = box
+    middle = (left + right) // 2
+    draw.line((middle - 60, 0, middle, top + 16, middle + 60, 0), (60, 90, 150), 9)
+    draw.rounded_rectangle((left + 40, top + 10, right - 40, bottom), 18, _PAPER, _INK, 3)
+    draw.ellipse((middle - 30, top + 40, middle + 30, top + 106), (150, 150, 156))
+    draw.chord((middle - 62, top + 110, middle + 62, top + 250), 180, 360, (150, 150, 156))
+    draw_lettering(draw, (left + 52, top + 190, right - 52, bottom - 10), name, _INK)
+
+
+def _road_sign(draw: Draw, box: Box, name: str) -> None:
+    """A plate on two posts."""
+    left, top, right, _ = box
+    for x in (left + 70, right - 70):
+        draw.rectangle((x - 7, top + 60, x + 7, SIZE[1]), (105, 108, 112))
+    draw.rounded_rectangle((left, top + 40, right, top + 170), 14, (250, 205, 40), _INK, 5)
+    draw_lettering(draw, (left + 16, top + 52, right - 16, top + 158), name, _INK)
+
+
+def _shop_sign(draw: Draw, box: Box, name: str) -> None:
+    """A board over two windows and a door."""
+    left, top, right, _ = box
+    draw.rectangle((left, top, right, SIZE[1]), (150, 98, 80))
+    for x in (left + 24, right - 124):
+        draw.rectangle((x, top + 130, x + 100, top + 226), (175, 205, 220), _PAPER, 5)
+    draw.rectangle((left + 152, top + 130, right - 152, SIZE[1]), (70, 52, 44))
+    draw.rectangle((left + 8, top + 16, right - 8, top + 106), (24, 64, 58), (212, 178, 92), 4)
+    draw_lettering(draw, (left + 20, top + 24, right - 20, top + 98), name, _PAPER)
+
+
+def _cover(draw: Draw, box: Box, name: str) -> None:
+    """A book that stands upright."""
+    left, top, right, bottom = box
+    left, right = left + 76, right - 76
+    draw.rectangle((left + 8, top + 8, right + 10, bottom + 8), (120, 116, 108))
+    draw.rectangle((left, top, right, bottom), (106, 34, 40), _INK, 2)
+    draw.rectangle((left, top, left + 18, bottom), (76, 22, 28))
+    draw.rectangle((left + 34, top + 28, right - 16, bottom - 96), None, (226, 196, 120), 3)
+    draw_lettering(draw, (left + 42, top + 36, right - 24, bottom - 104), name, (244, 226, 170))
+
+
+def _poster(draw: Draw, box: Box, name: str) -> None:
+    """A stage between two curtains, the title above it."""
+    left, top, right, bottom = box
+    left, right = left + 40, right - 40
+    draw.rectangle((left, top, right, bottom), _PAPER, _INK, 3)
+    stage = top + 140
+    draw.rectangle((left + 16, stage, right - 16, bottom - 16), (56, 44, 74))
+    for x, outer in ((left + 16, left + 84), (right - 16, right - 84)):
+        draw.polygon([(x, stage), (outer, stage), (x, bottom - 16)], (176, 32, 44))
+    draw_lettering(draw, (left + 14, top + 12, right - 14, stage - 10), name, (150, 24, 36))
+
+
+def _plaque(draw: Draw, box: Box, name: str) -> None:
+    """A bridge of three arches, and below it a plate of stone with its name."""
+    left, top, right, bottom = box
+    draw.rectangle((left, top + 20, right, top + 120), (128, 122, 114))
+    span = (right - left) // 3
+    for arch in range(3):
+        x = left + arch * span
+        draw.pieslice((x + 14, top + 56, x + span - 14, top + 184), 180, 360, (150, 178, 196))
+    draw.rectangle((left, top + 120, right, top + 134), (120, 154, 178))
+    draw.rounded_rectangle((left + 20, top + 160, right - 20, bottom), 8, (96, 98, 104), _INK, 3)
+    draw_lettering(draw, (left + 34, top + 168, right - 34, bottom - 8), name, _PAPER)
+
+
+_SIGNS: dict[str, Callable[[Draw, Box, str], None]] = {
+    "person": _badge,
+    "city": _road_sign,
+    "company": _shop_sign,
+    "novel": _cover,
+    "opera": _poster,
+    "bridge": _plaque,
+}
+
+
+# ---------------------------------------------------------------------------- without one
+
+
+def _draw_look(draw: Draw, box: Box, entity: Entity) -> None:
+    """A portrait in a frame, a shield, or a disc."""
+    assert entity.look is not None
+    left, top, right, bottom = box
+    middle = (left + right) // 2
+    ink, ground = COLOURS[entity.look.ink], COLOURS[entity.look.ground]
+    if entity.kind == "person":
+        draw.rectangle((middle - 112, top, middle + 112, bottom), (178, 170, 156), (92, 62, 32), 9)
+        draw_bust(draw, (middle, top + 138), entity.look.charge, ink, ground)
+        return
+    if entity.kind == "city":
+        shield = [(middle - 110, top), (middle + 110, top), (middle + 110, top + 130)]
+        shield += [(middle, bottom), (middle - 110, top + 130)]
+        draw.polygon(shield, ground, (90, 90, 96), 6)
+        draw_charge(draw, (middle, top + 112), 62, entity.look.charge, ink, ground)
+        return
+    draw.ellipse((middle - 132, top + 6, middle + 132, top + 270), ground, (90, 90, 96), 6)
+    draw_charge(draw, (middle, top + 138), 72, entity.look.charge, ink, ground)

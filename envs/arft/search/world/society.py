@@ -1,0 +1,161 @@
+"""A world of people, cities, companies and works, each linked to others, and its articles.
+
+Of every three entities of a kind, the third is a near double of the second: nearly the same name,
+years and numbers that differ by a little, and other links. Both have an article, and both are asked
+about.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from visenv.search.passage import Passage
+from visenv.worlds.draws import pick, shuffled
+
+from . import words
+from .catalogue import KINDS
+from .kinds import Relation
+from .names import Namer
+
+DOUBLES = 3
+"""One entity in so many is a near double."""
+
+_NUMBER = re.compile(r"\d[\d,]*")
+
+
+class Look(NamedTuple):
+    """What an image without a name shows: a white star on blue, a red hat and a green coat."""
+
+    ink: str
+    charge: str
+    ground: str
+
+
+class Entity(NamedTuple):
+    """Somebody or something.
+
+    Attributes:
+        kind: A key of `KINDS`.
+        name: Its own in its world.
+        look: Its own among those of its kind; None where the kind has none.
+        told: The value of each of its kind's relations: a fact, or the name of another entity.
+        remark: A sentence with years and numbers that nobody asks about.
+    """
+
+    kind: str
+    name: str
+    look: Look | None
+    told: dict[str, str]
+    remark: str = ""
+
+
+Society = dict[str, Entity]
+"""The entities of a world by name."""
+
+
+def write_society(rng: np.random.Generator) -> Society:
+    """A world; a function of the generator's state alone."""
+    namer = Namer(rng)
+    names = {kind: _names(namer, kind) for kind in KINDS}
+    society: Society = {}
+    for kind in KINDS:
+        looks = _looks(rng, kind)
+        before: dict[str, str] = {}
+        for place, name in enumerate(names[kind]):
+            double = place % DOUBLES == DOUBLES - 1
+            before = _told(rng, kind, name, names, before if double else {})
+            look = looks[place] if looks else None
+            society[name] = Entity(kind, name, look, before, _remark(rng))
+    return society
+
+
+def _names(namer: Namer, kind: str) -> list[str]:
+    names: list[str] = []
+    for place in range(KINDS[kind].population):
+        double = place % DOUBLES == DOUBLES - 1
+        names.append(namer.near(kind, names[-1]) if double else namer.new(kind))
+    return names
+
+
+def _looks(rng: np.random.Generator, kind: str) -> list[Look]:
+    """As many as there are entities; no two have the same charge in the same two colours."""
+    colours = tuple(words.COLOURS)
+    pairs = [(one, two) for place, one in enumerate(colours) for two in colours[:place]]
+    looks = [(charge, *pair) for charge in KINDS[kind].charges for pair in pairs]
+    chosen = shuffled(rng, looks)[: KINDS[kind].population]
+    return [
+        Look(one, charge, two) if rng.random() < 0.5 else Look(two, charge, one)
+        for charge, one, two in chosen
+    ]
+
+
+def _told(
+    rng: np.random.Generator,
+    kind: str,
+    name: str,
+    names: dict[str, list[str]],
+    before: dict[str, str],
+) -> dict[str, str]:
+    """What is told about an entity; of the double of another, numbers near the other's."""
+    told: dict[str, str] = {}
+    for relation, how in KINDS[kind].relations.items():
+        if how.value is None:
+            others = [
+                each for each in names[how.target] if each not in (name, before.get(relation))
+            ]
+            told[relation] = pick(rng, others)
+        elif relation in before and _NUMBER.fullmatch(before[relation]):
+            told[relation] = _near_number(rng, before[relation])
+        else:
+            told[relation] = how.value(rng)
+    return told
+
+
+def _remark(rng: np.random.Generator) -> str:
+    year, number = int(rng.integers(1800, 2020)), int(rng.integers(20, 900))
+    return pick(rng, words.REMARKS).format(year=year, number=number)
+
+
+def _near_number(rng: np.random.Generator, number: str) -> str:
+    away = int(rng.integers(1, 10)) * (1 if rng.random() < 0.5 else -1)
+    near = int(number.replace(",", "")) + away
+    return f"{near:,}" if "," in number else str(near)
+
+
+# ---------------------------------------------------------------------------- articles
+
+
+def society_articles(society: Society) -> list[Passage]:
+    """An article for each entity, titled by its name; the same each time."""
+    rng = np.random.default_rng([len(society), *next(iter(society)).encode()])
+    return [Passage(entity.name, _article(rng, entity)) for entity in society.values()]
+
+
+def _article(rng: np.random.Generator, entity: Entity) -> str:
+    kind = KINDS[entity.kind]
+    told = [
+        _sentence(rng, how, entity.name, entity.told[relation])
+        for relation, how in kind.relations.items()
+    ]
+    if kind.looks and entity.look:
+        told.append(kind.looks.sentence.format(name=entity.name, look=described(entity)))
+    return " ".join([kind.opening.format(name=entity.name), *shuffled(rng, [*told, entity.remark])])
+
+
+def _sentence(rng: np.random.Generator, how: Relation, name: str, value: str) -> str:
+    return pick(rng, how.sentences).format(name=name, value=value)
+
+
+def described(entity: Entity) -> str:
+    """What its image without a name shows, in words."""
+    assert entity.look is not None
+    ink, charge, ground = entity.look
+    where = f"and {_article_of(ground)} coat" if entity.kind == "person" else f"on {ground}"
+    return f"{_article_of(ink)} {charge} {where}"
+
+
+def _article_of(colour: str) -> str:
+    return f"{'an' if colour[0] in 'aeiou' else 'a'} {colour}"

@@ -1,0 +1,107 @@
+"""A world for a model of a million parameters: six coloured tokens, who owns them, where they live.
+
+Its articles are of few words, all of them known (`WORDS`). The tokens of a world are three colours
+in two shapes, so that neither alone tells which token is meant.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from visenv.search.passage import Passage
+from visenv.types import Image, Pixels
+from visenv.worlds.draws import pick, shuffled
+
+from ...world.little_pictures import COLOURS, SIDE, grey_ground, with_grain
+from .question import Hop, Question
+
+SHAPES = ("square", "circle", "triangle")
+OWNERS = ("anna", "ben", "clara", "david", "emma", "frank", "grace", "henry")
+TOWNS = ("york", "bath", "derby", "leeds", "ripon", "truro", "wells", "ely")
+OWNED, LIVES = "owner {}", "lives in {}"
+QUESTIONS = {"owner": "Who owns this?", "town": "Where does the owner of this live?"}
+WORDS = (
+    *COLOURS, *SHAPES, *OWNERS, *TOWNS,
+    "owner", "lives", "in", "Who", "owns", "this", "Where", "does", "the", "of", "live",
+)  # fmt: skip
+"""Every word of its questions and articles."""
+
+_GREY = 110
+
+
+class Token(NamedTuple):
+    """A coloured shape, and who owns it."""
+
+    colour: str
+    shape: str
+    owner: str
+
+    @property
+    def name(self) -> str:
+        """What its article is called."""
+        return f"{self.colour} {self.shape}"
+
+
+class Tokens(NamedTuple):
+    """A world: its tokens, and the town that each of their owners lives in."""
+
+    tokens: tuple[Token, ...]
+    homes: dict[str, str]
+
+
+def write_tokens(rng: np.random.Generator) -> Tokens:
+    """A world of six tokens, each of an owner of its own."""
+    colours, shapes = shuffled(rng, tuple(COLOURS))[:3], shuffled(rng, SHAPES)[:2]
+    looks = [(colour, shape) for colour in colours for shape in shapes]
+    owners = shuffled(rng, OWNERS)
+    tokens = [Token(*look, owner) for look, owner in zip(looks, owners, strict=False)]
+    return Tokens(tuple(tokens), {token.owner: pick(rng, TOWNS) for token in tokens})
+
+
+def token_articles(world: Tokens) -> list[Passage]:
+    """One for each token and each owner."""
+    return [
+        *(Passage(token.name, OWNED.format(token.owner)) for token in world.tokens),
+        *(Passage(owner, LIVES.format(town)) for owner, town in world.homes.items()),
+    ]
+
+
+def ask_token(rng: np.random.Generator, world: Tokens, hops: int) -> Question:
+    """Who owns a token (1 hop), or where that person lives (2 hops)."""
+    token, hard = pick(rng, world.tokens), hops == 2
+    kind = "town" if hard else "owner"
+    chain = (
+        Hop(token.name, (token.colour, token.shape), token.name),
+        Hop(token.owner, (token.owner,), token.owner),
+    )
+    return Question(
+        text=QUESTIONS[kind],
+        image=Image.from_pixels(draw_token(rng, token)),
+        hops=chain[:hops],
+        answers=(world.homes[token.owner] if hard else token.owner,),
+        options=TOWNS if hard else OWNERS,
+        kind=kind,
+        hard=hard,
+    )
+
+
+def draw_token(rng: np.random.Generator, token: Token) -> Pixels:
+    """The token on a grey ground, uint8 ``[96, 96, 3]``."""
+    import cv2
+
+    radius = int(rng.integers(20, 29))
+    across, down = (int(rng.integers(radius + 4, SIDE - radius - 4)) for _ in range(2))
+    mask = np.zeros((SIDE, SIDE), np.uint8)
+    if token.shape == "circle":
+        cv2.circle(mask, (across, down), radius, 1, -1)
+    elif token.shape == "square":
+        mask[down - radius : down + radius, across - radius : across + radius] = 1
+    else:
+        corners = [(across, down - radius), (across - radius, down + radius)]
+        corners.append((across + radius, down + radius))
+        cv2.fillPoly(mask, [np.array(corners, np.int32)], 1)
+    pixels = grey_ground(_GREY)
+    pixels[mask == 1] = COLOURS[token.colour]
+    return with_grain(rng, pixels)

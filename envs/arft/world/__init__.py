@@ -1,0 +1,1 @@
+"""What the procedural worlds of both ARFT environments share."""

@@ -1,0 +1,208 @@
+"""ARMBench: judging items made of questions with short answers (paper, section 4.2, figures 8, 9).
+
+A row ``{"id", "question", "images", "response"}``, with ``doc_id`` where it is about a document,
+becomes one item of ARMBench-VL:
+
+1. an answer that could be guessed (yes, no, …) drops it;
+2. its form is drawn: how many responses, and whether they are long responses or descriptions;
+3. a writer expands the right answer and makes wrong ones of similar style and length;
+4. a wrong response that contains the right answer, or one that talks of correctness, drops it;
+5. the order of the responses is drawn.
+
+Every draw is seeded by the row's id alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import seed_of
+from visenv.errors import ConfigurationError, UnknownNameError
+
+from .judging import arranged, check_track, judging_row
+from .leaks import correctness_cue, is_too_simple, states
+from .prompts import descriptions, long_responses
+from .rows import Question, question_of, without
+from .writer import UnusableReplyError, Writer, WritingStep, read_text, read_texts
+
+
+class Form(NamedTuple):
+    """What an item looks like.
+
+    Attributes:
+        style: ``"long"`` responses to the question, or ``"description"`` of a part of the image.
+        responses: How many there are; a single one is right in half of the items.
+        share: How often the form is drawn, beside the others' shares.
+    """
+
+    style: Literal["long", "description"]
+    responses: int
+    share: int
+
+
+FORMS: Mapping[str, Mapping[str, Form]] = {
+    "fine_grained_perception": {
+        "pair_rm": Form("description", 2, 295),
+        "2-way-pair_rm": Form("long", 2, 163),
+        "4-way-pair_rm": Form("long", 4, 92),
+    },
+    "multimodal_long_document": {
+        "single_rm": Form("long", 1, 173),
+        "pair_rm": Form("long", 2, 287),
+    },
+}
+"""By track and ``rm_tag``. The shares are the published numbers of items; which style hides behind
+which tag is not published and is our choice."""
+
+
+class Written(NamedTuple):
+    """What a writer made of a question: its question (perhaps a new one) and the responses."""
+
+    question: str
+    right: str
+    wrong: list[str]
+
+
+class ArmBench(WritingStep):
+    """Makes judging items of questions.
+
+    A reply is asked for anew when its right response does not state the right answer, or when the
+    responses differ too much in length; a leak drops the row, as in the paper.
+
+    Args:
+        writer: Who writes.
+        folder: The folder that is written to.
+        track: The track the items are for, a key of `FORMS`.
+        tags: Which of its forms to draw from; all by default.
+        length_ratio: A response may be this many times as long as the right one, or as short.
+        seed: Seeds form and order.
+
+    Raises:
+        UnknownNameError: If there is no such track or tag.
+        ConfigurationError: If `length_ratio` is not above 1.
+    """
+
+    name: ClassVar[str] = "armbench"
+
+    def __init__(
+        self,
+        writer: Writer,
+        folder: Path,
+        track: str = "fine_grained_perception",
+        tags: Sequence[str] = (),
+        length_ratio: float = 2.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(writer)
+        if check_track(track) not in FORMS:
+            raise ConfigurationError(f"Items of {track} are made by checks, not by a writer.")
+        for tag in tags:
+            if tag not in FORMS[track]:
+                raise UnknownNameError(f"form of {track}", tag, FORMS[track])
+        if not length_ratio > 1:
+            raise ConfigurationError(f"length_ratio must be above 1, got {length_ratio}.")
+        self._folder = folder
+        self._track = track
+        self._tags = sorted(set(tags)) or sorted(FORMS[track])
+        self._length_ratio = length_ratio
+        self._seed = seed
+
+    def settings(self) -> dict[str, Any]:
+        """The writer's, and what is drawn."""
+        return {
+            **self.writer.settings(),
+            "track": self._track,
+            "tags": self._tags,
+            "length_ratio": self._length_ratio,
+            "seed": self._seed,
+        }
+
+    async def compose(self, row: Row) -> Outcome:
+        """The row's item."""
+        question = question_of(row)
+        if is_too_simple(question.response):
+            return dropped("answer too simple")
+        tag, form = self._form(row["id"])
+        written = await self._write(question, form, row["id"])
+        problem = leak(written, question)
+        if problem:
+            return dropped(problem, tag=tag, **written._asdict())
+        preds, gt = self._arranged(written, form, row["id"])
+        item = {
+            **without(row, "response"),
+            "question": written.question,
+            "answer": question.response,
+            "style": form.style,
+        }
+        return kept(judging_row(item, tag, preds, gt, self._folder), tag=tag)
+
+    def _form(self, name: str) -> tuple[str, Form]:
+        forms = FORMS[self._track]
+        shares = np.array([forms[tag].share for tag in self._tags], float)
+        rng = np.random.default_rng(seed_of("form", self._seed, name))
+        tag = self._tags[int(rng.choice(len(shares), p=shares / shares.sum()))]
+        return tag, forms[tag]
+
+    async def _write(self, question: Question, form: Form, name: str) -> Written:
+        count = max(1, form.responses - 1)
+        describing = form.style == "description"
+        prompt = (
+            descriptions(question.text, question.response)
+            if describing
+            else long_responses(question.text, question.response, count)
+        )
+
+        def read(reply: Row) -> Written:
+            if describing:
+                wrong = [read_text(reply, "wrong")]
+                written = Written(_request(reply), read_text(reply, "right"), wrong)
+            else:
+                wrong = read_texts(reply, "wrong", count)
+                written = Written(question.text, read_text(reply, "right"), wrong)
+            self._check(written, question)
+            return written
+
+        seed = seed_of("armbench", self._seed, name)
+        return await self.writer.write(prompt, question.images, read, seed)
+
+    def _check(self, written: Written, question: Question) -> None:
+        if not states(written.right, question.response):
+            complaint = f"The right response must say {question.response!r:.200}, in these words."
+            raise UnusableReplyError("answer not stated", complaint)
+        if len({written.right, *written.wrong}) <= len(written.wrong):
+            raise UnusableReplyError("same response", "No two responses may be the same.")
+        for wrong in written.wrong:
+            ratio = len(wrong) / len(written.right)
+            if not 1 / self._length_ratio <= ratio <= self._length_ratio:
+                complaint = "All responses must be about equally long."
+                raise UnusableReplyError("unequal length", complaint)
+
+    def _arranged(self, written: Written, form: Form, name: str) -> tuple[list[str], int | str]:
+        seed = seed_of("order", self._seed, name)
+        preds, gt = arranged(written.right, written.wrong, seed)
+        return (preds[:1], str(gt == 1)) if form.responses == 1 else (preds, gt)
+
+
+def leak(written: Written, question: Question) -> str:
+    """What gives an item away, ``""`` when nothing does."""
+    if any(states(wrong, question.response) for wrong in written.wrong):
+        return "leak: a wrong response contains the right answer"
+    about = (question.text, question.response)
+    if any(correctness_cue(text, *about) for text in (written.right, *written.wrong)):
+        return "leak: a response talks of correctness"
+    return ""
+
+
+def _request(reply: Row) -> str:
+    """The describing question of a reply."""
+    text = read_text(reply, "question")
+    if "describe" not in text.casefold() or "in detail" not in text.casefold():
+        complaint = "The new question must say “describe” and “in detail”."
+        raise UnusableReplyError("no describing question", complaint)
+    return text

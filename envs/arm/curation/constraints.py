@@ -1,0 +1,136 @@
+"""Constraints: responses to instructions, each judged by the text checks (paper, section 4.2).
+
+The instruction-following track of ARMBench-VL needs no writer of wrong responses: an ordinary model
+answers, keeps to some constraints and not to others, and the checks say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from visenv.checks import Dialect, check
+from visenv.curation.journal import Outcome, dropped, failed, kept
+from visenv.curation.lines import Row
+from visenv.curation.places import sample_at
+from visenv.curation.step import Step, seed_of
+from visenv.data.source import IndexedSource
+from visenv.episodes import save_images
+from visenv.errors import ConfigurationError, DataError
+from visenv.images import ARM_PIXELS, fit
+from visenv.policy import Policy
+from visenv.types import Ask, Message, Reply, Sample, Sampling
+
+from .judging import judging_row
+from .writer import is_refusal
+
+
+class Constraints(Step):
+    """Has instructions answered, and makes a judging item of each constraint a check decides.
+
+    Rows are places in the source; an item is ``single_rm`` in the layout of ARMBench-VL, with the
+    constraint and its check in ``constraints``.
+
+    Args:
+        source: Instructions whose ``meta["constraints"]`` lists ``constraint`` and ``checks``
+            (`visenv.envs.arm.datasets.mm_ifeval`).
+        policy: Who answers. It is opened on a bare `gym.Env`.
+        folder: The folder that is written to.
+        sampling: How it samples; the seed belongs to the row.
+        dialect: How the checks read (`visenv.checks`).
+        image_pixels: Images are shrunk to this many pixels.
+        label: What the journal calls policy and data.
+        seed: Seeds the sampling.
+    """
+
+    name: ClassVar[str] = "constraints"
+
+    def __init__(
+        self,
+        source: IndexedSource,
+        policy: Policy[Any],
+        folder: Path,
+        sampling: Sampling | None = None,
+        dialect: Dialect = "strict",
+        image_pixels: int = ARM_PIXELS,
+        label: str = "",
+        seed: int = 0,
+    ) -> None:
+        self._source = source
+        self._policy = policy
+        self._folder = folder
+        self._sampling = sampling or Sampling(max_tokens=2048)
+        self._dialect = dialect
+        self._image_pixels = image_pixels
+        self._label = label
+        self._seed = seed
+        self._env: gym.Env[Any, str] = gym.Env()
+
+    def settings(self) -> dict[str, Any]:
+        """Who answers what, and how the checks read."""
+        return {
+            "players": self._label,
+            "temperature": self._sampling.temperature,
+            "max_tokens": self._sampling.max_tokens,
+            "dialect": self._dialect,
+            "image_pixels": self._image_pixels,
+            "seed": self._seed,
+        }
+
+    async def decide(self, row: Row) -> Outcome:
+        """The items of one instruction."""
+        sample = sample_at(self._source, row)
+        checked = [each for each in sample.meta.get("constraints", ()) if each["checks"]]
+        if not checked:
+            return dropped("no constraint that a check decides")
+        reply = await self._answer(sample, row["id"])
+        if reply.finish_reason == "length":
+            return failed("reply cut off", "The reply was too long.")
+        response = reply.text.rpartition("</think>")[2].strip()
+        if not response:
+            return failed("empty reply", "The reply was empty.")
+        if is_refusal(response):
+            return failed("refusal", response[:300])
+        images = [str(path) for path in save_images(self._folder / "images", sample.images)]
+        plain = {"question": sample.question, "images": images, "sample": sample.id}
+        return kept(
+            *(
+                self._item({**plain, "id": f"{row['id']}/{number}"}, response, constraint)
+                for number, constraint in enumerate(checked)
+            )
+        )
+
+    def _item(self, row: Row, response: str, constraint: Mapping[str, Any]) -> Row:
+        try:
+            keeps = all(
+                check(name, response, arguments, self._dialect)
+                for name, arguments in constraint["checks"]
+            )
+        except ConfigurationError as error:
+            raise DataError(f"the check of {constraint['constraint']!r:.80}: {error}") from error
+        functions = [{"func": name, "params": given} for name, given in constraint["checks"]]
+        entry = {
+            "key": constraint.get("key", ""),
+            "value": constraint["constraint"],
+            "judge": {"method": "rule_based", "verify_funcs": functions},
+        }
+        item = {**row, "constraints": [entry]}
+        return judging_row(item, "single_rm", [response], str(keeps), self._folder)
+
+    async def _answer(self, sample: Sample, name: str) -> Reply:
+        seed = seed_of("constraints", self._seed, name)
+        session = self._policy.open(self._env, seed)
+        session.observe([_instruction(sample, self._image_pixels)])
+        return await self._policy.respond(session, Ask(), self._sampling._replace(seed=seed))
+
+
+def _instruction(sample: Sample, image_pixels: int) -> Message:
+    """The instruction; constraints that it does not hold itself are listed below it."""
+    texts = [each["constraint"] for each in sample.meta["constraints"]]
+    missing = [text for text in texts if text not in sample.question]
+    listed = "".join(f"\n- {text}" for text in missing)
+    asked = sample.question + (f"\n\nKeep to the following:{listed}" if missing else "")
+    return Message("user", (*(fit(image, image_pixels) for image in sample.images), asked))

@@ -1,0 +1,122 @@
+"""Judging items: responses in a seeded order, in the layout of ARMBench-VL.
+
+``{"idx", "rm_tag", "question", "preds", "gt", "images", …}`` with ``gt`` the number of the right
+response, from 1, or ``"True"``/``"False"`` of a single one; ``visenv.envs.arm.datasets.armbench``
+reads it, so that the environments play it: ``data="armbench:<folder>"``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from visenv.curation.journal import Outcome, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import Step, seed_of
+from visenv.errors import DataError, UnknownNameError
+from visenv.files import replacing
+from visenv.types import Image
+
+from ..datasets.armbench import TRACKS
+from .rows import images_of, short_text, without
+
+
+def arranged(right: str, wrong: Sequence[str], seed: int) -> tuple[list[str], int]:
+    """All responses in an order that `seed` draws, and the number of the right one, from 1."""
+    order = np.random.default_rng(seed).permutation(1 + len(wrong))
+    responses = [right, *wrong]
+    return [responses[place] for place in order], int(np.argmin(order)) + 1
+
+
+def judging_row(row: Row, tag: str, preds: Sequence[str], gt: int | str, folder: Path) -> Row:
+    """One item; what `row` holds beside the fields of the layout goes along.
+
+    Args:
+        row: Its ``id``, ``question`` and ``images``.
+        tag: The ``rm_tag``.
+        preds: The responses.
+        gt: Which is right.
+        folder: Where the item is written: its images are put into ``images/`` in it, under the hash
+            of their bytes, for what a benchmark refers to must lie within it.
+
+    Raises:
+        DataError: If an image cannot be read.
+    """
+    return {
+        **row,
+        "idx": row["id"],
+        "rm_tag": tag,
+        "preds": list(preds),
+        "gt": gt,
+        "images": [str(_adopted(Path(path), folder / "images")) for path in images_of(row)],
+    }
+
+
+def check_track(track: str) -> str:
+    """The track, if there is one of that name.
+
+    Raises:
+        UnknownNameError: If there is none.
+    """
+    if track not in TRACKS:
+        raise UnknownNameError("track of ARMBench-VL", track, TRACKS)
+    return track
+
+
+class Arrange(Step):
+    """Makes judging items of preference pairs, without a writer: training data for a judge.
+
+    Args:
+        folder: The folder that is written to.
+        both_orders: Give each pair in both orders, as the paper does with LLaVA-Critic's, instead
+            of in one that is drawn by its id.
+        seed: Seeds the order.
+    """
+
+    name: ClassVar[str] = "arrange"
+
+    def __init__(self, folder: Path, both_orders: bool = False, seed: int = 0) -> None:
+        self._folder = folder
+        self._both_orders = both_orders
+        self._seed = seed
+
+    def settings(self) -> dict[str, Any]:
+        """How the order is drawn."""
+        return {"both_orders": self._both_orders, "seed": self._seed}
+
+    async def decide(self, row: Row) -> Outcome:
+        """The pair's items."""
+        short_text(row, "question")
+        pair = [short_text(row, "chosen"), short_text(row, "rejected")]
+        plain = without(row, "chosen", "rejected")
+        if not self._both_orders:
+            seed = seed_of("arrange", self._seed, row["id"])
+            preds, gt = arranged(pair[0], pair[1:], seed)
+            return kept(judging_row(plain, "pair_rm", preds, gt, self._folder))
+        return kept(
+            *(
+                judging_row(
+                    {**plain, "id": f"{row['id']}/{gt}"}, "pair_rm", pair[::step], gt, self._folder
+                )
+                for gt, step in ((1, 1), (2, -1))
+            )
+        )
+
+
+def _adopted(path: Path, folder: Path) -> Path:
+    """A copy of an image file in `folder`, made once; broken ones are refused."""
+    _ = Image.from_file(path).size  # reads the header
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"the image {path} cannot be read: {error}") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = folder / f"{hashlib.sha256(content).hexdigest()}{path.suffix.lower()}"
+    if not copy.exists():
+        with replacing(copy) as partial:
+            partial.write_bytes(content)
+    return copy

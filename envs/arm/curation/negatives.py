@@ -1,0 +1,110 @@
+"""Negatives: flawed responses to questions whose right response is known (paper, section 3.2).
+
+A row ``{"id", "question", "images", "response"}`` gives preference pairs ``{"id": "<id>/<k>",
+"source": "<id>", "question", "images", "chosen", "rejected", "flaw"}``; what else it holds goes
+along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from visenv.curation.journal import Outcome, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import seed_of
+from visenv.errors import ConfigurationError, UnknownNameError
+
+from .leaks import correctness_cue, words
+from .prompts import FLAWS, flawed_responses
+from .rows import Question, question_of, without
+from .writer import UnusableReplyError, Writer, WritingStep, read_texts
+
+
+class Negatives(WritingStep):
+    """Has flawed responses written, each with an error of a stated kind.
+
+    A reply is asked for anew when a flawed response says the same as the right one or as another,
+    or talks of its correctness.
+
+    Args:
+        writer: Who writes.
+        count: Flawed responses to each question.
+        flaws: Kinds of error to draw from, keys of `FLAWS`; all by default. Each row draws `count`
+            different ones, by its id.
+        seed: Seeds the draws.
+
+    Raises:
+        UnknownNameError: If a flaw is unknown.
+        ConfigurationError: If there are fewer flaws than responses wanted.
+    """
+
+    name: ClassVar[str] = "negatives"
+
+    def __init__(
+        self, writer: Writer, count: int = 1, flaws: Sequence[str] = tuple(FLAWS), seed: int = 0
+    ) -> None:
+        super().__init__(writer)
+        for flaw in flaws:
+            if flaw not in FLAWS:
+                raise UnknownNameError("flaw", flaw, FLAWS)
+        if not 1 <= count <= len(set(flaws)):
+            raise ConfigurationError(
+                f"Expected a count from 1 to {len(set(flaws))}, one kind of flaw for each "
+                f"response, got {count}."
+            )
+        self._count = count
+        self._flaws = sorted(set(flaws))
+        self._seed = seed
+
+    def settings(self) -> dict[str, Any]:
+        """The writer's, the kinds of flaw and the seed."""
+        return {
+            **self.writer.settings(),
+            "count": self._count,
+            "flaws": self._flaws,
+            "seed": self._seed,
+        }
+
+    async def compose(self, row: Row) -> Outcome:
+        """The row's preference pairs."""
+        question = question_of(row)
+        seed = seed_of("negatives", self._seed, row["id"])
+        order = np.random.default_rng(seed).permutation(len(self._flaws))[: self._count]
+        flaws = [self._flaws[place] for place in order]
+
+        def read(reply: Row) -> list[str]:
+            responses = read_texts(reply, "responses", self._count)
+            _check(responses, question)
+            return responses
+
+        prompt = flawed_responses(question.text, question.response, flaws)
+        responses = await self.writer.write(prompt, question.images, read, seed)
+        return kept(
+            *(
+                {
+                    **without(row, "response"),
+                    "id": f"{row['id']}/{place}",
+                    "source": row["id"],
+                    "chosen": question.response,
+                    "rejected": response,
+                    "flaw": flaw,
+                }
+                for place, (response, flaw) in enumerate(zip(responses, flaws, strict=True))
+            )
+        )
+
+
+def _check(responses: Sequence[str], question: Question) -> None:
+    said = [words(text) for text in (question.response, *responses)]
+    if len(set(said)) < len(said):
+        raise UnusableReplyError(
+            "same response", "Each response must say something else than the right one and others."
+        )
+    for response in responses:
+        cue = correctness_cue(response, question.text, question.response)
+        if cue is not None:
+            complaint = f"No response may talk of correctness, as {cue!r} does."
+            raise UnusableReplyError("correctness cue", complaint)

@@ -1,0 +1,1 @@
+"""The published data sets of the ARM environments, and their metrics."""

@@ -1,0 +1,162 @@
+"""ARMBench-VL (ARM-Thinker, arXiv 2512.05111, §4): is this response right, and which is the best.
+
+One JSON Lines file for each track, as on the hub (``ChrisDing1105/ARMBench-VL``), in the folder or,
+where it has none, in a subfolder of it::
+
+    fine_grained_perception.jsonl             550 rows
+    multimodal_long_document.jsonl            460 rows
+    multimodal_instruction_following.jsonl    489 rows
+    images/…        documents/<name>.pdf  or  documents/<name>_<page>.jpg
+
+A row has ``idx`` (or ``id``, whose mixed types break the hub's own reader), ``rm_tag``,
+``question``, ``preds``, ``gt`` (``"True"``/``"False"``, or the number of the best response from 1),
+``images`` (paths, looked for in the folder, in ``images/`` and in ``images/<track>/``), and, where
+they apply, ``doc_id`` (``"report.pdf"``) and ``constraints`` (``[{"value": …}, …]``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from visenv.data.json_rows import json_lines, json_object
+from visenv.data.rows import Place, RowSource, existing_folder, first_files, image_file, text_of
+from visenv.errors import DataError, UnknownNameError
+from visenv.types import Image, Sample
+
+from ..samples import judging_sample
+from .document_rows import document_of, library_of
+from .rule_functions import checks_of
+
+TRACKS = (
+    "fine_grained_perception",
+    "multimodal_long_document",
+    "multimodal_instruction_following",
+)
+RESPONSES: Mapping[str, int] = {
+    "single_rm": 1,
+    "pair_rm": 2,
+    "2-way-pair_rm": 2,
+    "4-way-pair_rm": 4,
+}
+"""How many responses a row of each ``rm_tag`` has."""
+
+_IMAGE_TOKEN = re.compile(r"<image>\n?")
+_TRUTH = {"true": True, "false": False}
+
+
+class ARMBench(RowSource):
+    """ARMBench-VL from a local folder.
+
+    `Sample.kind` is the ``rm_tag``; ``meta["labels"]`` holds ``track`` and ``rm_tag``, by which
+    results are reported. A row about a document names it in ``meta["document"]``, and is left out
+    where `library` lacks it. The constraint of an instruction-following row is
+    ``meta["constraint"]``; where one rule function decides it, ``meta["check"]`` is that.
+
+    Args:
+        folder: The folder with the files.
+        track: One of `TRACKS`, or ``"all"``: those that there are.
+        documents: The folder of the documents; by default ``documents`` in `folder`.
+
+    Attributes:
+        library: The documents, or None where there is no folder of them.
+
+    Raises:
+        UnknownNameError: If there is no such track.
+        DataError: If the folder has no file of that track, or no row can be used.
+    """
+
+    def __init__(
+        self, folder: str | Path, track: str = "all", documents: str | Path | None = None
+    ) -> None:
+        super().__init__()
+        if track not in (*TRACKS, "all"):
+            raise UnknownNameError("track of ARMBench-VL", track, [*TRACKS, "all"])
+        self.folder = existing_folder(folder)
+        self.library = library_of(self.folder, documents)
+        wanted = TRACKS if track == "all" else (track,)
+        patterns = [f"{where}{name}.jsonl" for name in wanted for where in ("", "**/")]
+        first_files(self.folder, patterns)  # raises where there is none
+        for name in wanted:
+            found = self.folder.glob(f"**/{name}.jsonl")
+            for file in sorted(found, key=lambda path: (len(path.parts), path))[:1]:
+                self._load(file, name)
+        self._require_rows(self.folder)
+
+    def _load(self, file: Path, track: str) -> None:
+        images = self.folder / "images"
+        folders = [self.folder, images, images / track, file.parent, file.parent / "images"]
+        for place, line in json_lines(file):
+            with self._listing(place):
+                row = json_object(line)
+                sample = self._sample(row, track)
+                names = row.get("images") or []
+                if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+                    raise DataError(f"images is no list of names: {names!r:.200}")
+                self._keep(place, sample, [image_file(folders, name) for name in names[:1]])
+
+    def _sample(self, row: Mapping[str, Any], track: str) -> Sample:
+        tag = text_of(row, "rm_tag")
+        candidates = _candidates(row, tag)
+        truth: dict[str, Any] = {"labels": {"track": track, "rm_tag": tag}}
+        if row.get("doc_id") is not None:
+            truth["document"] = document_of(row, self.library)
+        if row.get("constraints") or track == TRACKS[2]:
+            truth |= _constraint(row.get("constraints"))
+        return judging_sample(
+            id=f"armbench-{track}-{_identity(row)}",
+            instruction=_IMAGE_TOKEN.sub("", text_of(row, "question")),
+            candidates=candidates,
+            verdict=_verdict(row.get("gt"), len(candidates)),
+            kind=tag,
+            **truth,
+        )
+
+    def _open_images(self, place: Place, images: list[Path]) -> tuple[Image, ...]:
+        return tuple([Image.from_file(path) for path in images])
+
+
+def _candidates(row: Mapping[str, Any], tag: str) -> list[str]:
+    if tag not in RESPONSES:
+        raise DataError(str(UnknownNameError("rm_tag", tag, RESPONSES)))
+    given = row.get("preds")
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise DataError(f"preds is no list of texts: {given!r:.200}")
+    if len(given) != RESPONSES[tag]:
+        raise DataError(f"{len(given)} preds where {tag} has {RESPONSES[tag]}")
+    return given
+
+
+def _verdict(given: Any, responses: int) -> bool | int:
+    """``"True"``/``"False"`` or a number, each also in the other type that JSON may give it."""
+    if responses == 1:
+        verdict = given if isinstance(given, bool) else _TRUTH.get(str(given).strip().lower())
+        if verdict is None:
+            raise DataError(f"gt of one response must be True or False, got {given!r:.80}")
+        return verdict
+    text = str(given).strip()
+    if isinstance(given, bool) or not text.isdecimal() or len(text) > 2:
+        raise DataError(f"gt must be a number from 1 to {responses}, got {given!r:.80}")
+    return int(text)  # `judging_sample` refuses what is out of range
+
+
+def _identity(row: Mapping[str, Any]) -> str:
+    for key in ("idx", "id"):
+        given = row.get(key)
+        if isinstance(given, int | float | str) and not isinstance(given, bool) and given != "":
+            return str(given)
+    raise DataError(f"neither idx nor id: {row.get('idx')!r:.80}, {row.get('id')!r:.80}")
+
+
+def _constraint(constraints: Any) -> dict[str, Any]:
+    """The first constraint, which is the one that is judged."""
+    if not isinstance(constraints, list) or not constraints:
+        raise DataError(f"no constraints: {constraints!r:.200}")
+    text = text_of(constraints[0], "value")
+    try:
+        checks = checks_of(constraints[0])
+    except DataError:
+        checks = []  # the verdict is known without it
+    return {"constraint": text, **({"check": checks[0]} if len(checks) == 1 else {})}

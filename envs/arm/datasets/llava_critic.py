@@ -1,0 +1,213 @@
+"""LLaVA-Critic-113k (Xiong et al., arXiv 2410.02712): judgments of GPT-4o as conversations.
+
+Hub (``lmms-lab/llava-critic-113k``; needs the extra ``data``)::
+
+    pairwise/train-*.parquet     40,154 rows        pointwise/train-*.parquet     72,782 rows
+
+or ``pairwise.json`` and ``pointwise.json`` with image paths. Columns: ``id``, ``source``, ``image``
+and ``conversations`` (``[{"from": "human", "value": …}, {"from": "gpt", "value": …}]``).
+
+The question, the responses and the verdict stand in the text of the two turns, in one of four
+forms; a row in any other form, and one whose verdict is a draw, is listed in ``problems``:
+
+============  ==================================================  ================================
+form          the human turn                                      the verdict
+============  ==================================================  ================================
+brackets      ``Question: […]``, ``The first response: […]``,     ``The better response: [first]``
+              ``The second response: […]`` (also Response 1 / A)
+arena         ``<|User Prompt|>``, ``<|The Start of Assistant     ``[[A>B]]``, ``[[B>>A]]``, …
+              A's Answer|>`` …
+two scores    ``[Question]``, ``[Assistant 1]`` … ``[End of       a first line of two scores
+              Assistant 1]`` …
+caption       ``Text Caption: …``, then how to score it           ``Final Score: n``, 0 to 100
+============  ==================================================  ================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from visenv.data.hub import HubSource
+from visenv.data.rows import Place, id_of, text_of
+from visenv.errors import DataError, UnknownNameError
+from visenv.types import Sample
+
+from ..samples import judging_sample
+
+KINDS = ("pairwise", "pointwise")
+TOP_SCORE = 100
+
+_BETTER = re.compile(r"The better response: \[(\w+)\]")
+_ARENA_VERDICT = re.compile(r"\[\[(A>>B|A>B|A=B|B>A|B>>A)\]\]")
+_SCORES = re.compile(r"\s*(\d{1,4}(?:\.\d+)?)[\s,]+(\d{1,4}(?:\.\d+)?)\s*(?:\n|$)")
+_FINAL = re.compile(r"Final Score:\s*(\d{1,4}(?:\.\d+)?)")
+_ORDINALS = {"first": 1, "1": 1, "a": 1, "second": 2, "2": 2, "b": 2}
+
+
+class LLaVACritic(HubSource):
+    """LLaVA-Critic-113k from a local folder.
+
+    Two responses make a sample that asks which is better. A caption makes one that asks whether it
+    is right: it is when its score is at least half of 100; the score is ``meta["score"]``, and
+    ``meta["rating"]`` its scale. `Sample.kind` is the form of the row, ``meta["source"]`` where it
+    comes from.
+
+    Args:
+        folder: The folder with the files.
+        kind: ``"pairwise"`` or ``"pointwise"``; the two forms with two responses occur in both.
+
+    Raises:
+        UnknownNameError: If there is no such kind.
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path, kind: str = "pairwise") -> None:
+        if kind not in KINDS:
+            raise UnknownNameError("kind of LLaVA-Critic", kind, KINDS)
+        self.kind = kind
+        self.patterns = (f"{kind}/train-*.parquet", f"{kind}/*.parquet", f"{kind}*.json*")
+        super().__init__(folder)
+
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+        human, verdict = _turns(row)
+        form, texts = _read(human)
+        candidates = [texts[key] for key in ("first", "second") if key in texts]
+        return judging_sample(
+            id=f"llava_critic-{self.kind}-{id_of(row)}",
+            instruction=texts["question"],
+            candidates=candidates,
+            kind=form.name,
+            source=row.get("source"),
+            **form.verdict(verdict),
+        )
+
+
+def _better(verdict: str) -> dict[str, Any]:
+    found = _BETTER.findall(verdict)
+    if not found or found[-1].lower() not in _ORDINALS:
+        raise DataError(f"no better response, or a draw: …{verdict[-80:]!r}")
+    return {"verdict": _ORDINALS[found[-1].lower()]}
+
+
+def _arena(verdict: str) -> dict[str, Any]:
+    found = _ARENA_VERDICT.findall(verdict)
+    if not found or found[-1] == "A=B":
+        raise DataError(f"no verdict such as [[A>B]], or a draw: …{verdict[-80:]!r}")
+    return {"verdict": 1 if found[-1].startswith("A") else 2}
+
+
+def _two_scores(verdict: str) -> dict[str, Any]:
+    found = _SCORES.match(verdict)
+    if found is None:
+        raise DataError(f"the verdict does not begin with two scores: {verdict[:80]!r}")
+    first, second = map(float, found.groups())
+    if first == second:
+        raise DataError(f"a draw: {first:g} and {second:g}")
+    return {"verdict": 1 if first > second else 2}
+
+
+def _caption(verdict: str) -> dict[str, Any]:
+    found = _FINAL.findall(verdict)
+    score = float(found[-1]) if found else -1.0
+    if not 0 <= score <= TOP_SCORE:
+        raise DataError(f"no Final Score from 0 to {TOP_SCORE}: …{verdict[-80:]!r}")
+    return {"verdict": score >= TOP_SCORE / 2, "score": score, "rating": [0, TOP_SCORE]}
+
+
+_Read = Callable[[str], dict[str, Any]]
+
+
+class _Form(NamedTuple):
+    """One way to write a row down.
+
+    Attributes:
+        name: What it is called.
+        parts: What follows each marker of the human turn; what follows ``""`` is passed over.
+        markers: Regular expressions that match in this order, the last where the last part ends.
+        verdict: Reads the other turn.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    markers: tuple[str, ...]
+    verdict: _Read
+
+    def read(self, human: str) -> dict[str, str] | None:
+        """The parts by name, or None if a marker is missing; linear in the text."""
+        found: list[re.Match[str]] = []
+        for marker in self.markers:
+            match = re.compile(marker).search(human, found[-1].end() if found else 0)
+            if match is None:
+                return None
+            found.append(match)
+        texts = (human[one.end() : other.start()].strip() for one, other in pairwise(found))
+        return {name: text for name, text in zip(self.parts, texts, strict=True) if name}
+
+
+def _label(*names: str) -> str:
+    return rf"\]\s*+(?:{'|'.join(names)}): \["
+
+
+_FORMS = (
+    _Form(
+        "brackets",
+        ("question", "first", "second"),
+        (
+            r"Question: \[",
+            _label("Response 1", "Response A", "The first response"),
+            _label("Response 2", "Response B", "The second response"),
+            r"\][^\]]*+\Z",
+        ),
+        _better,
+    ),
+    _Form(
+        "arena",
+        ("question", "first", "", "second"),
+        (
+            r"<\|User Prompt\|>",
+            r"<\|The Start of Assistant A's Answer\|>",
+            r"<\|The End of Assistant A's Answer\|>",
+            r"<\|The Start of Assistant B's Answer\|>",
+            r"<\|The End of Assistant B's Answer\|>",
+        ),
+        _arena,
+    ),
+    _Form(
+        "two scores",
+        ("question", "first", "", "second"),
+        (
+            r"\[Question\]",
+            r"\[Assistant 1\]",
+            r"\[End of Assistant 1\]",
+            r"\[Assistant 2\]",
+            r"\[End of Assistant 2\]",
+        ),
+        _two_scores,
+    ),
+    _Form(
+        "caption",
+        ("first", "question"),
+        (r"Text Caption:", r"\n(?=From 0 to 100,)", r"\n|\Z"),
+        _caption,
+    ),
+)
+
+
+def _read(human: str) -> tuple[_Form, dict[str, str]]:
+    for form in _FORMS:
+        texts = form.read(human)
+        if texts is not None:
+            return form, texts
+    raise DataError(f"none of the forms {', '.join(each.name for each in _FORMS)}: {human[:120]!r}")
+
+
+def _turns(row: Mapping[str, Any]) -> tuple[str, str]:
+    turns = row.get("conversations")
+    if not isinstance(turns, list) or len(turns) != 2:
+        raise DataError(f"conversations must be two turns, got {turns!r:.200}")
+    human, gpt = (text_of(turn, "value") for turn in turns)
+    return human.replace("<image>", ""), gpt

@@ -1,0 +1,139 @@
+"""MM-IFEval (MM-IFEngine, arXiv 2504.07957): instructions whose constraints can be checked.
+
+``MM-IFEval.tsv`` as VLMEvalKit stores it, or ``*.jsonl`` (as ``ChrisDing1105/MMIF-23k``) with image
+paths, in the folder or in ``images/``. Columns: ``id`` (or ``index``), ``image``, ``instruction``
+(or ``question``), ``tag`` (``C-Level``: constraints; ``P-Level``: a question with an answer),
+``constraints``, ``answer`` and ``infer_type``. A constraint is::
+
+    {"key": …, "value": the constraint as text,
+     "judge": {"method": "rule_based" | "direct_gpt" | "cmp_gpt",
+               "verify_funcs": [{"func": …, "params": [...]}]}}
+
+Rows with the ``infer_type`` ``aux_cmp_gpt`` are no tasks (they ask for the response that a
+``cmp_gpt`` judge compares with), and are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from visenv.data.json_rows import json_lines, json_object, json_value, written_list
+from visenv.data.rows import (
+    Place,
+    RowSource,
+    existing_folder,
+    first_files,
+    image_file,
+    image_from_cell,
+    text_of,
+)
+from visenv.data.tsv import Record, TsvFile, TsvImages
+from visenv.errors import DataError
+from visenv.types import Image, Sample
+
+from .rule_functions import checks_of
+
+_AUXILIARY = "aux_cmp_gpt"
+_METHODS = ("rule_based", "direct_gpt", "cmp_gpt")
+
+
+class MMIFEval(RowSource):
+    """MM-IFEval from a local folder, as instructions with their constraints.
+
+    `Sample.kind` is the ``tag``. ``meta["constraints"]`` lists for each constraint its ``key``,
+    ``constraint`` (text), ``method``, and ``checks``: ``[name, arguments]`` of every text check
+    that decides it, under our names, and none where a language model judges.
+
+    Args:
+        folder: The folder with the files.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__()
+        self.folder = existing_folder(folder)
+        self._tsv: TsvFile | None = None
+        for file in first_files(self.folder, ("MM-IFEval*.tsv", "*.jsonl")):
+            if file.suffix == ".tsv":
+                self._load_tsv(TsvFile(file))
+                break
+            self._load_lines(file)
+        self._require_rows(self.folder)
+
+    def _load_tsv(self, tsv: TsvFile) -> None:
+        self._tsv = tsv
+        images = TsvImages()
+        samples: list[tuple[Place, Sample, str]] = []
+        for record, content in tsv.records():
+            place = Place(str(tsv.path), record.line)
+            with self._listing(place):
+                row = tsv.row(content)
+                text_of(row, "image")
+                text_of(row, "index")
+                holder = images.note(record, row)
+                if row.get("infer_type") != _AUXILIARY:
+                    samples.append((place, _sample(row), holder))
+        for place, sample, holder in samples:
+            with self._listing(place):
+                self._keep(place, sample, images.holder(holder))
+
+    def _load_lines(self, file: Path) -> None:
+        folders = (self.folder, self.folder / "images")
+        for place, line in json_lines(file):
+            with self._listing(place):
+                row = json_object(line)
+                if row.get("infer_type") != _AUXILIARY:
+                    self._keep(place, _sample(row), image_file(folders, text_of(row, "image")))
+
+    def _open_images(self, place: Place, images: Record | Path) -> tuple[Image, ...]:
+        if isinstance(images, Path):
+            return (Image.from_file(images),)
+        assert self._tsv is not None
+        row = self._tsv.row(self._tsv.read(images))
+        return (image_from_cell(row["image"], f"the image of {place}"),)
+
+
+def _sample(row: Mapping[str, Any]) -> Sample:
+    identity = row.get("id") if row.get("id") not in (None, "") else row.get("index")
+    if isinstance(identity, bool) or not isinstance(identity, int | str):
+        raise DataError(f"neither id nor index: {identity!r:.80}")
+    tag = text_of(row, "tag")
+    constraints = [_constraint(each) for each in _listed(row.get("constraints"))]
+    if tag == "C-Level" and not constraints:
+        raise DataError("C-Level without constraints")
+    answer = row.get("answer")
+    answers = (answer,) if tag == "P-Level" and isinstance(answer, str) and answer else ()
+    if tag == "P-Level" and not answers:
+        raise DataError(f"P-Level without an answer: {answer!r:.80}")
+    asked = "instruction" if row.get("instruction") else "question"
+    meta = {"constraints": constraints}
+    return Sample(f"mm_ifeval-{identity}", text_of(row, asked), (), answers, tag, meta)
+
+
+def _constraint(given: Any) -> dict[str, Any]:
+    row = json_object(given)
+    judge = row.get("judge")
+    method = judge.get("method") if isinstance(judge, Mapping) else None
+    if method not in _METHODS:
+        raise DataError(f"judge.method must be one of {', '.join(_METHODS)}, got {method!r:.80}")
+    return {
+        "key": str(row.get("key") or ""),
+        "constraint": text_of(row, "value"),
+        "method": method,
+        "checks": checks_of(row),
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list, or one written as JSON or, as some copies have it, as Python text."""
+    if value is None or value == "":
+        return []
+    if isinstance(value, str):
+        with suppress(DataError):
+            value = json_value(value)
+    return written_list(value)

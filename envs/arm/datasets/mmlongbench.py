@@ -1,0 +1,113 @@
+"""MMLongBench-Doc (Ma et al., arXiv 2407.01523): questions about long documents.
+
+The repository's layout, or the hub's (``yubo2333/MMLongBench-Doc``; needs the extra ``data``)::
+
+    samples.json (or data/samples.json)     data/train-00000-of-00001.parquet
+    documents/<name>.pdf  (or data/documents/)
+
+Columns: ``doc_id``, ``doc_type``, ``question``, ``answer``, ``evidence_pages`` and
+``evidence_sources`` (lists written as text), ``answer_format`` (``Int``, ``Float``, ``Str``,
+``List`` or ``None``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from visenv.data.hub import HubSource
+from visenv.data.json_rows import written_list
+from visenv.data.rows import Place, existing_folder, text_of
+from visenv.errors import DataError
+from visenv.types import Episode, Log, Sample
+
+from .document_rows import document_of, library_of
+from .mmlongbench_score import FORMATS, NOT_ANSWERABLE, mmlongbench_score
+
+
+class MMLongBench(HubSource):
+    """MMLongBench-Doc from a local folder, as plain questions about documents.
+
+    `Sample.kind` is ``"single-page"``, ``"cross-page"`` or ``"unanswerable"``, and with the
+    document's type a label to report by. ``meta`` holds ``document``, ``evidence_pages`` (from 1),
+    ``evidence_sources`` and ``answer_format``. A row whose document is missing is left out.
+
+    Args:
+        folder: The folder with the files.
+        documents: The folder of the documents, if it is elsewhere.
+
+    Attributes:
+        library: The documents.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    patterns = ("samples.json", "data/samples.json", "data/train-*.parquet", "*.jsonl")
+    image_columns = ()
+
+    def __init__(self, folder: str | Path, documents: str | Path | None = None) -> None:
+        self.library = library_of(existing_folder(folder), documents)
+        super().__init__(folder)
+
+    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
+        """The benchmark's score, 0 to 1, by the answer's format."""
+        return mmlongbench_score(answer, sample.answers[0], sample.meta["answer_format"])
+
+    def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """``F1``: precision counts the questions that were answered, recall those that can be.
+
+        An episode without an answer counts as one that answered wrongly.
+        """
+        hits, answerable, answered = 0.0, 0, 0
+        for episode in episodes:
+            sample = self._known(episode.sample_id)
+            if sample is None or episode.status == "aborted":
+                continue
+            answer = Log(episode.events).answer
+            can_be = sample.answers[0] != NOT_ANSWERABLE
+            hits += self.score(answer, sample) if can_be and answer is not None else 0.0
+            answerable += can_be
+            answered += answer is None or answer.strip().lower() != NOT_ANSWERABLE.lower()
+        if not answerable:
+            return {}
+        recall, precision = hits / answerable, hits / answered if answered else 0.0
+        return {"F1": 2 * recall * precision / (recall + precision) if hits else 0.0}
+
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+        form, answer = str(row.get("answer_format")), _answer(row)
+        if form not in FORMATS:
+            raise DataError(f"answer_format must be one of {', '.join(FORMATS)}, got {form!r}")
+        pages = _pages(row)
+        document = document_of(row, self.library)
+        kind = _kind(pages, answer)
+        meta = {
+            "document": document,
+            "evidence_pages": pages,
+            "evidence_sources": written_list(row.get("evidence_sources") or []),
+            "answer_format": form,
+            "labels": {"pages": kind, "document type": str(row.get("doc_type") or "")},
+        }
+        question = text_of(row, "question")
+        return Sample(f"mmlongbench-{document}-{place.row}", question, (), (answer,), kind, meta)
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    answer = row.get("answer")
+    if isinstance(answer, bool) or not isinstance(answer, str | int | float) or answer == "":
+        raise DataError(f"no answer: {answer!r:.200}")
+    return str(answer)
+
+
+def _pages(row: Mapping[str, Any]) -> list[int]:
+    pages = written_list(row.get("evidence_pages") or [])
+    if not all(type(page) is int and page >= 1 for page in pages):
+        raise DataError(f"evidence_pages are no page numbers from 1: {pages!r:.200}")
+    return pages
+
+
+def _kind(pages: Sequence[int], answer: str) -> str:
+    if answer == NOT_ANSWERABLE:
+        return "unanswerable"
+    return "single-page" if len(pages) == 1 else "cross-page"

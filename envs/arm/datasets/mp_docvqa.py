@@ -1,0 +1,187 @@
+"""MP-DocVQA (Tito et al., arXiv 2212.05935): questions about scanned documents of up to 20 pages.
+
+Three layouts; ``<split>`` is ``train``, ``val`` or ``test``:
+
+- the authors' framework: ``imdb_<split>.npy`` or ``imdb_<split>.json``, a list whose first entry is
+  a header, with ``question``, ``question_id``, ``answers``, ``answer_page_idx`` (from 0),
+  ``image_name`` (one for each page) and ``ocr_tokens`` (words for each page);
+- the challenge (RRC, task 4): ``<split>.json`` with a list ``data`` of ``questionId``,
+  ``question``, ``doc_id``, ``page_ids``, ``answers`` and ``answer_page_idx``;
+- the hub (``lmms-lab/MP-DocVQA``; needs the extra ``data``): ``data/<split>-*.parquet`` with the
+  challenge's columns, lists written as text, and the pages as ``image_1`` to ``image_20``.
+
+In the first two, page images lie in ``images/`` (or in the folder) under the page's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from visenv.data.json_rows import json_list, json_object, written_list
+from visenv.data.parquet import ParquetShards
+from visenv.data.rows import (
+    Place,
+    RowSource,
+    existing_folder,
+    first_files,
+    id_of,
+    image_file,
+    image_from_cell,
+    text_of,
+)
+from visenv.errors import DataError, UnknownNameError
+from visenv.types import Image, Sample
+
+from .anls import anls
+from .npy import read_objects
+from .page_handles import PageHandles, PageHandlesLibrary
+
+SPLITS = ("train", "val", "test")
+MOST_PAGES = 20
+_PAGE_COLUMNS = tuple(f"image_{number}" for number in range(1, MOST_PAGES + 1))
+_SUFFIXES = ("", ".jpg", ".jpeg", ".png")
+_PAGE_OF = re.compile(r"_p[0-9]+$")
+
+
+class _Question(NamedTuple):
+    id: str
+    text: str
+    answers: tuple[str, ...]
+    document: str
+    pages: tuple[str, ...]
+    evidence: list[int]
+
+
+class MPDocVQA(RowSource):
+    """One split of MP-DocVQA from a local folder, as plain questions about documents.
+
+    ``meta`` holds ``document`` (a name in `library`) and ``evidence_pages`` (from 1). A question's
+    document is the run of pages it comes with: where two questions come with different pages of
+    one document, the second has the question's id in its name. The test split has no answers.
+
+    Args:
+        folder: A folder in one of the three layouts.
+        split: ``"train"``, ``"val"`` or ``"test"``.
+
+    Attributes:
+        library: The documents. Their text layer is the published OCR where the layout has it.
+
+    Raises:
+        UnknownNameError: If there is no such split.
+        DataError: If the folder has none of the layouts, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path, split: str = "val") -> None:
+        super().__init__()
+        if split not in SPLITS:
+            raise UnknownNameError("split of MP-DocVQA", split, SPLITS)
+        self.folder = existing_folder(folder)
+        self.split = split
+        self.library = PageHandlesLibrary()
+        self._page_lists: dict[str, tuple[str, ...]] = {}
+        imdb = f"imdb_{split}"
+        patterns = (f"{imdb}.npy", f"{imdb}.json", f"{split}.json", f"data/{split}-*.parquet")
+        files = first_files(self.folder, patterns)
+        if files[0].suffix == ".parquet":
+            self._load_hub(files)
+        else:
+            self._load_file(files[0])
+        self._require_rows(self.folder)
+
+    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
+        """ANLS with the threshold 0.5, 0 to 1.
+
+        Raises:
+            DataError: If the sample has no answers, as in the test split.
+        """
+        if not sample.answers:
+            raise DataError(f"{sample.id} has no published answers; use split=val to score here.")
+        return anls(answer, sample.answers)
+
+    def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
+        return ()  # the pages are in the library
+
+    # ------------------------------------------------------------------ the three layouts
+
+    def _load_file(self, file: Path) -> None:
+        rows = read_objects(file) if file.suffix == ".npy" else json_list(file, "data", "imdb")
+        folders = (self.folder / "images", self.folder)
+        for number, content in enumerate(rows, start=1):
+            if number == 1 and isinstance(content, Mapping) and "question" not in content:
+                continue  # the header of an imdb
+            place = Place(str(file), number)
+            with self._listing(place):
+                row = json_object(content)
+                question = _question(row)
+                files = [image_file(folders, page, _SUFFIXES) for page in question.pages]
+                pages = [partial(Image.from_file, path) for path in files]
+                self._keep_question(place, question, pages, _page_texts(row))
+
+    def _load_hub(self, files: Sequence[Path]) -> None:
+        shards = ParquetShards(files, large=_PAGE_COLUMNS)
+        for number, (place, row) in enumerate(shards.rows()):
+            with self._listing(place):
+                question = _question(row)
+                columns = _PAGE_COLUMNS[: len(question.pages)]
+                pages = [partial(_page_cell, shards, number, column) for column in columns]
+                self._keep_question(place, question, pages, [])
+
+    def _keep_question(
+        self,
+        place: Place,
+        question: _Question,
+        pages: Sequence[Callable[[], Image]],
+        texts: Sequence[str],
+    ) -> None:
+        identity = f"mp_docvqa-{self.split}-{question.id}"
+        name = question.document
+        if self._page_lists.setdefault(name, question.pages) != question.pages:
+            name = f"{name}-{question.id}"
+        meta = {"document": name, "evidence_pages": question.evidence}
+        self._keep(place, Sample(identity, question.text, (), question.answers, "", meta))
+        if name not in self.library:
+            self.library.add(PageHandles(name, pages, texts))
+
+
+def _page_cell(shards: ParquetShards, row: int, column: str) -> Image:
+    return image_from_cell(shards.cell(row, column), f"{column} of row {row + 1}")
+
+
+def _question(row: Mapping[str, Any]) -> _Question:
+    identity = id_of(row, "question_id", "questionId")
+    pages = tuple(_texts(row, "image_name", "page_ids"))
+    if not 1 <= len(pages) <= MOST_PAGES:
+        raise DataError(f"{len(pages)} pages; a document has 1 to {MOST_PAGES}")
+    document = row.get("doc_id") or _PAGE_OF.sub("", Path(pages[0]).stem)
+    text = text_of(row, "question")
+    answers = tuple(_texts(row, "answers")) if row.get("answers") is not None else ()
+    return _Question(identity, text, answers, str(document), pages, _evidence(row, len(pages)))
+
+
+def _texts(row: Mapping[str, Any], *keys: str) -> list[str]:
+    given = next((row[key] for key in keys if row.get(key) is not None), None)
+    texts = written_list(given)
+    if not all(isinstance(each, str) for each in texts):
+        raise DataError(f"{keys[0]} is no list of texts: {given!r:.200}")
+    return texts
+
+
+def _evidence(row: Mapping[str, Any], pages: int) -> list[int]:
+    given = row.get("answer_page_idx")
+    if given is None:
+        return []
+    text = str(given).strip()
+    if not text.isdecimal() or len(text) > 4 or int(text) >= pages:
+        raise DataError(f"answer_page_idx must be 0 to {pages - 1}, got {given!r:.80}")
+    return [int(text) + 1]
+
+
+def _page_texts(row: Mapping[str, Any]) -> list[str]:
+    words = row.get("ocr_tokens")
+    if not isinstance(words, list | tuple):
+        return []
+    return [" ".join(map(str, page)) if isinstance(page, list | tuple) else "" for page in words]

@@ -1,0 +1,168 @@
+"""Your own documents: a folder of PDFs, and a file of questions about them.
+
+Folder::
+
+    questions.jsonl
+    annual-report.pdf  minutes.pdf  …        or all of them in a folder documents/
+
+One JSON object to a line of ``questions.jsonl``, with
+
+- ``id``: a text or an integer, different in every row;
+- ``document``: the name of a document, with ``.pdf`` or without;
+- ``question``: what is asked about it;
+- either ``candidates``, a list of responses, and ``verdict``: true or false for one response, the
+  number of the best (from 1) for several;
+- or ``answer``, a right response, and ``wrong_answers``, a list of wrong ones. The row then gives a
+  single response to judge, a pair, and, with three wrong ones or more, a choice of four;
+- and, where they are known, ``evidence_pages`` (numbers from 1), ``gold_query`` (words that find
+  these pages) and ``kind`` (a label to report by).
+
+::
+
+    {"id": 1, "document": "minutes", "question": "Who took the minutes?", "evidence_pages": [2],
+     "answer": "Ada Byron took them.", "wrong_answers": ["Grace Hopper took them."]}
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from visenv.data.json_rows import json_lines, json_object
+from visenv.data.rows import Place, RowSource, existing_folder, first_files, text_of
+from visenv.documents import Library
+from visenv.documents.library import FolderLibrary
+from visenv.errors import DataError
+from visenv.types import Image, Sample
+
+from ..samples import judging_sample
+from .document_rows import library_of
+
+QUESTIONS = "questions.jsonl"
+
+WAYS = {"single": 1, "pair": 2, "4-way": 4}
+"""What is made of a right and enough wrong answers, and the responses of each."""
+
+
+class PdfQuestions(RowSource):
+    """Judging samples about the documents of a folder; the module says what it must hold.
+
+    A row that cannot be used (no JSON, a field missing, a document that is not there or cannot be
+    opened, an evidence page beyond its end) is left out and listed in `problems`. Samples made of
+    right and wrong answers have the row's id and ``/single``, ``/pair`` or ``/4-way``.
+
+    Args:
+        folder: The folder with ``questions.jsonl``.
+        documents: The folder of the documents; by default ``documents`` in `folder` if there is
+            one, otherwise `folder` itself.
+        seed: Another one puts right and wrong answers into another order.
+
+    Attributes:
+        library: The documents.
+
+    Raises:
+        DataError: If there is no such folder or file, or no row can be used.
+    """
+
+    def __init__(
+        self, folder: str | Path, documents: str | Path | None = None, seed: int | str = 0
+    ) -> None:
+        super().__init__()
+        self.folder = existing_folder(folder)
+        self.seed = str(seed)
+        self.library: Library = library_of(self.folder, documents) or FolderLibrary(self.folder)
+        for place, line in json_lines(first_files(self.folder, [QUESTIONS])[0]):
+            with self._listing(place):
+                for sample in self._samples(json_object(line)):
+                    self._keep(place, sample)
+        self._require_rows(self.folder)
+
+    def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
+        return ()  # the pages are in the library
+
+    def _samples(self, row: Mapping[str, Any]) -> list[Sample]:
+        """The samples of a row; all of them are right, or it raises."""
+        question, truth = text_of(row, "question"), self._truth(row)
+        return [
+            judging_sample(
+                id=made.id,
+                instruction=question,
+                candidates=made.candidates,
+                verdict=made.verdict,
+                kind=made.kind,
+                **truth,
+            )
+            for made in _judgments(row, self.seed)
+        ]
+
+    def _truth(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        document = self.library.document(text_of(row, "document"))
+        truth: dict[str, Any] = {"document": document.name}
+        if "evidence_pages" in row:
+            truth["evidence_pages"] = _pages(row["evidence_pages"], len(document))
+        if "gold_query" in row:
+            truth["gold_query"] = text_of(row, "gold_query")
+        return truth
+
+
+class _Judgment(NamedTuple):
+    id: str
+    kind: str
+    candidates: Sequence[str]
+    verdict: Any
+
+
+def _judgments(row: Mapping[str, Any], seed: str) -> Iterator[_Judgment]:
+    """What a row gives to judge: its candidates, or some made of its answers."""
+    name, kind = _id(row), text_of(row, "kind") if "kind" in row else ""
+    if "candidates" in row:
+        yield _Judgment(name, kind, _texts(row, "candidates"), row.get("verdict"))
+        return
+    answer, wrong = text_of(row, "answer"), _texts(row, "wrong_answers")
+    if len({answer, *wrong}) <= len(wrong):
+        raise DataError("answer and wrong_answers must all differ")
+    for way, count in WAYS.items():
+        if count <= 1 + len(wrong):
+            yield _mixed(f"{name}/{way}", kind or way, answer, wrong, count, seed)
+
+
+def _mixed(
+    name: str, kind: str, answer: str, wrong: Sequence[str], count: int, seed: str
+) -> _Judgment:
+    """`count` answers in an order that name and seed decide; half of the single ones are right."""
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest[:8]))
+    others = [wrong[place] for place in rng.permutation(len(wrong))]
+    place = int(rng.integers(max(count, 2)))
+    candidates = [*others[:place], answer, *others[place:]][:count]
+    return _Judgment(name, kind, candidates, place == 0 if count == 1 else place + 1)
+
+
+def _id(row: Mapping[str, Any]) -> str:
+    name = row.get("id")
+    if isinstance(name, int) and not isinstance(name, bool):
+        return str(name)
+    return text_of(row, "id")
+
+
+def _texts(row: Mapping[str, Any], key: str) -> list[str]:
+    texts = row.get(key)
+    if not isinstance(texts, list) or not texts:
+        raise DataError(f"{key} must be a list of texts, got {texts!r:.200}")
+    if not all(isinstance(each, str) and each.strip() for each in texts):
+        raise DataError(f"{key} holds something else than texts: {texts!r:.200}")
+    return texts
+
+
+def _pages(given: Any, most: int) -> list[int]:
+    if not isinstance(given, list) or not all(
+        type(page) is int and 1 <= page <= most for page in given
+    ):
+        raise DataError(
+            f"evidence_pages must be a list of page numbers, 1 to {most}, got {given!r:.200}"
+        )
+    return given

@@ -1,0 +1,170 @@
+"""RewardBench 2 (Malik et al., arXiv 2506.01937): text alone, the best of four, and Ties.
+
+Hub (``allenai/reward-bench-2``; needs the extra ``data``)::
+
+    data/test-00000-of-00001.parquet
+
+or a copy as ``*.jsonl``. Columns used: ``id``, ``prompt``, ``chosen`` and ``rejected`` (lists of
+texts), ``num_correct`` and ``subset``.
+
+Outside Ties a row has one chosen and three rejected responses. The chosen one is put in a place
+from 1 to 4 by changing places with the response there; the place is drawn by
+``numpy.random.default_rng`` from the MD5 of the id modulo 2**32, as in ARM-Thinker's code.
+
+A Ties row has many responses, several of them right, and each is rated alone from 1 to 10; so it
+gives a sample for each response. `RewardBench2.totals` puts the ratings together again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from visenv.data.hub import HubSource
+from visenv.data.rows import Place, id_of, text_of
+from visenv.errors import DataError, UnknownNameError
+from visenv.types import Episode, Log, Sample
+
+from ..samples import judging_sample
+from .ties import RatedPrompt, ties_score
+
+SUBSETS = ("Factuality", "Focus", "Math", "Precise IF", "Safety", "Ties")
+SCALE = (1, 10)
+UNRATED = -1
+"""The rating of a response whose judge gave none, below every other, as in the public code."""
+
+_WHOLE_NUMBER = re.compile(r"(?<!\w)(?:0|[1-9][0-9]{0,2})(?!\w)")
+_TIE = re.compile(r"(?:ref|tied):[0-9]{1,9}")
+_TAG = re.compile(r"<[^<>]{0,100}>")
+
+
+class RewardBench2(HubSource):
+    """RewardBench 2 from a local folder.
+
+    `Sample.kind` is the subset. In Ties, a sample asks about one response: the verdict says whether
+    it is right, ``meta["rating"]`` is the scale ``[1, 10]`` to rate it on, ``meta["tie"]`` the row
+    it belongs to, ``meta["place"]`` its place there, from 0, ``meta["right"]`` how many of the
+    row's responses, the first ones, are right, and ``meta["responses"]`` how many it has.
+
+    Args:
+        folder: The folder with the files.
+        subset: ``"best-of-4"`` (all but Ties) or one of `SUBSETS`.
+
+    Raises:
+        UnknownNameError: If there is no such subset.
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    patterns = ("data/test-*.parquet", "test-*.parquet", "*.jsonl")
+    image_columns = ()
+
+    def __init__(self, folder: str | Path, subset: str = "best-of-4") -> None:
+        if subset not in ("best-of-4", *SUBSETS):
+            raise UnknownNameError("subset of RewardBench 2", subset, ["best-of-4", *SUBSETS])
+        self.subset = subset
+        super().__init__(folder)
+
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> list[Sample]:
+        subset = text_of(row, "subset")
+        if subset not in SUBSETS:
+            raise DataError(str(UnknownNameError("subset", subset, SUBSETS)))
+        wanted = [each for each in SUBSETS if each != "Ties"]
+        if subset not in (wanted if self.subset == "best-of-4" else [self.subset]):
+            return []
+        return _ties(row) if subset == "Ties" else [_best_of_4(row, subset)]
+
+    def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """The Ties score of the rows whose every response was judged, where there is one.
+
+        Args:
+            episodes: Finished ones; the last whole number from 1 to 10 of an answer is its rating.
+        """
+        rated: dict[str, dict[int, float]] = defaultdict(dict)
+        samples: dict[str, Mapping[str, Any]] = {}
+        for episode in episodes:
+            sample = self._known(episode.sample_id)
+            if sample is not None and "tie" in sample.meta and episode.status != "aborted":
+                samples[sample.meta["tie"]] = sample.meta
+                rated[sample.meta["tie"]][sample.meta["place"]] = rating_of(
+                    Log(episode.events).answer
+                )
+        prompts = [
+            RatedPrompt(tie, [ratings[place] for place in sorted(ratings)], samples[tie]["right"])
+            for tie, ratings in rated.items()
+            if len(ratings) == samples[tie]["responses"]
+        ]
+        try:
+            score = ties_score(prompts)
+        except DataError:
+            return {}
+        parts = {f"Ties {name}": value for name, value in score._asdict().items()}
+        return {"Ties": score.total, **parts}
+
+
+def rating_of(answer: str | None, scale: Sequence[int] = SCALE) -> int:
+    """The last whole number on the scale, lowest to highest, in an answer, or `UNRATED`."""
+    low, high = scale
+    numbers = map(int, _WHOLE_NUMBER.findall(_TAG.sub("", answer or "")))
+    return next((each for each in reversed([*numbers]) if low <= each <= high), UNRATED)
+
+
+def place_of_chosen(identity: str) -> int:
+    """The place, 0 to 3, that the chosen response of a row takes."""
+    digest = hashlib.md5(identity.encode("utf-8", "surrogatepass"), usedforsecurity=False)
+    seed = int.from_bytes(digest.digest()) % 2**32
+    return int(np.random.default_rng(seed).integers(0, 4))
+
+
+def _best_of_4(row: Mapping[str, Any], subset: str) -> Sample:
+    identity = id_of(row)
+    chosen, rejected = _texts(row, "chosen"), _texts(row, "rejected")
+    if (len(chosen), len(rejected)) != (1, 3):
+        raise DataError(f"{len(chosen)} chosen and {len(rejected)} rejected, not 1 and 3")
+    candidates = [*chosen, *rejected]
+    place = place_of_chosen(identity)
+    candidates[0], candidates[place] = candidates[place], candidates[0]
+    return judging_sample(
+        id=f"rewardbench2-{subset}-{identity}",
+        instruction=text_of(row, "prompt"),
+        candidates=candidates,
+        verdict=place + 1,
+        kind=subset,
+    )
+
+
+def _ties(row: Mapping[str, Any]) -> list[Sample]:
+    identity = id_of(row)
+    if not _TIE.fullmatch(identity):
+        raise DataError(f"the id of a tie must be ref:<n> or tied:<n>, got {identity!r:.80}")
+    chosen, rejected = _texts(row, "chosen"), _texts(row, "rejected")
+    if row.get("num_correct", len(chosen)) != len(chosen):
+        raise DataError(f"num_correct is {row['num_correct']!r}, and {len(chosen)} are chosen")
+    responses = [*chosen, *rejected]
+    return [
+        judging_sample(
+            id=f"rewardbench2-Ties-{identity}-{place}",
+            instruction=text_of(row, "prompt"),
+            candidates=[response],
+            verdict=place < len(chosen),
+            kind="Ties",
+            rating=list(SCALE),
+            tie=identity,
+            place=place,
+            right=len(chosen),
+            responses=len(responses),
+        )
+        for place, response in enumerate(responses)
+    ]
+
+
+def _texts(row: Mapping[str, Any], key: str) -> list[str]:
+    given = row.get(key)
+    if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
+        raise DataError(f"{key} is no list of texts: {given!r:.200}")
+    return given

@@ -1,0 +1,61 @@
+"""MM-IFEval's rule functions as our text checks: one name spelled otherwise, arguments by place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from visenv.checks import find_check
+from visenv.errors import DataError, UnknownNameError
+from visenv.tools.base import complaint
+
+from ..samples import Check
+
+
+def check_of(function: Any) -> Check:
+    """The check that an entry of ``verify_funcs`` stands for.
+
+    Args:
+        function: ``{"func": name, "params": [...]}``; the name may be spelled ``…_metioned_…``, as
+            in MM-IFEngine, and the parameters may be given by name.
+
+    Raises:
+        DataError: If there is no such check, or the parameters do not fit it.
+    """
+    if not isinstance(function, Mapping):
+        raise DataError(f"a rule function must be an object, got {function!r:.200}")
+    try:
+        check = find_check(str(function.get("func")))
+    except UnknownNameError as error:
+        raise DataError(f"no rule function of ours: {error}") from error
+    names, given = list(check.arguments.model_fields), function.get("params") or []
+    if isinstance(given, list):
+        if len(given) != len(names):
+            raise DataError(
+                f"{check.name} takes {', '.join(names) or 'nothing'}, got {given!r:.200}"
+            )
+        given = dict(zip(names, given, strict=True))
+    try:
+        arguments = check.arguments.model_validate(given)
+    except ValidationError as error:
+        raise DataError(complaint(check.name, check.arguments, error)) from error
+    return Check(check.name, arguments.model_dump())
+
+
+def checks_of(constraint: Mapping[str, Any]) -> list[list[Any]]:
+    """The checks that decide a constraint, as ``[name, arguments]`` each.
+
+    Empty where a language model judges it (``judge.method`` is not ``"rule_based"``).
+
+    Raises:
+        DataError: If a rule function is unknown or its parameters do not fit.
+    """
+    judge = constraint.get("judge")
+    if not isinstance(judge, Mapping) or judge.get("method") != "rule_based":
+        return []
+    functions = judge.get("verify_funcs")
+    if not isinstance(functions, list) or not functions:
+        raise DataError(f"rule_based without verify_funcs: {functions!r:.200}")
+    return [list(check_of(function)) for function in functions]

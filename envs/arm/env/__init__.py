@@ -1,0 +1,1 @@
+"""The four ARM environments, and the base class that they share."""

@@ -1,0 +1,164 @@
+"""What the four ARM environments share: a judge looks at responses, uses tools, gives a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from visenv.data.source import Source
+from visenv.env import Limits, VisEnv
+from visenv.errors import DataError
+from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
+from visenv.grammar.tool_call import Compat
+from visenv.images import fit
+from visenv.tools import Tool
+from visenv.types import Ask, Image, Message, Part, Sample
+
+from .. import prompts
+from ..presets import Stage
+from ..rewards import right
+from ..samples import candidate_names
+from ..tools.crop import original_name
+from ..verdicts import verdicts, write_rating, write_verdict
+
+
+class Judge(VisEnv):
+    """Base of the ARM environments; a subclass says what is looked at and what the oracle does.
+
+    Args:
+        source: Samples made by `judging_sample`.
+        stage: What is shown, and how long an episode is.
+        tools: What the policy can call; none makes an episode one turn long.
+        compat: ``"arm"`` reads turns and verdicts as the public code does.
+        render_mode: See `VisEnv`.
+        on_abort: See `VisEnv`.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        stage: Stage,
+        tools: Sequence[Tool[Any]],
+        compat: Compat = None,
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.stage = stage
+        self.compat = compat
+        self._tool_call = ToolCallGrammar(compat)
+        limits = Limits(
+            turns=stage.turns if tools else 1,
+            tool_characters=stage.tool_characters,
+            image_pixels=stage.image_pixels,
+        )
+        super().__init__(
+            source=source,
+            grammar=self._tool_call,
+            tools=tools,
+            limits=limits,
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    # ------------------------------------------------------------------ hooks of a task
+
+    def pictures(self) -> dict[str, Image]:
+        """The images shown at first, by logical name; the sample's own by default."""
+        return {
+            original_name(place): self.view(image) for place, image in enumerate(self.sample.images)
+        }
+
+    def document(self) -> str:
+        """What the prompt calls the document, ``""`` where there is none."""
+        return ""
+
+    def oracle_calls(self) -> list[Call]:
+        """The tool calls that verify the verdict, in order."""
+        return []
+
+    # ------------------------------------------------------------------ hooks of VisEnv
+
+    def opening(self) -> list[Message]:
+        """Store responses and images under their names, and put the task."""
+        sample = self.sample
+        if "candidates" not in sample.meta:
+            raise DataError(
+                f"Sample {sample.id!r} has no responses to judge: make it by judging_sample."
+            )
+        self.store.texts.update(
+            zip(candidate_names(sample), sample.meta["candidates"], strict=True)
+        )
+        pictures = self.pictures()
+        self.store.images.update(pictures)
+        tools = list(self.tools.values())
+        style, grammar = self.stage.prompt, self._tool_call
+        return prompts.opening(style, sample, pictures, self.document(), grammar, tools)
+
+    def ask(self) -> Ask:
+        """A free turn."""
+        return Ask(stop=self.grammar.stop)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Before the last turn: that it must answer."""
+        return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
+
+    def refusal(self, call: Call) -> str:
+        """The last turn has no tools."""
+        return prompts.NO_CALL_LEFT if self.turns_left == 1 else ""
+
+    def outcome(self) -> float:
+        """1 for the right verdict."""
+        return float(right(self.log, self.sample, self.compat))
+
+    def metrics(self) -> dict[str, float]:
+        """``accuracy``, 0 without an answer."""
+        return {"accuracy": self.outcome()}
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Verify, then give the right verdict."""
+        calls = self.oracle_calls() if self.tools else []
+        made = len(self.log.tool_calls)
+        brief = self.stage.prompt == "brief"
+        if made < len(calls) and self.turns_left > 1:
+            thought = " look " if brief else " I verify this before I judge. "
+            return ParsedTurn(thought, calls=(calls[made],))
+        return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
+
+    def _conclusion(self) -> str:
+        """The oracle's last thought: what it has seen, and which response says so."""
+        fact = self.sample.meta.get("answer", "")
+        (verdict,) = self.sample.answers
+        if self.stage.prompt == "brief":
+            # Response by response: a small model learns to tell whether two words are alike long
+            # before it learns to look a word up.
+            right = verdict.replace("True", "1")
+            compared = [
+                f"{text} {'yes' if str(number) == right else 'no'}"
+                for number, text in enumerate(self.sample.meta["candidates"], start=1)
+            ]
+            return f" {', '.join([fact, *compared] if fact else compared)} "
+        seen = f"It is {fact}; so" if fact else "So"
+        return f" I have seen enough to judge. {seen} the judgment is {verdict}. "
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """Any verdict, or any rating."""
+        if "rating" in self.sample.meta:
+            low, high = self.sample.meta["rating"]
+            return write_rating(int(rng.integers(low, high + 1)))
+        return write_verdict(str(rng.choice(verdicts(len(self.sample.meta["candidates"])))))
+
+    def view(self, image: Image) -> Image:
+        """An image as it is shown."""
+        return fit(image, self.stage.image_pixels, self.stage.view_side)
+
+
+def answer_of(sample: Sample) -> str:
+    """The right answer, in the asked form; of a rating, the end of the scale that is right."""
+    verdict = sample.answers[0]
+    if "rating" in sample.meta:
+        low, high = sample.meta["rating"]
+        return write_rating(high if verdict == "True" else low)
+    return write_verdict(verdict)

@@ -1,0 +1,78 @@
+"""ArmZoom: judge responses about a detail of an image, zooming in to see it (ARM-Thinker)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from visenv.grammar import Call
+
+from ..tools.crop import ORIGINAL_IMAGE, CropZoom
+from .judge import Judge
+
+_MARGIN = 0.25
+"""What the oracle leaves around the target, of its sides: context helps to recognise it."""
+
+
+class ArmZoom(Judge):
+    """Judge responses about an image, of which the policy can enlarge any part.
+
+    ### Description
+    The image is shown within a pixel budget; what the instruction asks for may be too small to see.
+    The crop-and-zoom tool cuts from the native image; each crop gets a name (``observation_1``…)
+    and can be zoomed into again. One response is judged True or False, or the best of several is
+    named. From "ARM-Thinker: Reinforcing Multimodal Generative Reward Models with Agentic Tool Use
+    and Visual Reasoning" (arXiv 2512.05111), track Fine-grained Perception.
+
+    ### Action space
+    `Unicode`: one whole turn, ``<think>…</think>`` and then one ``<tool_call>`` in JSON, or
+    ``<answer>Overall Judgment: …</answer>``.
+
+    ### Observation space
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task with the image, then each crop.
+
+    ### Starting state
+    A sample drawn by the seed: a procedural scene, or a row of the data set named.
+
+    ### Reward
+    ``"stage2"`` (equation 5, at most 1.5), ``"stage1"`` (equation 4), ``"accuracy_format"``,
+    ``"fixed_bonus"``, all paid at the end (`visenv.envs.arm.rewards`), or ``"outcome"``.
+
+    ### Episode end
+    Terminated by an answer; truncated after the stage's turns, the last of which has no tools.
+
+    ### Information
+    ``info["step"].metrics`` on the last step: ``accuracy``.
+
+    ### Arguments
+    See `visenv.envs.arm.make_zoom`.
+
+    ### Version history
+    v0: first release.
+    """
+
+    def oracle_calls(self) -> list[Call]:
+        """A crop of each target, with a margin around it."""
+        meta = self.sample.meta
+        boxes = meta.get("target_boxes") or ([meta["target_box"]] if "target_box" in meta else [])
+        zoom = self.tools["image_zoom_in_tool"]
+        assert isinstance(zoom, CropZoom)
+        which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL_IMAGE}
+        if not boxes:  # and perhaps no image either
+            return []
+        size = self.sample.images[0].size
+        return [Call(zoom.name, {"bbox_2d": box_of(box, size), **which}) for box in boxes]
+
+
+def box_of(box: Sequence[float], size: tuple[int, int]) -> list[int]:
+    """A box in pixels of an image, with a margin, in whole thousandths of its sides.
+
+    Args:
+        box: ``[left, top, right, bottom]`` in pixels.
+        size: ``(width, height)`` of the image.
+    """
+    left, top, right, bottom = box
+    across, down = _MARGIN * (right - left), _MARGIN * (bottom - top)
+    grown = (left - across, top - down, right + across, bottom + down)
+    return [
+        min(1000, max(0, round(1000 * edge / size[place % 2]))) for place, edge in enumerate(grown)
+    ]

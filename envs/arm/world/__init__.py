@@ -1,0 +1,1 @@
+"""The procedural worlds of the ARM environments: samples about judging, made from a seed."""

@@ -1,0 +1,105 @@
+"""Texts for checks 7 and 8: what must not occur."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from visenv.worlds.draws import pick
+
+from .made import Made
+from .prose import between, finished, listed, mixed, sentence, some, spread
+
+
+class Unwanted(NamedTuple):
+    """A text that must not occur.
+
+    Attributes:
+        text: The text.
+        hidden: A longer word that holds it.
+        alike: A word that does not.
+    """
+
+    text: str
+    hidden: str
+    alike: str
+
+
+UNWANTED: Final = (
+    Unwanted("able", "remarkable", "ample"),
+    Unwanted("age", "village", "ace"),
+    Unwanted("art", "party", "act"),
+    Unwanted("cat", "delicate", "cut"),
+    Unwanted("ear", "pearls", "eel"),
+    Unwanted("even", "eleven", "oven"),
+    Unwanted("here", "sphere", "hero"),
+    Unwanted("like", "likely", "lake"),
+    Unwanted("over", "discovery", "oven"),
+    Unwanted("rain", "trainer", "ruin"),
+    Unwanted("use", "amuse", "us"),
+    Unwanted("very", "everything", "vary"),
+)
+
+_CARRIERS = (
+    "Somebody wrote {it} on the wall",
+    "The note said {it} in large letters",
+    "Nobody could say what {it} meant",
+    "We talked about {it} for an hour",
+    "It all began with {it}",
+)
+_NONE_OF = (
+    "The response must not contain any of these: {list}.",
+    "Do not use any of the following anywhere, not even inside other words: {list}.",
+    "None of {list} may occur in the text, in capitals or not.",
+)
+_NOT = (
+    'The response must not contain "{it}".',
+    'Do not write "{it}" anywhere, not even inside another word.',
+    'The letters "{it}" may not occur in the text, in capitals or not.',
+)
+
+
+def contains_none(rng: np.random.Generator, keeps: bool) -> Made:
+    """None of several texts; one of them occurs once."""
+    unwanted = some(rng, UNWANTED, between(rng, 2, 4))
+    text, case = _with_or_without(rng, unwanted, keeps)
+    substrings = [each.text for each in unwanted]
+    constraint = pick(rng, _NONE_OF).format(list=listed(substrings))
+    return Made(text, constraint, {"substrings": substrings}, case)
+
+
+def does_not_contain(rng: np.random.Generator, keeps: bool) -> Made:
+    """Not the one text; it occurs once."""
+    unwanted = pick(rng, UNWANTED)
+    text, case = _with_or_without(rng, [unwanted], keeps)
+    constraint = pick(rng, _NOT).format(it=unwanted.text)
+    return Made(text, constraint, {"substring": unwanted.text}, case)
+
+
+def _with_or_without(
+    rng: np.random.Generator, unwanted: list[Unwanted], keeps: bool
+) -> tuple[str, str]:
+    """A text with a look-alike of one of the texts, or with the text itself."""
+    text, hidden, alike = pick(rng, unwanted)
+    kept = (("kept", ""), ("kept, with a look-alike", alike))
+    broken = (
+        ("it occurs", text),
+        ("it occurs in capitals", text.upper()),
+        ("it occurs inside a word", hidden),
+    )
+    case, word = pick(rng, kept if keeps else broken)
+    made = _without(rng, unwanted, between(rng, 4, 7))
+    if word:
+        made = mixed(rng, made, [finished(rng, pick(rng, _CARRIERS).format(it=f'"{word}"'))])
+    return spread(rng, made), case
+
+
+def _without(rng: np.random.Generator, unwanted: list[Unwanted], number: int) -> list[str]:
+    """That many sentences in which none of the texts occurs."""
+    made: list[str] = []
+    while len(made) < number:
+        new = sentence(rng)
+        if not any(each.text in new.lower() for each in unwanted):
+            made.append(new)
+    return made

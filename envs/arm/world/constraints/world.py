@@ -1,0 +1,103 @@
+"""ConstraintWorld: an endless supply of texts, each with a constraint and the right verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from visenv.checks import find_check
+from visenv.errors import ConfigurationError
+from visenv.types import Sample
+from visenv.worlds.draws import pick
+
+from ...samples import Check, judging_sample
+from . import edges, figures, lengths, mentions, unwanted
+from .made import Maker
+
+MAKERS: Final[Mapping[str, Maker]] = {
+    "check_whether_response_paragraph_number_in_range": lengths.paragraph_number,
+    "check_whether_response_sentence_number_in_range": lengths.sentence_number,
+    "check_whether_each_paragraph_sentence_number_in_range": (
+        lengths.each_paragraph_sentence_number
+    ),
+    "check_whether_each_paragraph_sentence_number_in_range_list": (
+        lengths.each_paragraph_sentence_number_list
+    ),
+    "check_whether_response_word_count_in_range": lengths.word_count,
+    "check_whether_each_paragraph_word_count_in_range": lengths.each_paragraph_word_count,
+    "check_whether_whole_response_not_contain_certain_substrings": unwanted.contains_none,
+    "check_whether_whole_response_not_contain_certain_substring": unwanted.does_not_contain,
+    "check_whether_each_sentence_begin_with_certain_substring": edges.each_sentence_begins,
+    "check_whether_each_paragraph_begin_with_certain_substring": edges.each_paragraph_begins,
+    "check_whether_each_paragraph_end_with_certain_substring": edges.each_paragraph_ends,
+    "check_whether_each_sentence_end_with_certain_substring": edges.each_sentence_ends,
+    "check_whether_whole_response_begin_with_certain_substring": edges.response_begins,
+    "check_whether_whole_response_end_with_certain_substring": edges.response_ends,
+    "check_whether_each_keyword_in_list_mentioned_in_range": mentions.each_keyword,
+    "check_whether_total_keyword_in_list_mentioned_in_range": mentions.total_keywords,
+    "check_percentage_number_precision_in_response": figures.percentage_precision,
+    "check_number_precision_in_response": figures.number_precision,
+    "check_whether_has_no_arabic_number_in_response": figures.has_no_number,
+}
+"""Name of a check -> what makes texts for it."""
+
+_INSTRUCTIONS = (
+    "Write a short text about {topic}.",
+    "Describe {topic} in a few lines.",
+    "Tell me something about {topic}.",
+    "Make up a little story about {topic}.",
+)
+_TOPICS = (
+    "a day in a small town",
+    "a market by the water",
+    "an old railway station",
+    "the people of a street",
+    "a walk after work",
+    "what happens before a storm",
+    "a village that everybody has left",
+    "the first day of spring",
+)
+
+
+class ConstraintWorld:
+    """Texts that keep to a constraint, or break it, mostly just so.
+
+    A `ProceduralSource` of judging samples (`visenv.envs.arm.samples`) with one candidate and no
+    image. Half of them keep to their constraint. Those that do not have one paragraph too few, one
+    keyword once too often, one sentence of many that begins otherwise; those that do may hold what
+    looks like a fault and is none: a look-alike, a plural, a phrase in capitals. The verdict is
+    that of the check, read strictly (`visenv.checks`), by construction: no check is run.
+
+    `Sample.kind` is the name of the check. `Sample.meta` holds ``constraint`` (words), ``check``
+    (``[name, arguments]``) and ``case``, how the text stands to the constraint.
+
+    Args:
+        checks: Names of the checks to draw from; all 19 where none are given.
+
+    Raises:
+        ConfigurationError: If the list is empty.
+        UnknownNameError: If there is no such check; names the nearest.
+    """
+
+    def __init__(self, checks: Sequence[str] = tuple(MAKERS)) -> None:
+        if not checks:
+            raise ConfigurationError("ConstraintWorld needs at least one check to draw from.")
+        self.checks = tuple(find_check(name).name for name in checks)
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Make a text and its constraint; a function of the generator's state alone."""
+        identity = f"constraint-{int(rng.integers(2**63)):016x}"
+        name, keeps = pick(rng, self.checks), bool(rng.integers(2))
+        made = MAKERS[name](rng, keeps)
+        return judging_sample(
+            id=identity,
+            instruction=pick(rng, _INSTRUCTIONS).format(topic=pick(rng, _TOPICS)),
+            candidates=[made.response],
+            verdict=keeps,
+            kind=name,
+            constraint=made.constraint,
+            check=list(Check(name, dict(made.arguments))),
+            case=made.case,
+        )

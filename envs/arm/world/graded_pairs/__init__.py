@@ -1,0 +1,6 @@
+"""Responses of graded quality, in pairs and fours: a procedural world for preference judging."""
+
+from .responses import GRADES
+from .world import GradedPairs
+
+__all__ = ["GRADES", "GradedPairs"]

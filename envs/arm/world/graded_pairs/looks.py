@@ -1,0 +1,58 @@
+"""Topics about scenes: what is on several signs, or, of a single sign, what it looks like too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from visenv.types import Sample
+from visenv.worlds.scenes import KINDS
+from visenv.worlds.scenes.signs import FRAMES, SHAPES
+
+from ..judged_scenes import STATEMENTS
+from .topic import Fact, Topic
+
+_MOST_SIGNS = 3
+
+
+def scene_topic(scene: Sample) -> Topic:
+    """The topic of a scene of `ScenesWorld`."""
+    signs = scene.meta["signs"][:_MOST_SIGNS]
+    names = [str(sign["name"]) for sign in signs] if len(signs) > 1 else ["the sign"]
+    asked = [KINDS[scene.kind].question.format(sign=name) for name in names]
+    facts = [
+        _detail(scene.kind, name, str(sign["answer"]))
+        for name, sign in zip(names, signs, strict=True)
+    ]
+    if len(signs) == 1:
+        asked.append("What colour is its frame, and what shape has it?")
+        facts += _look(signs[0])
+    return Topic(
+        scene.id,
+        scene.kind,
+        " ".join(asked),
+        tuple(facts),
+        scene.images,
+        {
+            "target_box": signs[0]["box"],
+            "detail_box": signs[0]["detail_box"],
+            "target_boxes": [sign["box"] for sign in signs],
+        },
+    )
+
+
+def _detail(kind: str, name: str, right: str) -> Fact:
+    statements = tuple(each.format(sign=name, answer="{}") for each in STATEMENTS[kind])
+    return Fact(statements, right, _others(KINDS[kind].options, right))
+
+
+def _look(sign: dict[str, Any]) -> list[Fact]:
+    frame, shape = str(sign["frame"]), str(sign["shape"])
+    return [
+        Fact(("Its frame is {}.", "The frame round it is {}."), frame, _others(FRAMES, frame)),
+        Fact(("Its shape is {}.", "In shape it is {}."), shape, _others(SHAPES, shape)),
+    ]
+
+
+def _others(options: Iterable[str], right: str) -> tuple[str, ...]:
+    return tuple(option for option in options if option != right)

@@ -1,0 +1,112 @@
+"""Scenes to judge by: responses to a scene's question, of which one reads the detail right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from visenv.errors import ConfigurationError
+from visenv.types import Sample
+from visenv.worlds.scenes import KINDS, ScenesWorld
+
+from ..samples import judging_sample
+
+STATEMENTS: dict[str, tuple[str, ...]] = {
+    "colour": (
+        "The stripes on {sign} are {answer}.",
+        "On {sign} I see {answer} stripes.",
+        "They are {answer}: that is the colour of the stripes on {sign}.",
+        "Looking closely at {sign}, its stripes are painted {answer}.",
+    ),
+    "text": (
+        'The writing on {sign} is "{answer}".',
+        'On {sign} it says "{answer}".',
+        'It reads "{answer}", in outlined letters on {sign}.',
+        'Looking closely at {sign}, one can read "{answer}".',
+    ),
+    "count": (
+        "The number of rings on {sign} is {answer}.",
+        "Rings on {sign}: {answer}.",
+        "I counted the rings on {sign} and came to {answer}.",
+        "Looking closely at {sign}, the rings add up to {answer}.",
+    ),
+    "relation": (
+        "On {sign}, the triangle is to the {answer} of the circle.",
+        "The triangle on {sign} stands on the {answer}, the circle beside it.",
+        "To the {answer}: that is where the triangle on {sign} is, seen from the circle.",
+        "Looking closely at {sign}, the triangle comes to the {answer} of the circle.",
+    ),
+}
+"""Ways to state what is on a sign, by kind of detail."""
+
+
+class JudgedScenes:
+    """Scenes of `ScenesWorld` with responses to their question, as samples for a judge.
+
+    A `ProceduralSource` of samples made by `judging_sample`. All responses of a sample are the same
+    sentence but for the decisive detail, so that only looking tells them apart: the right answer is
+    drawn evenly from the options, the wrong ones from the rest. One response is right as often as
+    not; of several, exactly one is right, and stands anywhere.
+
+    ``Sample.kind`` is the kind of detail; ``meta`` holds ``target_box`` and ``detail_box`` of the
+    sign asked about (``[left, top, right, bottom]`` in native pixels) and ``answer``, the detail.
+
+    Args:
+        candidates: Responses to a sample. Kinds with fewer options than that are left out
+            (``"relation"`` has two).
+        preset: A preset of scenes.
+        **overrides: Fields of the preset to change.
+
+    Raises:
+        UnknownNameError: If there is no such preset or field.
+        ConfigurationError: If a value is out of its range, or no kind has enough options.
+    """
+
+    def __init__(self, candidates: int = 2, preset: str = "default", **overrides: Any) -> None:
+        if type(candidates) is not int or candidates < 1:
+            raise ConfigurationError(f"candidates must be 1 or more, got {candidates!r}.")
+        kinds = ScenesWorld(preset, **overrides).preset.kinds
+        enough = tuple(kind for kind in kinds if len(KINDS[kind].options) >= candidates)
+        if not enough:
+            most = max(len(KINDS[kind].options) for kind in kinds)
+            raise ConfigurationError(
+                f"{candidates} candidates need a kind of detail with as many options; "
+                f"{', '.join(kinds)} have at most {most}."
+            )
+        self.candidates = candidates
+        self.world = ScenesWorld(preset, **{**overrides, "kinds": enough})
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Make a sample; a function of the generator's state alone."""
+        scene = self.world.sample(rng)
+        truth, kind = scene.answers[0], scene.kind
+        others = [option for option in scene.meta["options"] if option != truth]
+        wrong = [str(answer) for answer in rng.permutation(others)]
+        if self.candidates == 1:
+            verdict: bool | int = bool(rng.random() < 0.5)
+            answers = [truth if verdict else wrong[0]]
+        else:
+            place = int(rng.integers(self.candidates))
+            answers = wrong[: self.candidates - 1]
+            answers.insert(place, truth)
+            verdict = place + 1
+        statement = str(rng.choice(STATEMENTS[kind]))
+        sign = asked_sign(scene)
+        return judging_sample(
+            id=scene.id,
+            instruction=scene.question,
+            candidates=[statement.format(sign=sign, answer=answer) for answer in answers],
+            verdict=verdict,
+            images=scene.images,
+            kind=kind,
+            target_box=scene.meta["target_box"],
+            detail_box=scene.meta["detail_box"],
+            answer=truth,
+        )
+
+
+def asked_sign(scene: Sample) -> str:
+    """How the question of a scene calls the sign it is about."""
+    signs = scene.meta["signs"]
+    return str(signs[0]["name"]) if len(signs) > 1 else "the sign"

@@ -1,0 +1,130 @@
+"""ReportsWorld: questions about made-up documents, with responses to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.types import Sample
+from visenv.worlds.reports import cards, questions
+from visenv.worlds.reports.library import DOCUMENTS, SEEDS, ReportsLibrary
+from visenv.worlds.reports.question import Question
+
+from ..samples import judging_sample
+
+
+class Preset(NamedTuple):
+    """What is asked about the documents of a genre.
+
+    Attributes:
+        kinds: Kinds of question.
+        ask: A question of a kind about what a document says; None where there is none.
+        candidates: How many responses there are to judge.
+    """
+
+    kinds: tuple[str, ...]
+    ask: Callable[[np.random.Generator, Any, str], Question | None]
+    candidates: tuple[int, ...]
+
+
+PRESETS = {
+    "default": Preset(questions.KINDS, questions.ask, (1, 2, 4)),
+    "tiny": Preset(cards.KINDS, cards.ask_card, (1, 2)),
+}
+
+
+class ReportsWorld:
+    """Judging samples about documents of several pages, made from nothing but a seed.
+
+    A `ProceduralSource` with a `library`. A sample names a document, puts a question whose evidence
+    is on known pages, and has 1, 2 or 4 responses: one is right (a single one with probability
+    1/2), the others differ from it in one number, name, year or direction, mostly taken from the
+    same document.
+
+    Presets:
+        ``"default"``: reports of fictional companies, 4 to 24 A4 pages of text, tables and charts,
+        as PDFs with a text layer. Values of charts are in the drawing alone. Questions are about a
+        table cell, a bar, the peak or a change of a curve, a count, a name, a date, or two pages.
+        ``"tiny"``: 5 to 9 square pages of one panel each, for a view of 96 px, in which an overview
+        of three pages in a row does not show the answer (`visenv.worlds.reports.cards`).
+
+    Documents are drawn from a finite set of 10,000, so that caches of pages and indices are of use;
+    each allows hundreds of questions. Other `documents` are other documents: training on the first
+    10,000 and evaluating on ``documents=(10_000, 10_200)`` shares none.
+
+    `Sample.meta` holds ``candidates``, ``document``, ``evidence_pages``, ``gold_query`` and
+    ``answer``, the right value.
+
+    Args:
+        preset: A key of `PRESETS`.
+        documents: Seeds of the documents: the first, and the one after the last.
+        kinds: Kinds of question, all of the preset's by default.
+        candidates: Numbers of responses, each as likely; the preset's by default.
+
+    Raises:
+        UnknownNameError: If there is no such preset or kind.
+        ConfigurationError: If a range or a number of responses cannot be.
+    """
+
+    def __init__(
+        self,
+        preset: str = "default",
+        *,
+        documents: Sequence[int] = DOCUMENTS,
+        kinds: Sequence[str] | None = None,
+        candidates: Sequence[int] | None = None,
+    ) -> None:
+        self.library = ReportsLibrary(preset)
+        self._preset = PRESETS[preset]
+        self.documents = _checked_range(documents)
+        self.kinds = tuple(self._preset.kinds if kinds is None else kinds)
+        self.candidates = tuple(self._preset.candidates if candidates is None else candidates)
+        self._check()
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Make a sample; a function of the generator's state alone."""
+        while True:
+            seed = int(rng.integers(*self.documents))
+            kind = self.kinds[int(rng.integers(len(self.kinds)))]
+            question = self._preset.ask(rng, self.library.text(seed), kind)
+            if question is not None:  # a short report may have no chart
+                return self._judge(rng, self.library.name(seed), question)
+
+    def _judge(self, rng: np.random.Generator, document: str, question: Question) -> Sample:
+        count = self.candidates[int(rng.integers(len(self.candidates)))]
+        place = int(rng.integers(max(count, 2)))
+        wrong = iter(question.wrong)
+        values = [question.answer if k == place else next(wrong) for k in range(count)]
+        return judging_sample(
+            id=f"{document}/{question.kind}/{int(rng.integers(2**63)):016x}",
+            instruction=question.text,
+            candidates=[question.respond(rng, value) for value in values],
+            verdict=place == 0 if count == 1 else place + 1,
+            kind=question.kind,
+            document=document,
+            evidence_pages=list(question.pages),
+            gold_query=question.gold_query,
+            answer=question.answer,
+        )
+
+    def _check(self) -> None:
+        if not self.kinds or not self.candidates:
+            raise ConfigurationError("Name at least one kind and one number of candidates.")
+        for kind in self.kinds:
+            if kind not in self._preset.kinds:
+                raise UnknownNameError("kind of question", kind, self._preset.kinds)
+        for count in self.candidates:
+            if count not in (1, 2, 3, 4):
+                raise ConfigurationError(f"There can be 1 to 4 candidates, got {count!r}.")
+
+
+def _checked_range(documents: Sequence[int]) -> tuple[int, int]:
+    given = tuple(documents)
+    if len(given) == 2 and 0 <= given[0] < given[1] <= SEEDS:
+        return given
+    raise ConfigurationError(
+        f"documents must be two seeds from 0 to {SEEDS}, the first below the second; got {given}."
+    )

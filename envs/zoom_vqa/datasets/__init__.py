@@ -1,0 +1,1 @@
+"""The data sets that only ZoomVQA has a loader for."""

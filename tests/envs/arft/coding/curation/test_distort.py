@@ -1,0 +1,98 @@
+"""`visenv data distort`: what it writes is what the loader reads, and goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from visenv.cli import main
+from visenv.envs.arft.coding.curation.distort import Distort, plan_lines
+from visenv.envs.arft.coding.world import PLANS, DistortedRows, DistortedWorld, apply
+from visenv.envs.arft.coding.world.plans import Plan
+from visenv.envs.arft.datasets.mat_coding import MatCoding
+from visenv.errors import ConfigurationError
+from visenv.types import Image, Sample
+
+
+def clean(name: str) -> Sample:
+    pixels = np.random.default_rng(len(name)).integers(30, 220, (12, 16, 3), np.uint8)
+    meta = {"target_box": [4, 4, 8, 8], "options": ["a", "b"]}
+    return Sample(name, f"What is {name}?", (Image.from_pixels(pixels),), ("a",), "", meta)
+
+
+def test_the_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
+    samples = [clean("x" * length) for length in range(1, 6)]
+    world = DistortedWorld(samples, samples)
+    step = Distort(world, tmp_path, 0, "toy")
+    account = step.run(plan_lines(PLANS["test"], 0), tmp_path / "MAT-Coding.jsonl")
+    assert (account.kept, account.rows) == (200, 200)
+    data = MatCoding(tmp_path)
+    assert data.problems == []
+    read = [data[place] for place in range(len(data))]
+    assert Counter(sample.meta["split"] for sample in read) == {"simple": 70, "hard": 130}
+    assert Counter(tuple(sample.meta["problems"]) for sample in read) == PLANS["test"]
+    rows = [json.loads(line) for line in (tmp_path / "MAT-Coding.jsonl").read_text().splitlines()]
+    for row, sample in zip(rows, read, strict=True):
+        pixels = Image.from_file(tmp_path / row["ori_image_path"]).pixels
+        for distortion in row["distortions"]:
+            pixels = apply(pixels, distortion)
+        assert (sample.images[0].pixels == pixels).all()
+        assert sample.meta["distortions"] == row["distortions"]
+        assert sample.meta["options"] == ["a", "b"]
+        assert ("box" in sample.meta) == (row["type"] == ["crop"])
+
+
+def test_a_data_set_is_distorted_row_by_row(tmp_path: Path) -> None:
+    rows = DistortedRows([clean(f"{place}") for place in range(8)], seed=3)
+    step = Distort(rows, tmp_path, 3, "toy")
+    step.run(plan_lines(PLANS["train"], 3, 8, 8), tmp_path / "out.jsonl")
+    data = MatCoding(tmp_path)
+    for place in range(8):
+        assert data[place].images == rows[place].images
+        assert data[place].meta == rows[place].meta
+
+
+def test_a_longer_list_goes_through_the_plan_again() -> None:
+    plan: Plan = {("dark",): 2, ("none",): 1}
+    lines = plan_lines(plan, 0, 9)
+    assert Counter(line.row["problems"] for line in lines) == {"dark": 6, "none": 3}
+    assert len({line.id for line in lines}) == 9
+
+
+@pytest.mark.parametrize(("count", "rows"), [(0, None), (5, 4), (None, 100)])
+def test_more_than_there_is_cannot_be_made(count: int | None, rows: int | None) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be made"):
+        plan_lines(PLANS["test"], 0, count, rows)
+
+
+def test_the_command_writes_a_set_and_goes_on_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "train.jsonl"
+    words = ["data", "distort", "--problems", "dark", "--problems", "rotation90+noise"]
+    assert main([*words, "--samples", "4", "--seed", "5", "--out", str(out)]) == 0
+    assert "4 rows in" in capsys.readouterr().out
+    first = out.read_bytes()
+    rows = [json.loads(line) for line in first.splitlines()]
+    assert Counter("+".join(row["type"]) for row in rows) == {"dark": 2, "rotation90+noise": 2}
+    for row in rows:
+        with PIL.Image.open(tmp_path / row["processed_image_path"]) as image:
+            assert image.format == "PNG"
+    out.unlink()
+    assert main([*words, "--samples", "4", "--seed", "5", "--out", str(out)]) == 0
+    assert out.read_bytes() == first
+    again = tmp_path / "again" / "train.jsonl"
+    again.parent.mkdir()
+    assert main([*words, "--samples", "4", "--seed", "5", "--out", str(again)]) == 0
+    assert again.read_bytes() == first
+
+
+def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = str(tmp_path / "x.jsonl")
+    assert main(["data", "distort", "--problems", "drak", "--out", out]) == 1
+    assert "Did you mean 'dark'?" in capsys.readouterr().err

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.envs.arft.coding.tools.code import CodeTool
+from visenv.errors import ConfigurationError, ServiceError, ToolError
+from visenv.sandbox import INPUT_IMAGE, Execution, Limits, LocalBackend, Program, Sandbox
+from visenv.tools import Store
+from visenv.types import Image, Sample
+
+SAMPLE = Sample("sample-1", "?", (), ())
+THIN = "it is 2x201, and a side can be at most 100 times the other"
+WRITE = "cv2.imwrite('path_to_output_image.jpg', np.full((6, 8, 3), 200, np.uint8))"
+
+
+class Scripted:
+    """A backend that answers with what it is told."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.programs: list[Program] = []
+        self.started = 0
+
+    def start(self) -> None:
+        self.started += 1
+
+    def run(self, program: Program) -> Execution:
+        self.programs.append(program)
+        return self.execution
+
+    def close(self) -> None:
+        pass
+
+
+def grey(width: int, height: int) -> Image:
+    return Image.from_pixels(np.full((height, width, 3), 90, np.uint8))
+
+
+def with_images(**images: Image) -> Store:
+    store = Store()
+    store.images.update(images)
+    return store
+
+
+def answered(execution: Execution, **options: Any) -> tuple[CodeTool, Scripted]:
+    backend = Scripted(execution)
+    return CodeTool(sandbox=Sandbox(backend), **options), backend
+
+
+def test_a_program_is_really_run_and_its_image_shown() -> None:
+    tool = CodeTool()
+    store = with_images(input_image=grey(16, 9))
+    tool.open(SAMPLE, store)
+    code = f"print(cv2.imread('{INPUT_IMAGE}').shape)\n{WRITE};"
+    (text, image), detail = tool.run({"code": code}, store)
+    assert text == "(9, 16, 3)\nTrue"
+    assert isinstance(image, Image)
+    assert image.size == (8, 6)
+    assert detail == {"status": "ok", "image": "input_image", "written": True}
+    tool.close()
+
+
+def test_a_traceback_is_a_result() -> None:
+    store = with_images(input_image=grey(4, 4))
+    (text,), detail = CodeTool().run(
+        {"code": "cv2.cvtColor(np.zeros((2, 2), np.uint8), cv2.COLOR_BGR2GRAY)"}, store
+    )
+    assert isinstance(text, str)
+    assert 'File "<code>", line 1' in text
+    assert "cv2.error" in text
+    assert text.endswith("No image was written to 'path_to_output_image.jpg'.")
+    assert detail["status"] == "error"
+    assert detail["written"] is False
+
+
+def test_the_latest_image_is_worked_on_unless_another_is_named() -> None:
+    tool, backend = answered(Execution("ok"))
+    store = with_images(input_image=grey(4, 4), observation_1=grey(5, 5))
+    assert tool.run({"code": ""}, store).detail["image"] == "observation_1"
+    assert tool.run({"code": "", "image": "input_image"}, store).detail["image"] == "input_image"
+    assert [program.images for program in backend.programs] == [
+        {INPUT_IMAGE: store.images["observation_1"]},
+        {INPUT_IMAGE: store.images["input_image"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "store", "complaint"),
+    [
+        ({}, with_images(a=grey(4, 4)), "python takes code, image. code: Field required"),
+        ({"code": 5}, with_images(a=grey(4, 4)), "code: Input should be a valid string"),
+        ({"code": "", "path": "/"}, with_images(a=grey(4, 4)), "path: Extra inputs"),
+        ({"code": "", "image": "b"}, with_images(a=grey(4, 4)), "There is no image called 'b'."),
+        ({"code": ""}, Store(), "There is no image to work on."),
+    ],
+)
+def test_calls_that_do_not_fit_are_refused(
+    raw: dict[str, Any], store: Store, complaint: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        CodeTool().run(raw, store)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("execution", "shown"),
+    [
+        (Execution("ok"), ("No image was written to 'path_to_output_image.jpg'.",)),
+        (Execution("ok", image=grey(2, 2)), (grey(2, 2),)),
+        (Execution("ok", "printed\n", "7", image=grey(2, 2)), ("printed\n7", grey(2, 2))),
+        (
+            Execution("ok", image_problem="it is too large"),
+            ("The image was not taken: it is too large.",),
+        ),
+        (
+            Execution("ok", "\x1b[2J\a\r\0\x9b1A\u202eπ\t\n👩\u200d🔬", image=grey(2, 2)),
+            (r"\x1b[2J\x07\r\x00\x9b1A\u202e" + "π\t\n👩\u200d🔬", grey(2, 2)),
+        ),
+        (Execution("ok", image=grey(2, 200)), (grey(2, 200),)),
+        (
+            Execution("ok", "a", image=grey(2, 201)),
+            (f"a\nThe image was not taken: {THIN}.",),
+        ),
+        (
+            Execution("wall", "a\n", error="The program was stopped."),
+            ("a\nThe program was stopped.\nNo image was written to 'path_to_output_image.jpg'.",),
+        ),
+    ],
+)
+def test_what_is_shown(execution: Execution, shown: tuple[str | Image, ...]) -> None:
+    tool, _ = answered(execution)
+    assert tool.run({"code": ""}, with_images(a=grey(4, 4))).parts == shown
+
+
+def test_of_long_text_the_beginning_and_the_end_are_shown() -> None:
+    tool, _ = answered(Execution("ok", "a" * 500 + "z" * 500, image=grey(2, 2)), characters=203)
+    text = tool.run({"code": ""}, with_images(a=grey(4, 4))).parts[0]
+    assert text == "a" * 100 + "\n…\n" + "z" * 100
+
+
+def test_limits_are_handed_on() -> None:
+    limits = Limits(wall_seconds=2.0)
+    tool, backend = answered(Execution("ok"), limits=limits)
+    tool.run({"code": "x"}, with_images(a=grey(4, 4)))
+    assert backend.programs[0].limits == limits
+
+
+def test_an_episode_opens_only_where_programs_can_be_run() -> None:
+    class Refusing(Scripted):
+        def start(self) -> None:
+            raise ConfigurationError("not here")
+
+    tool, backend = answered(Execution("ok"))
+    tool.open(SAMPLE, Store())
+    assert backend.started == 1
+    with pytest.raises(ConfigurationError, match="not here"):
+        CodeTool(sandbox=Sandbox(Refusing(Execution("ok")))).open(SAMPLE, Store())
+
+
+def test_a_sandbox_that_fails_is_no_result() -> None:
+    class Failing(Scripted):
+        def run(self, program: Program) -> Execution:
+            raise ServiceError("sandbox", "gone")
+
+    tool = CodeTool(sandbox=Sandbox(Failing(Execution("ok"))))
+    with pytest.raises(ServiceError, match="gone"):
+        tool.run({"code": ""}, with_images(a=grey(4, 4)))
+
+
+def test_the_example_and_random_calls_write_an_image() -> None:
+    tool = CodeTool()
+    store = with_images(first=grey(12, 8), second=grey(8, 12))
+    rng = np.random.default_rng(0)
+    for arguments in (tool.example(), *(tool.random_arguments(rng, store) for _ in range(6))):
+        result = tool.call(arguments, store)
+        assert result.detail["status"] == "ok", result
+        assert result.detail["written"]
+
+
+def test_it_pickles_with_its_sandbox() -> None:
+    tool = CodeTool(
+        sandbox=Sandbox(LocalBackend(), limits=Limits(wall_seconds=9.0)), characters=300
+    )
+    copy = pickle.loads(pickle.dumps(tool))
+    assert copy.characters == 300
+    assert copy.sandbox.limits.wall_seconds == 9.0
+    assert copy.run({"code": "1 + 1"}, with_images(a=grey(4, 4))).parts[0].startswith("2\n")
+    copy.sandbox.close()
+
+
+def test_too_little_room_for_text_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="characters must be at least 200, got 10"):
+        CodeTool(characters=10)
+
+
+def test_a_program_that_fails_says_the_same_every_time() -> None:
+    tool = CodeTool()
+    store = with_images(input_image=grey(16, 9))
+    tool.open(SAMPLE, store)
+    code = "cv2.imread('nowhere.jpg').shape"  # OpenCV warns, with the time since it was loaded
+    texts = {tool.run({"code": code}, store).parts[0] for _ in range(2)}
+    assert len(texts) == 1
+    assert "nowhere.jpg" in str(texts)

@@ -1,0 +1,133 @@
+"""The distortions: pixels by hand, exact inverses, parameters in range, the same every time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from visenv.envs.arft.coding.world import KINDS, LABELS, apply
+from visenv.envs.arft.coding.world.kinds import draw
+from visenv.errors import DataError
+from visenv.types import Pixels
+
+IMAGES = arrays(np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3)))
+
+
+def grey(*rows: list[int]) -> Pixels:
+    return np.repeat(np.array(rows, np.uint8)[:, :, None], 3, axis=2)
+
+
+def test_the_labels_are_the_papers() -> None:
+    paper = "rotation90 rotation180 dark overexposure blur noise crop none"
+    assert " ".join(LABELS) == paper
+
+
+@pytest.mark.parametrize(
+    ("distortion", "expected"),
+    [
+        ({"name": "rotation90", "clockwise": True}, grey([4, 1], [5, 2], [6, 3])),
+        ({"name": "rotation90", "clockwise": False}, grey([3, 6], [2, 5], [1, 4])),
+        ({"name": "rotation180"}, grey([6, 5, 4], [3, 2, 1])),
+        # 0.4·(1 … 6) = 0.4, 0.8, 1.2, 1.6, 2.0, 2.4
+        ({"name": "dark", "gain": 0.4}, grey([0, 1, 1], [2, 2, 2])),
+        # 60·(1 … 6) = 60, 120, 180, 240, 300, 360, the last two clipped
+        ({"name": "overexposure", "gain": 60}, grey([60, 120, 180], [240, 255, 255])),
+    ],
+)
+def test_small_images_by_hand(distortion: dict[str, Any], expected: Pixels) -> None:
+    image = grey([1, 2, 3], [4, 5, 6])
+    assert (apply(image, distortion) == expected).all()
+    assert (image == grey([1, 2, 3], [4, 5, 6])).all(), "what is given is not changed"
+
+
+def test_blur_spreads_a_point_and_keeps_its_light() -> None:
+    image = grey(*[[0] * 31] * 31)
+    image[15, 15] = 255
+    blurred = apply(image, {"name": "blur", "kernel": 9, "sigma": 1.7}).astype(int)
+    # a Gaussian of sigma 1.7 has 1 / (2·pi·1.7²) = 0.0551 of its mass on the middle pixel
+    assert blurred[15, 15, 0] == pytest.approx(255 / (2 * np.pi * 1.7**2), abs=1)
+    assert (blurred[:11] == 0).all(), "a kernel of 9 reaches 4 px"
+    assert (blurred[15, 11:20] > 0).all()
+
+
+def test_noise_has_its_deviation_and_its_seed() -> None:
+    image = np.full((100, 100, 3), 128, np.uint8)
+    noisy = apply(image, {"name": "noise", "sigma": 30.0, "seed": 7}).astype(float)
+    # 30,000 draws: the deviation of their mean is 30/173 = 0.17, of their deviation about 0.12
+    assert noisy.mean() == pytest.approx(128, abs=1)
+    assert noisy.std() == pytest.approx(30, abs=1)
+    other = apply(image, {"name": "noise", "sigma": 30.0, "seed": 8})
+    assert (other != noisy).mean() > 0.9
+
+
+RANGES = {
+    "gain of dark": (0.15, 0.40),
+    "gain of overexposure": (1.8, 3.0),
+    "kernel of blur": (9, 25),
+    "sigma of noise": (25, 60),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@given(seed=st.integers(0, 2**32))
+def test_parameters_are_json_and_in_range(name: str, seed: int) -> None:
+    drawn = draw(name, np.random.default_rng(seed))
+    assert json.loads(json.dumps(drawn)) == drawn
+    assert drawn["name"] == name
+    for what, (low, high) in RANGES.items():
+        parameter, _, kind = what.partition(" of ")
+        if kind == name:
+            assert low <= drawn[parameter] <= high
+    if name == "blur":
+        assert drawn["kernel"] % 2 == 1
+        # OpenCV's rule for a kernel without a sigma
+        side = drawn["kernel"]
+        assert drawn["sigma"] == pytest.approx(0.3 * ((side - 1) * 0.5 - 1) + 0.8)
+
+
+def test_all_of_each_range_is_drawn() -> None:
+    rng = np.random.default_rng(0)
+    drawn = [draw("blur", rng)["kernel"] for _ in range(300)]
+    assert set(drawn) == {9, 11, 13, 15, 17, 19, 21, 23, 25}
+    gains = [draw("dark", rng)["gain"] for _ in range(300)]
+    assert min(gains) < 0.17
+    assert max(gains) > 0.38
+
+
+@pytest.mark.parametrize("name", KINDS)
+@given(image=IMAGES, seed=st.integers(0, 2**32))
+def test_the_same_parameters_make_the_same_pixels(name: str, image: Pixels, seed: int) -> None:
+    distortion = draw(name, np.random.default_rng(seed))
+    once = apply(image, distortion)
+    assert (apply(image, json.loads(json.dumps(distortion))) == once).all()
+    assert once.dtype == np.uint8
+    turned = name == "rotation90"
+    assert once.shape == ((image.shape[1], image.shape[0], 3) if turned else image.shape)
+
+
+@given(image=IMAGES, seed=st.integers(0, 2**32))
+def test_what_has_an_inverse_is_undone_by_it(image: Pixels, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    turn = draw("rotation90", rng)
+    back = {**turn, "clockwise": not turn["clockwise"]}
+    assert (apply(apply(image, turn), back) == image).all()
+    half = draw("rotation180", rng)
+    assert (apply(apply(image, half), half) == image).all()
+    dark = draw("dark", rng)
+    restored = apply(apply(image, dark), {"name": "overexposure", "gain": 1 / dark["gain"]})
+    error = np.abs(restored.astype(int) - image)
+    assert error.max(initial=0) <= 0.5 / dark["gain"] + 0.5, "half a level, made larger, rounded"
+
+
+@pytest.mark.parametrize(
+    ("distortion", "says"), [({"name": "sepia"}, "sepia"), ({"name": "dark"}, "gain"), ({}, "name")]
+)
+def test_what_is_no_distortion_is_a_data_error(distortion: dict[str, Any], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        apply(grey([1]), distortion)

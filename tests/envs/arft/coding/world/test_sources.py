@@ -1,0 +1,145 @@
+"""Distorted samples: what is stored with them makes them again, and any questions will do."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.envs.arft.coding.world import (
+    PLANS,
+    DistortedRows,
+    DistortedWorld,
+    Problems,
+    apply,
+    distorted,
+    split_of,
+)
+from visenv.envs.arft.coding.world.plans import Plan, named
+from visenv.errors import ConfigurationError, DataError
+from visenv.types import Image, Sample
+
+
+def clean(name: str = "q", **meta: object) -> Sample:
+    """A gradient of 40 by 20 px."""
+    pixels = np.zeros((20, 40, 3), np.uint8)
+    pixels[..., 0] = np.linspace(40, 200, 40, dtype=np.uint8)
+    pixels[..., 1] = np.linspace(40, 200, 20, dtype=np.uint8)[:, None]
+    return Sample(name, "Which?", (Image.from_pixels(pixels),), ("yes",), "text", meta)
+
+
+BOXED = clean(target_box=[10, 5, 20, 15])
+PROBLEMS = st.sampled_from(list(PLANS["train"]))
+
+
+@given(PROBLEMS, st.integers(0, 2**32))
+def test_the_stored_parameters_make_the_image_again(problems: Problems, seed: int) -> None:
+    sample = distorted(BOXED, problems, np.random.default_rng(seed))
+    meta = json.loads(json.dumps(dict(sample.meta)))
+    pixels = BOXED.images[0].pixels
+    for distortion in meta["distortions"]:
+        pixels = apply(pixels, distortion)
+    assert (sample.images[0].pixels == pixels).all()
+    assert [each["name"] for each in meta["distortions"]] == [
+        name for name in problems if name not in ("crop", "none")
+    ]
+    assert meta["problems"] == list(problems)
+    assert meta["split"] == meta["labels"]["split"] == split_of(problems)
+    assert meta["labels"]["problem"] == sample.kind == named(problems)
+    assert meta["steps"] == (
+        ["problem", "answer"] if problems == ("none",) else ["problem", "code", "answer"]
+    )
+    assert (sample.question, sample.answers) == (BOXED.question, BOXED.answers)
+    assert sample.id == f"q/{named(problems)}"
+    assert sample == distorted(BOXED, problems, np.random.default_rng(seed))
+
+
+def test_a_crop_says_where_to_look_in_thousandths() -> None:
+    sample = distorted(BOXED, ("crop",), np.random.default_rng(0))
+    # 10..20 of 40 px, half of its width more on each side: 5..25, of 40 125..625;
+    # 5..15 of 20 px, half of its height more: 0..20, of 20 0..1000
+    assert sample.meta["box"] == [125, 0, 625, 1000]
+    assert sample.images == BOXED.images
+    edge = clean(target_box=[0, 0, 40, 4])
+    # beyond the image there is nothing; 0..6 of 20 px
+    assert distorted(edge, ("crop",), np.random.default_rng(0)).meta["box"] == [0, 0, 1000, 300]
+
+
+def test_options_go_along_and_pixels_of_the_clean_image_do_not() -> None:
+    sample = distorted(clean(options=["a", "b"], signs=[1]), ("dark",), np.random.default_rng(0))
+    assert sample.meta["options"] == ["a", "b"]
+    assert "signs" not in sample.meta
+    assert "box" not in sample.meta
+
+
+@pytest.mark.parametrize(
+    ("sample", "problems", "says"),
+    [
+        (Sample("q", "?"), ("dark",), "0 images"),
+        (clean(), ("crop",), "target_box"),
+    ],
+)
+def test_a_sample_that_does_not_fit_is_a_data_error(
+    sample: Sample, problems: Problems, says: str
+) -> None:
+    with pytest.raises(DataError, match=says):
+        distorted(sample, problems, np.random.default_rng(0))
+
+
+# ---------------------------------------------------------------------------- worlds and rows
+
+
+def test_a_world_draws_by_its_plan() -> None:
+    world = DistortedWorld([clean()], [BOXED], {("dark",): 3, ("crop",): 1})
+    drawn = Counter(world.sample(np.random.default_rng(seed)).kind for seed in range(400))
+    assert set(drawn) == {"dark", "crop"}
+    # 3 of 4 on average: 300 ± 4·8.7
+    assert drawn["dark"] == pytest.approx(300, abs=35)
+
+
+def test_a_world_without_crops_draws_none() -> None:
+    world = DistortedWorld([clean()])
+    kinds = {world.sample(np.random.default_rng(seed)).kind for seed in range(200)}
+    assert kinds == {named(problems) for problems in PLANS["train"]} - {"crop"}
+    with pytest.raises(DataError, match="crop"):
+        world.clean(("crop",), np.random.default_rng(0))
+    with pytest.raises(ConfigurationError, match="but crops"):
+        DistortedWorld([clean()], plan={("crop",): 1})
+    with pytest.raises(ConfigurationError, match="at least one"):
+        DistortedRows([clean()], {})
+
+
+def test_rows_are_distorted_by_seed_place_and_id() -> None:
+    rows = [clean(f"row-{place}") for place in range(60)]
+    source = DistortedRows(rows, seed=1)
+    assert len(source) == 60
+    samples = [source[place] for place in range(60)]
+    assert samples == [DistortedRows(rows, seed=1)[place] for place in range(60)]
+    assert samples != [DistortedRows(rows, seed=2)[place] for place in range(60)]
+    assert "crop" not in {sample.kind for sample in samples}
+    longer = DistortedRows([*rows, clean("another")], seed=1)
+    assert samples == [longer[place] for place in range(60)], "a new row changes none before it"
+
+
+def test_rows_with_a_box_are_cropped_too() -> None:
+    plan: Plan = {("crop",): 1, ("dark",): 1}
+    boxed = [BOXED] * 10
+    assert Counter(DistortedRows(boxed, plan)[place].kind for place in range(10)) == {
+        "crop": 5,
+        "dark": 5,
+    }
+    assert {DistortedRows([clean()] * 10, plan)[place].kind for place in range(10)} == {"dark"}
+    crops: Plan = {("crop",): 1}
+    assert DistortedRows(boxed, crops)[0].kind == "crop"
+    with pytest.raises(DataError, match="target_box"):
+        DistortedRows([clean()], crops)[0]
+
+
+def test_a_plan_is_gone_through_again() -> None:
+    rows = DistortedRows([clean(f"{place}") for place in range(24)], {("dark",): 1, ("blur",): 1})
+    kinds = [rows[place].kind for place in range(24)]
+    assert kinds == kinds[:2] * 12

@@ -1,0 +1,79 @@
+"""The search tool: what it shows, what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.envs.arft.search.tools.engine import Search
+from visenv.errors import ConfigurationError, ServiceError, ToolError
+from visenv.search import Passage
+from visenv.search.passage import LONGEST_QUERY
+from visenv.tools.base import Store
+
+
+class Engine:
+    name = "engine"
+
+    def __init__(self, *found: Passage, error: Exception | None = None) -> None:
+        self.found = list(found)
+        self.error = error
+
+    def search(self, query: str, count: int) -> list[Passage]:
+        if self.error:
+            raise self.error
+        return self.found[:count]
+
+    def close(self) -> None:
+        raise AssertionError("the engine is shared")
+
+
+def test_passages_are_numbered_with_their_titles() -> None:
+    tool = Search(Engine(Passage("One", "first"), Passage("Two", "second")), passages=2)
+    result = tool.run({"query": "q"}, Store())
+    assert result.parts == ("1. One: first\n2. Two: second",)
+    assert result.detail == {"query": "q", "titles": ["One", "Two"]}
+    tool.close()
+
+
+def test_long_passages_are_cut() -> None:
+    (text,) = Search(Engine(Passage("t" * 999, "x" * 9999))).run({"query": "q"}, Store()).parts
+    assert isinstance(text, str)
+    assert len(text) == len("1. : ") + 200 + 1000
+
+
+def test_nothing_found_is_refused_and_a_failed_engine_is_not_the_policys_fault() -> None:
+    with pytest.raises(ToolError, match="Nothing was found for 'q'"):
+        Search(Engine()).run({"query": "q"}, Store())
+    with pytest.raises(ServiceError, match="search: down"):
+        Search(Engine(error=ServiceError("search", "down"))).run({"query": "q"}, Store())
+    with pytest.raises(ConfigurationError, match="passages must be at least 1"):
+        Search(Engine(), passages=0)
+
+
+@pytest.mark.parametrize("raw", [{}, {"query": ""}, {"query": 3}, {"q": "x"}, {"query": "x" * 501}])
+def test_other_arguments_are_refused(raw: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match="search takes query"):
+        Search(Engine(Passage("a", "b"))).run(raw, Store())
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.none()))
+def test_any_arguments_are_answered(raw: dict[str, Any]) -> None:
+    tool = Search(Engine(Passage("a", "b")))
+    accepted = raw.keys() == {"query"} and isinstance(raw["query"], str) and raw["query"]
+    if accepted and len(raw["query"]) <= LONGEST_QUERY:
+        assert tool.run(raw, Store()).parts
+    else:
+        with pytest.raises(ToolError, match="search takes query"):
+            tool.run(raw, Store())
+
+
+def test_examples_and_random_arguments_are_accepted() -> None:
+    tool = Search(Engine(Passage("a", "b")))
+    arguments = tool.random_arguments(np.random.default_rng(0), Store())
+    for each in (tool.example(), arguments):
+        assert tool.run(each.model_dump(), Store()).parts

@@ -1,0 +1,245 @@
+"""Questions of both worlds: right, found by the engine, and not to be had in a cheaper way."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from visenv.envs.arft.presets import PASSAGES
+from visenv.envs.arft.search.similarity import word_similarity
+from visenv.envs.arft.search.world import EntitiesWorld, WorldEngine
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.search import Passage
+from visenv.types import Sample
+
+PRESETS = ("default", "tiny")
+Asked = dict[str, list[Sample]]
+
+
+def engine_of(sample: Sample) -> WorldEngine:
+    return WorldEngine(**sample.meta["world"])
+
+
+@cache
+def articles_in(preset: str, seed: int) -> dict[str, str]:
+    return {article.title: article.text for article in WorldEngine(preset, seed).articles()}
+
+
+def articles_of(sample: Sample) -> dict[str, str]:
+    return articles_in(**sample.meta["world"])
+
+
+def says(text: str, value: str) -> bool:
+    """Whether the text holds the value, not as a part of a word or of a number with commas."""
+    return re.search(rf"(?<!\w)(?<!\d,){re.escape(value)}(?!\w|,\d)", text) is not None
+
+
+# ---------------------------------------------------------------------------- searching leads there
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_gold_query_finds_its_article(asked: Asked, preset: str) -> None:
+    shown = PASSAGES if preset == "default" else 2
+    for sample in asked[preset]:
+        for query, article in zip(sample.meta["queries"], sample.meta["articles"], strict=True):
+            titles = [found.title for found in engine_of(sample).search(query, shown)]
+            assert article in titles, f"{query!r} found {titles}, not {article!r}"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_article_names_what_the_next_query_is_about(asked: Asked, preset: str) -> None:
+    for sample in asked[preset]:
+        articles, titles = articles_of(sample), sample.meta["articles"]
+        for title, after in pairwise(titles):
+            assert says(articles[title], after)
+        assert says(articles[titles[-1]], sample.answers[0])
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_gold_queries_pass_their_own_guard(asked: Asked, preset: str) -> None:
+    for sample in asked[preset]:
+        meta = sample.meta
+        pairs = list(zip(meta["queries"], meta["names"], strict=True))
+        for query, names in pairs:
+            assert word_similarity(query, query, names) == 1.0
+        for (query, names), (other, _) in pairwise(pairs):
+            assert word_similarity(other, query, names) == 0.0, "one step is not another"
+
+
+# ---------------------------------------------------------------------------- nothing less does
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_article_before_the_last_holds_the_answer(asked: Asked, preset: str) -> None:
+    for sample in asked[preset]:
+        articles = articles_of(sample)
+        for title in sample.meta["articles"][:-1]:
+            assert not says(articles[title], sample.answers[0])
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_question_names_nothing_that_has_an_article(asked: Asked, preset: str) -> None:
+    for sample in asked[preset]:
+        for name in (*articles_of(sample), *sample.answers):
+            assert not says(sample.question, name)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_same_words_about_another_image_have_another_answer(asked: Asked, preset: str) -> None:
+    """In one world, most questions that are asked twice: without the image it is a guess."""
+    answers: defaultdict[tuple[int, str], Counter[str]] = defaultdict(Counter)
+    for sample in asked[preset]:
+        answers[sample.meta["world"]["seed"], sample.question][sample.answers[0]] += 1
+    repeated = [found for found in answers.values() if found.total() > 1]
+    assert len(repeated) >= 6
+    guessed = sum(max(found.values()) for found in repeated)
+    assert guessed / sum(found.total() for found in repeated) < 0.7
+
+
+def test_searching_for_the_question_itself_does_not_find_the_answer(asked: Asked) -> None:
+    """As a policy would that does not look at the image: 4 of 12 to 48 of a kind at most."""
+    found = 0
+    for sample in asked["default"]:
+        results = engine_of(sample).search(sample.question, PASSAGES)
+        found += sample.meta["articles"][-1] in [passage.title for passage in results]
+    assert found / len(asked["default"]) < 0.2
+
+
+def test_what_is_so_in_one_world_is_not_in_another(asked: Asked) -> None:
+    """Facts learned by heart are of no use."""
+    told: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for seed in range(60):
+        for article in WorldEngine("tiny", seed).articles():
+            told[article.title][article.text] = ""
+    assert min(len(texts) for texts in told.values()) >= 4
+
+
+# ---------------------------------------------------------------------------- what a sample holds
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_is_said_of_a_question(asked: Asked, preset: str) -> None:
+    for sample in asked[preset]:
+        meta = sample.meta
+        assert sample.answers[0] in meta["options"]
+        assert len(set(meta["options"])) == len(meta["options"]) >= 4
+        assert meta["labels"] == {"split": meta["split"], "hops": str(len(meta["queries"]))}
+        assert len(set(meta["articles"])) == len(meta["articles"])
+    kinds = Counter((sample.meta["split"], len(sample.meta["queries"])) for sample in asked[preset])
+    assert kinds["simple", 1] > 40
+    if preset == "tiny":
+        assert set(kinds) == {("simple", 1), ("hard", 2)}
+    else:
+        assert set(kinds) == {("simple", 1), ("simple", 2), ("hard", 2), ("hard", 3)}
+        hard = sum(count for (split, _), count in kinds.items() if split == "hard")
+        assert 0.35 < hard / 240 < 0.65
+
+
+def test_hard_questions_of_two_searches_are_about_images_without_a_name(asked: Asked) -> None:
+    for sample in asked["default"]:
+        if len(sample.meta["queries"]) == 2:
+            assert (sample.meta["split"] == "hard") == sample.kind.endswith("looks")
+
+
+def test_answers_have_other_spellings(asked: Asked) -> None:
+    found = {answer: sample.answers for sample in asked["default"] for answer in sample.answers[:1]}
+    people = [answers for answers in found.values() if " " in answers[0] and len(answers) > 1]
+    assert any(answers[1] == answers[0].split()[-1] for answers in people)
+    numbers = [answers for answers in found.values() if re.fullmatch(r"\d+,\d{3}", answers[0])]
+    assert numbers
+    assert all(answers[1] == answers[0].replace(",", "") for answers in numbers)
+
+
+def test_a_path_is_clear_if_nothing_tells_its_answer_early() -> None:
+    from visenv.envs.arft.search.world.paths import Step, is_clear
+    from visenv.envs.arft.search.world.society import Entity
+
+    told = {"founder": "Mira Tolen", "seat": "Norberg"}
+    firm = Entity("company", "Kastor Works", None, told, "A stamp of 1901 is now rare.")
+    person = Entity("person", "Mira Tolen", None, {"birth year": "1880", "teacher": "Paul Tolen"})
+
+    def clear(**facts: str) -> bool:
+        (relation,) = facts
+        asked = person._replace(told={relation: facts[relation]})
+        return is_clear((Step(firm, "founder"), Step(asked, relation)))
+
+    assert clear(born="1880")
+    assert not clear(born="1901"), "a remark holds it"
+    assert not clear(birthplace="Norberg"), "a fact of the first"
+    assert not clear(employer="Kastor Works"), "where the path began"
+    assert not is_clear((Step(person, "teacher"), Step(person, "birth year"))), "a circle"
+
+
+def test_a_surname_that_two_people_have_is_no_answer() -> None:
+    from visenv.envs.arft.search.world.paths import Step, _answers
+    from visenv.envs.arft.search.world.society import Entity
+
+    city = Entity("city", "Norberg", None, {"mayor": "Mira Tolen", "river": "Lune"})
+    society = {"Norberg": city, "Mira Tolen": city, "Paul Tolen": city}
+    assert _answers(Step(city, "mayor"), society) == ("Mira Tolen",)
+    del society["Paul Tolen"]
+    assert _answers(Step(city, "mayor"), society) == ("Mira Tolen", "Tolen")
+    assert _answers(Step(city, "river"), society) == ("Lune", "the river Lune", "Lune river")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_sample_is_a_function_of_the_generator(preset: str) -> None:
+    world = EntitiesWorld(preset)
+    one, shared, other = (world.sample(np.random.default_rng(seed)) for seed in (3, 3, 4))
+    assert one is shared
+    assert one.id != other.id
+    made = world._make(np.random.default_rng(3))
+    assert made == one
+    assert made is not one
+
+
+# ---------------------------------------------------------------------------- choosing
+
+
+def test_hops_and_worlds_are_chosen() -> None:
+    rng = np.random.default_rng(0)
+    world = EntitiesWorld("default", worlds=(7, 8), hops=(3,))
+    for _ in range(6):
+        sample = world.sample(rng)
+        assert len(sample.meta["queries"]) == 3
+        assert sample.meta["world"] == {"preset": "default", "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says_so"),
+    [
+        ({"preset": "tini"}, UnknownNameError, "tiny"),
+        ({"worlds": (3, 3)}, ConfigurationError, "first below the second"),
+        ({"worlds": (-1, 3)}, ConfigurationError, "first below the second"),
+        ({"worlds": (0, 10**9 + 1)}, ConfigurationError, "first below the second"),
+        ({"worlds": (0,)}, ConfigurationError, "two seeds"),
+        ({"hops": (4,)}, ConfigurationError, r"\[1, 2, 3\]"),
+        ({"hops": ()}, ConfigurationError, r"\[1, 2, 3\]"),
+        ({"preset": "tiny", "hops": (3,)}, ConfigurationError, r"\[1, 2\]"),
+    ],
+)
+def test_wrong_options_say_what_is_right(
+    options: dict[str, object], error: type[Exception], says_so: str
+) -> None:
+    with pytest.raises(error, match=says_so):
+        EntitiesWorld(**options)  # type: ignore[arg-type]
+
+
+def test_the_articles_of_one_world_make_an_index_of_ones_own(tmp_path: object) -> None:
+    from pathlib import Path
+
+    from visenv.search import open_searcher
+    from visenv.search.words import build
+
+    folder = Path(str(tmp_path))
+    engine = WorldEngine("default", 7)
+    build(folder, engine.articles())
+    sample = EntitiesWorld(worlds=(7, 8)).sample(np.random.default_rng(1))
+    query = sample.meta["queries"][0]
+    found: list[Passage] = open_searcher(f"words:{folder}").search(query, PASSAGES)
+    assert found == engine.search(query, PASSAGES)

@@ -1,0 +1,56 @@
+"""The words of the ARFT environments: what their tiny stages say is short in the tiny tokenizer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from visenv.envs.arft import make_coding, make_search
+from visenv.envs.arft.search.world.tokens import WORDS
+from visenv.envs.arft.world.little_pictures import COLOURS
+from visenv.policies.oracle import OraclePolicy
+from visenv.rollout import Place, play
+
+pytestmark = pytest.mark.component("transformers")
+
+LIMIT = 64
+"""Tokens of a turn, in examples/train_visual_arft.py --tiny."""
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    from visenv.policies.transformers import tiny
+    from visenv.policies.transformers.words import VOCABULARIES
+
+    return tiny.build_tokenizer(tiny.TinyConfig().vocab_size, VOCABULARIES["arft"])
+
+
+def count(tokenizer: Any, text: str) -> int:
+    return len(tokenizer.encode(text, add_special_tokens=False))
+
+
+def test_words_and_tags_are_one_token_each(tokenizer: Any) -> None:
+    for name in ("think", "search", "problem", "code", "answer", "information"):
+        assert count(tokenizer, f"<{name}>") == count(tokenizer, f"</{name}>") == 1
+    for word in {*COLOURS, *WORDS} - {"Who", "Where"}:  # these begin a question
+        assert count(tokenizer, f" {word}") == 1, word
+
+
+def test_every_step_fits(tokenizer: Any) -> None:
+    problems = ["rotation180", "dark", "none", "rotation180+dark"]
+    envs: list[gym.Env[Any, str]] = [
+        make_coding(stage="tiny", problems=problems),
+        make_search(stage="tiny"),
+    ]
+    for env in envs:
+        episodes = [asyncio.run(play(env, OraclePolicy(), Place(seed))) for seed in range(12)]
+        assert [episode.reward for episode in episodes] == [pytest.approx(2.0)] * 12
+        turns = [turn for episode in episodes for turn in episode.turns]
+        longest = max(count(tokenizer, turn.text) for turn in turns)
+        assert longest < LIMIT
+        # Texts of the environment too have no word that falls apart into bytes.
+        shown = [message.plain() for turn in turns for message in turn.messages]
+        assert max(count(tokenizer, text) / len(text.split()) for text in shown) < 5

@@ -1,0 +1,89 @@
+"""Rows, images and writers for the tests of curation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from visenv.curation.journal import Journal, Outcome
+from visenv.curation.lines import JsonLines, Row, write_lines
+from visenv.curation.step import Step, journal_path
+from visenv.policies.scripted import ScriptedPolicy
+from visenv.types import Ask, Message, Reply, Sampling
+
+
+class Replies(ScriptedPolicy):
+    """A writer that says these replies to each row in turn; remembers what it was asked."""
+
+    def __init__(self, *replies: str | Row | list[Any] | Exception) -> None:
+        super().__init__([])
+        self.replies = replies
+        self.sampling: list[Sampling] = []
+        self.conversations: list[list[Message]] = []
+
+    async def respond(self, session: Any, ask: Ask, sampling: Sampling) -> Reply:
+        await asyncio.sleep(0)
+        self.sampling.append(sampling)
+        self.conversations.append(list(session.messages))
+        said = self.replies[min(session.taken, len(self.replies) - 1)]
+        session.taken += 1
+        if isinstance(said, Exception):
+            raise said
+        cut = said == "CUT"
+        text = said if isinstance(said, str) else json.dumps(said)
+        reply = Reply.of_text(text)._replace(finish_reason="length" if cut else "stop")
+        session.said(reply)
+        return reply
+
+    def prompts(self) -> list[str]:
+        """The last text it was shown before each reply."""
+        return [str(messages[-1].parts[-1]) for messages in self.conversations]
+
+
+class Kit:
+    """What a test of a step needs: a folder, rows, and the outcome of each."""
+
+    Replies = Replies
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def image(self, name: str = "a.png", grey: int = 0, size: tuple[int, int] = (8, 6)) -> str:
+        path = self.folder / name
+        pixels = np.full((size[1], size[0], 3), grey, np.uint8)
+        PIL.Image.fromarray(pixels).save(path)
+        return name
+
+    def rows(self, rows: Sequence[Row], name: str = "rows.jsonl") -> JsonLines:
+        write_lines(self.folder / name, [{"id": f"r{k}", **row} for k, row in enumerate(rows)])
+        return JsonLines(self.folder / name)
+
+    def run(self, step: Step, rows: Sequence[Row], out: str = "out/out.jsonl") -> list[Outcome]:
+        """The outcome of each row."""
+        lines, path = self.rows(rows), self.folder / out
+        account = step.run(lines, path)
+        assert account.lines == len(rows)
+        assert account.kept + sum(account.dropped.values()) + sum(account.failed.values()) == len(
+            rows
+        )
+        journal = Journal(journal_path(path), step.name, step.settings())
+        outcomes = [journal.outcome(line) for line in lines]
+        journal.close()
+        assert self.read(out) == [row for outcome in outcomes for row in outcome.rows]
+        return outcomes
+
+    def read(self, out: str = "out/out.jsonl") -> list[Row]:
+        """The rows that were kept."""
+        return [line.row for line in JsonLines(self.folder / out)]
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return Kit(tmp_path)

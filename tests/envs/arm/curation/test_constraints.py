@@ -1,0 +1,160 @@
+"""Items about constraints: the checks say which are kept, and the benchmark's loader agrees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from visenv.curation.places import row_lines, seed_lines
+from visenv.envs.arm.curation import Constraints
+from visenv.envs.arm.datasets.armbench import ARMBench
+from visenv.envs.arm.datasets.mm_ifeval import MMIFEval
+from visenv.policies.scripted import ScriptedPolicy, ScriptedSession
+from visenv.types import Ask, Message, Reply, Sample, Sampling
+
+pytestmark = pytest.mark.component("opencv")
+
+TRACK = "multimodal_instruction_following"
+SHORT = {
+    "key": "length",
+    "value": "Use at most 5 words.",
+    "judge": {
+        "method": "rule_based",
+        "verify_funcs": [
+            {"func": "check_whether_response_word_count_in_range", "params": [1, 5]},
+        ],
+    },
+}
+BLUE = {
+    "key": "word",
+    "value": 'Begin with "Blue".',
+    "judge": {
+        "method": "rule_based",
+        "verify_funcs": [
+            {
+                "func": "check_whether_whole_response_begin_with_certain_substring",
+                "params": ["Blue"],
+            },
+        ],
+    },
+}
+NICE = {"key": "tone", "value": "Be kind.", "judge": {"method": "direct_gpt"}}
+
+
+class Answers(ScriptedPolicy):
+    """Says one thing, and remembers what it was asked."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(self.say)
+        self.text = text
+        self.asked: list[Message] = []
+
+    def say(self, messages: Sequence[Message], ask: Ask) -> str:
+        self.asked += messages
+        return self.text
+
+
+def instructions(kit: Any, *constraints: Sequence[Any]) -> MMIFEval:
+    folder = kit.folder / "mmif"
+    folder.mkdir(exist_ok=True)
+    kit.image("mmif/a.png")
+    rows = [
+        {
+            "id": number,
+            "tag": "C-Level",
+            "instruction": "Describe the wall. Be kind.",
+            "image": "a.png",
+            "constraints": each,
+        }
+        for number, each in enumerate(constraints)
+    ]
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return MMIFEval(folder)
+
+
+def run(kit: Any, source: MMIFEval, text: str) -> tuple[Any, Path]:
+    out = kit.folder / "bench" / f"{TRACK}.jsonl"
+    step = Constraints(source, Answers(text), out.parent)
+    return step.run(row_lines(source), out), out
+
+
+def test_each_constraint_that_a_check_decides_is_an_item(kit: Any) -> None:
+    source = instructions(kit, [SHORT, NICE, BLUE])
+    account, out = run(kit, source, "<think>hm</think>The wall is blue.")
+    assert (account.kept, account.rows) == (1, 2)
+    bench = ARMBench(out.parent)
+    assert not bench.problems
+    short, blue = bench[0], bench[1]
+    assert (short.meta["constraint"], short.answers) == ("Use at most 5 words.", ("True",))  # 4
+    assert (blue.meta["constraint"], blue.answers) == (BLUE["value"], ("False",))
+    for sample in (short, blue):
+        assert sample.meta["candidates"] == ["The wall is blue."]
+        assert sample.images[0].size == (8, 6)
+        assert sample.kind == "single_rm"
+    assert short.meta["check"] == [
+        "check_whether_response_word_count_in_range",
+        {"lower_bound": 1, "upper_bound": 5},
+    ]
+
+
+def test_what_is_asked(kit: Any) -> None:
+    source = instructions(kit, [SHORT, NICE])
+    policy = Answers("Blue.")
+    Constraints(source, policy, kit.folder).run(row_lines(source), kit.folder / "o.jsonl")
+    (message,) = policy.asked
+    assert len(message.images) == 1
+    text = str(message.parts[-1])
+    assert text.startswith("Describe the wall.")
+    assert text.count("Use at most 5 words.") == 1
+    assert text.count("Be kind.") == 1  # the instruction says so itself
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("", "empty reply"), ("<think>so</think> ", "empty reply"), ("I'm sorry, no.", "refusal")],
+)
+def test_no_response_to_judge_fails_the_row(kit: Any, text: str, reason: str) -> None:
+    account, _ = run(kit, instructions(kit, [SHORT]), text)
+    assert account.failed == {reason: 1}
+
+
+def test_a_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
+    """Cut among its thoughts it would be taken whole: nothing tells that they are none."""
+
+    class Cut(Answers):
+        async def respond(self, session: ScriptedSession, ask: Ask, sampling: Sampling) -> Reply:
+            reply = await super().respond(session, ask, sampling)
+            return reply._replace(finish_reason="length")
+
+    source, out = instructions(kit, [SHORT]), kit.folder / "o.jsonl"
+    step = Constraints(source, Cut("<think>First, the wall"), kit.folder)
+    assert step.run(row_lines(source), out).failed == {"reply cut off": 1}
+
+
+def test_rows_without_such_a_constraint_are_dropped_unasked(kit: Any) -> None:
+    source = instructions(kit, [NICE], [SHORT])
+    account, _ = run(kit, source, "Blue.")
+    assert account.dropped == {"no constraint that a check decides": 1}
+    assert account.kept == 1
+
+
+def test_a_check_with_arguments_that_do_not_fit_fails_the_row(kit: Any) -> None:
+    name = "check_whether_response_word_count_in_range"
+    bounds = [{"lower_bound": "one", "upper_bound": {}}, {"lower_bound": 1, "upper_bound": 5}]
+    source = [
+        Sample("s", "q", meta={"constraints": [{"constraint": "c", "checks": [[name, each]]}]})
+        for each in bounds
+    ]
+    step = Constraints(source, Answers("Blue."), kit.folder)
+    account = step.run(row_lines(source), kit.folder / "o.jsonl")
+    assert (account.kept, account.failed) == (1, {"cannot be read": 1})
+
+
+def test_a_place_that_is_not_there_fails(kit: Any) -> None:
+    source = instructions(kit, [SHORT])
+    step = Constraints(source, Answers("Blue."), kit.folder)
+    assert step.run(seed_lines(1), kit.folder / "o.jsonl").failed == {"cannot be read": 1}

@@ -1,0 +1,142 @@
+"""MMLongBench-Doc: questions, documents, kinds, and F1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+
+from visenv.envs.arm.datasets.mmlongbench import MMLongBench
+from visenv.errors import DataError
+from visenv.types import Answered, Episode, Message, Turn
+
+Row = dict[str, Any]
+
+
+def row(**changes: Any) -> Row:
+    made = {
+        "doc_id": "PH_2016.06.08-Final.pdf",
+        "doc_type": "Research report / Introduction",
+        "question": "How many charts are there?",
+        "answer": "6",
+        "evidence_pages": "[2, 3]",
+        "evidence_sources": "['Chart', 'Pure-text (Plain-text)']",
+        "answer_format": "Int",
+    }
+    return {**made, **changes}
+
+
+ABSENT = {"answer": "Not answerable", "answer_format": "None", "evidence_pages": "[]"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pages = tmp_path / "data" / "documents"
+    pages.mkdir(parents=True)
+    for page in (1, 2, 3):
+        image = PIL.Image.new("RGB", (60, 80))
+        image.save(pages / f"PH_2016.06.08-Final_{page}.jpg")
+    return tmp_path
+
+
+def write(folder: Path, *rows: Any) -> Path:
+    (folder / "data" / "samples.json").write_text(json.dumps(rows))
+    return folder
+
+
+def answered(sample_id: str, answer: str | None) -> Episode:
+    events = () if answer is None else (Answered(0, answer),)
+    turn = Turn((Message("user", ("?",)),), "text", 0.0, events, "stop")
+    status, reason = ("truncated", "turns") if answer is None else ("terminated", "")
+    return Episode("e", sample_id, "", 0, 0, 0, (turn,), status, reason)  # type: ignore[arg-type]
+
+
+def test_rows_and_kinds(folder: Path) -> None:
+    source = MMLongBench(write(folder, row(), row(evidence_pages="[2]"), row(**ABSENT)))
+    assert source.problems == []
+    sample = source[0]
+    assert sample.question == "How many charts are there?"
+    assert sample.answers == ("6",)
+    assert sample.images == ()
+    assert sample.meta["document"] == "PH_2016.06.08-Final"
+    assert sample.meta["evidence_pages"] == [2, 3]
+    assert sample.meta["evidence_sources"] == ["Chart", "Pure-text (Plain-text)"]
+    assert [source[n].kind for n in range(3)] == ["cross-page", "single-page", "unanswerable"]
+    assert sample.meta["labels"] == {
+        "pages": "cross-page",
+        "document type": "Research report / Introduction",
+    }
+    assert source.library is not None
+    assert len(source.library.document(sample.meta["document"])) == 3
+
+
+def test_the_score_goes_by_the_format(folder: Path) -> None:
+    source = MMLongBench(write(folder, row(), row(answer="25%", answer_format="Float")))
+    assert [source.score(each, source[0]) for each in ("6", "6.0", "7", "six")] == [1, 1, 0, 0]
+    assert source.score("0.25", source[1]) == 1
+
+
+def test_f1_by_hand(folder: Path) -> None:
+    source = MMLongBench(write(folder, row(), row(), row(answer="7"), row(**ABSENT), row(**ABSENT)))
+    ids = [source[index].id for index in range(5)]
+    said = ["6", "Not answerable", None, "not answerable", "5"]
+    episodes = [answered(each, answer) for each, answer in zip(ids, said, strict=True)]
+    # One of the 3 answerable questions is right: recall 1/3. Answers other than "not answerable":
+    # "6", none at all, "5", so precision 1/3. F1 = 2 x 1/3 x 1/3 / (2/3) = 1/3.
+    assert source.totals(episodes) == {"F1": pytest.approx(1 / 3)}
+    # Without the last: precision 1/2, F1 = 2 x 1/3 x 1/2 / (5/6) = 0.4.
+    assert source.totals(episodes[:4]) == {"F1": pytest.approx(0.4)}
+    assert source.totals(episodes[2:3]) == {"F1": 0.0}
+    assert source.totals(episodes[3:]) == {}  # nothing that can be answered
+    assert source.totals([answered("of another set", "6")]) == {}
+
+
+@pytest.mark.component("pyarrow")
+def test_the_hub_layout(folder: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    shard = folder / "data" / "train-00000-of-00001.parquet"
+    parquet.write_table(pa.Table.from_pylist([row(), row(doc_id="gone.pdf")]), shard)
+    source = MMLongBench(folder, documents=folder / "data" / "documents")
+    assert source[0].meta["evidence_pages"] == [2, 3]
+    (problem,) = source.problems
+    assert problem.row == 2
+    assert "There is no document called 'gone.pdf'" in problem.problem
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ("text", "not JSON"),
+        ([1], "expected an object"),
+        (row(doc_id=None), "no doc_id"),
+        (row(doc_id="../samples.json"), "There is no document"),
+        (row(doc_id="x" * 10_000), "There is no document"),
+        (row(question=""), "no question"),
+        (row(answer=None), "no answer"),
+        (row(answer=""), "no answer"),
+        (row(answer_format="Text"), "answer_format must be one of"),
+        (row(evidence_pages="[0]"), "no page numbers from 1"),
+        (row(evidence_pages="['5']"), "no page numbers from 1"),
+        (row(evidence_pages="[5"), "not a list"),
+        (row(evidence_pages="__import__('os').getcwd()"), "not a list"),
+        (row(evidence_pages="[" * 5_000), "not a list"),
+        (row(evidence_sources="Chart"), "not a list"),
+    ],
+)
+def test_a_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
+    source = MMLongBench(write(folder, row(), bad, row()))
+    assert len(source) == 2
+    (listed,) = source.problems
+    assert (Path(listed.file).name, listed.row) == ("samples.json", 2)
+    assert problem in listed.problem
+
+
+def test_a_file_that_is_no_list_is_named(folder: Path) -> None:
+    (folder / "data" / "samples.json").write_text('{"rows": []}')
+    with pytest.raises(DataError, match=r"samples\.json must be a list or an object with a list"):
+        MMLongBench(folder)

@@ -1,0 +1,178 @@
+"""RewardBench 2: the place of the chosen response, and the ratings of Ties put together."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from visenv.envs.arm.datasets.rewardbench2 import RewardBench2, place_of_chosen, rating_of
+from visenv.errors import DataError, UnknownNameError
+from visenv.types import Answered, Episode, Message, Turn
+
+Row = dict[str, Any]
+
+
+def row(identity: Any, subset: str = "Focus", **changes: Any) -> Row:
+    made = {
+        "id": identity,
+        "prompt": "Name a colour.",
+        "chosen": ["blue"],
+        "rejected": ["one", "two", "three"],
+        "num_correct": 1,
+        "subset": subset,
+    }
+    return {**made, **changes}
+
+
+def tie(identity: str, right: int = 2) -> Row:
+    chosen = ["red", "green", "blue"][:right]
+    return row(identity, "Ties", chosen=chosen, rejected=["seven", "dog"], num_correct=right)
+
+
+def write(folder: Path, *rows: Any) -> Path:
+    lines = [each if isinstance(each, str) else json.dumps(each) for each in rows]
+    (folder / "reward-bench-2.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def answered(sample_id: str, answer: str | None) -> Episode:
+    events = () if answer is None else (Answered(0, answer),)
+    turn = Turn((Message("user", ("?",)),), "text", 0.0, events, "stop")
+    status, reason = ("truncated", "turns") if answer is None else ("terminated", "")
+    return Episode("e", sample_id, "Ties", 0, 0, 0, (turn,), status, reason)  # type: ignore[arg-type]
+
+
+def test_the_chosen_response_changes_places_by_its_id(tmp_path: Path) -> None:
+    source = RewardBench2(write(tmp_path, *(row(number) for number in range(400))))
+    assert source.problems == []
+    places: Counter[int] = Counter()
+    for index in range(400):
+        sample = source[index]
+        place = int(sample.answers[0])
+        candidates = sample.meta["candidates"]
+        assert candidates[place - 1] == "blue"
+        # It changed places with one response; the others stand where they were.
+        others = ["blue", "one", "two", "three"]
+        others[0], others[place - 1] = others[place - 1], others[0]
+        assert candidates == others
+        assert place == place_of_chosen(str(index)) + 1
+        places[place] += 1
+    assert set(places) == {1, 2, 3, 4}
+    assert max(places.values()) < 140  # 100 expected; 8.7 is a standard deviation
+    assert source[0].images == ()
+    assert (source[7].id, source[7].kind) == ("rewardbench2-Focus-7", "Focus")
+
+
+def test_places_are_those_of_the_published_shuffle() -> None:
+    # default_rng(int(md5(id).hexdigest(), 16) % 2**32).integers(0, 4), written down once.
+    assert [place_of_chosen(identity) for identity in "01234567"] == [2, 3, 1, 2, 3, 2, 0, 2]
+
+
+def test_subsets(tmp_path: Path) -> None:
+    rows = [row(1), row(1, "Math"), row(2, "Precise IF"), tie("ref:1", 1), tie("tied:1")]
+    write(tmp_path, *rows)
+    assert [RewardBench2(tmp_path)[index].kind for index in range(3)] == [
+        "Focus",
+        "Math",
+        "Precise IF",
+    ]
+    assert len(RewardBench2(tmp_path, subset="Math")) == 1
+    with pytest.raises(UnknownNameError, match="Did you mean 'Ties'"):
+        RewardBench2(tmp_path, subset="Tie")
+    with pytest.raises(DataError, match="No row of"):
+        RewardBench2(tmp_path, subset="Safety")
+
+
+def test_a_tie_asks_about_each_response(tmp_path: Path) -> None:
+    source = RewardBench2(write(tmp_path, tie("ref:1", 1), tie("tied:1")), subset="Ties")
+    assert len(source) == 3 + 4
+    sample = source[4]
+    assert sample.id == "rewardbench2-Ties-tied:1-1"
+    assert sample.meta["candidates"] == ["green"]
+    assert sample.answers == ("True",)
+    facts = {key: sample.meta[key] for key in ("rating", "tie", "place", "right", "responses")}
+    assert facts == {"rating": [1, 10], "tie": "tied:1", "place": 1, "right": 2, "responses": 4}
+    assert [source[index].answers[0] for index in range(3, 7)] == ["True", "True", "False", "False"]
+
+
+def test_the_ratings_are_put_together(tmp_path: Path) -> None:
+    source = RewardBench2(write(tmp_path, tie("ref:1", 1), tie("tied:1")), subset="Ties")
+    answers = ["9", "6", "4", "8", "Rating: 7", "5/10 no, 5", None]
+    ids = [source[index].id for index in range(7)]
+    episodes = [answered(each, said) for each, said in zip(ids, answers, strict=True)]
+    # ref gap 9 - 6 = 3; tied spread 8 - 7 = 1, gap 7 - max(5, unrated -1) = 2: as in test_ties.
+    totals = source.totals(episodes)
+    assert totals["Ties"] == pytest.approx(1.00761594, abs=1e-8)
+    assert totals["Ties margin"] == 1.0
+    assert source.totals(episodes[::-1]) == totals
+    assert source.totals(episodes[:-1]) == {}  # a row without all its ratings is no row
+    assert source.totals([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "rating"),
+    [
+        ("7", 7),
+        ("10", 10),
+        ("I considered 3 points. Final: 8", 8),
+        ("<score>9</score>", 9),
+        ("8.", 8),
+        ("0", -1),
+        ("11", -1),
+        ("100", -1),
+        ("ten", -1),
+        ("", -1),
+        (None, -1),
+        ("<" * 100_000, -1),
+    ],
+)
+def test_the_last_number_is_the_rating(answer: str | None, rating: int) -> None:
+    assert rating_of(answer) == rating
+
+
+@pytest.mark.parametrize(
+    ("answer", "rating"),
+    [("0", 0), ("73", 73), ("100", 100), ("101", -1), ("1000", -1), ("of 100 I give 50", 50)],
+)
+def test_a_rating_lies_on_its_scale(answer: str, rating: int) -> None:
+    assert rating_of(answer, (0, 100)) == rating
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ("null", "expected an object"),
+        (row(2, "Chat"), "There is no subset called 'Chat'"),
+        (row(2, rejected=["a", "b"]), "1 chosen and 2 rejected"),
+        (row(2, chosen=["a", "b"]), "2 chosen and 3 rejected"),
+        (row(2, chosen="a"), "chosen is no list of texts"),
+        (row(2, rejected=[1, 2, 3]), "rejected is no list of texts"),
+        (row(2, prompt=""), "no prompt"),
+        (row(None), "no id"),
+        (row(1), "used before"),
+    ],
+)
+def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+    source = RewardBench2(write(tmp_path, row(1), bad, row(3)))
+    assert len(source) == 2
+    (listed,) = source.problems
+    assert listed.row == 2
+    assert problem in listed.problem
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (row("tied:2", "Ties", num_correct=2), "num_correct is 2, and 1 are chosen"),
+        (row("tie-2", "Ties"), "must be ref:<n> or tied:<n>"),
+        (row("ref:2", "Ties", rejected=[]), "rejected is no list of texts"),
+    ],
+)
+def test_a_bad_tie_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+    source = RewardBench2(write(tmp_path, tie("ref:1", 1), bad), subset="Ties")
+    assert len(source) == 3
+    assert problem in source.problems[0].problem

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visenv.checks import CHECKS, check
+from visenv.checks.english import ABBREVIATIONS
+from visenv.data.source import ProceduralSource
+from visenv.envs.arm.world.constraints import MAKERS, ConstraintWorld, prose
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.types import Sample
+
+WORLD = ConstraintWorld()
+
+
+def drawn(seed: int, number: int, world: ConstraintWorld = WORLD) -> list[Sample]:
+    rng = np.random.default_rng(seed)
+    return [world.sample(rng) for _ in range(number)]
+
+
+def response(sample: Sample) -> str:
+    text: str = sample.meta["candidates"][0]
+    return text
+
+
+def test_makes_texts_for_every_check() -> None:
+    assert list(MAKERS) == list(CHECKS)
+    assert isinstance(WORLD, ProceduralSource)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_verdict_is_that_of_the_strict_check(name: str) -> None:
+    for sample in drawn(7, 150, ConstraintWorld([name])):
+        called, arguments = sample.meta["check"]
+        assert called == sample.kind == name
+        assert (str(check(name, response(sample), arguments)),) == sample.answers, sample
+
+
+@given(st.integers(0, 2**63))
+def test_the_verdict_is_right_for_any_seed(seed: int) -> None:
+    (sample,) = drawn(seed, 1)
+    name, arguments = sample.meta["check"]
+    assert str(check(name, response(sample), arguments)) == sample.answers[0]
+
+
+def test_is_a_judging_sample_without_images() -> None:
+    for sample in drawn(1, 60):
+        assert sample.images == ()
+        assert sample.answers in (("True",), ("False",))
+        assert len(sample.meta["candidates"]) == 1
+        assert (
+            sample.meta["constraint"][0].isupper() or sample.meta["constraint"][0] in "0123456789"
+        )
+        assert "{" not in sample.meta["constraint"] + sample.question + response(sample)
+        assert response(sample) == response(sample).strip()
+
+
+def test_half_of_the_verdicts_are_true_for_each_check() -> None:
+    verdicts: dict[str, Counter[str]] = defaultdict(Counter)
+    for sample in drawn(3, 3000):
+        verdicts[sample.kind][sample.answers[0]] += 1
+    assert set(verdicts) == set(CHECKS)
+    for counted in verdicts.values():
+        # 3000 / 19 = 158 draws of a fair coin: half of them give or take 6.3 (one sigma).
+        assert sum(counted.values()) == pytest.approx(158, abs=60)
+        assert counted["True"] / sum(counted.values()) == pytest.approx(0.5, abs=0.2)
+
+
+def test_what_misses_mostly_misses_just_so() -> None:
+    broken = [sample for sample in drawn(5, 2000) if sample.answers == ("False",)]
+    near = [sample for sample in broken if "some too" not in sample.meta["case"]]
+    assert len(near) / len(broken) > 0.75
+    told = " ".join(sample.meta["case"] for sample in drawn(5, 2000))
+    for case in (
+        "one too few in one of 3 paragraphs",
+        "one too many in one of 2 paragraphs",
+        "a paragraph too many",
+        "it occurs in capitals",
+        "it occurs inside a word",
+        "kept, with a look-alike",
+        "kept, with a plural",
+        "at the other end in one of 4",
+        "a digit too short",
+        "one of 3 in digits",
+    ):
+        assert case in told
+
+
+def test_one_seed_one_sample() -> None:
+    assert drawn(11, 40) == drawn(11, 40)
+    assert drawn(11, 40) != drawn(12, 40)
+    ids = [sample.id for sample in drawn(11, 500)]
+    assert len(set(ids)) == 500
+
+
+def test_a_constraint_is_worded_in_several_ways() -> None:
+    first_words: dict[str, set[str]] = defaultdict(set)
+    for sample in drawn(2, 1000):
+        first_words[sample.kind].add(" ".join(sample.meta["constraint"].split()[:2]))
+    assert min(map(len, first_words.values())) >= 2
+
+
+def test_only_the_checks_asked_for() -> None:
+    name = list(CHECKS)[18]
+    assert {sample.kind for sample in drawn(0, 20, ConstraintWorld([name]))} == {name}
+
+
+def test_what_cannot_be_asked_for() -> None:
+    with pytest.raises(ConfigurationError, match="at least one"):
+        ConstraintWorld([])
+    with pytest.raises(UnknownNameError, match="no text check"):
+        ConstraintWorld(["check_rhymes"])
+
+
+# --------------------------------------------------------------------------------------- prose
+
+
+@given(st.integers(0, 2**32), st.integers(3, 60))
+def test_prose_has_the_words_asked_for(seed: int, words: int) -> None:
+    rng = np.random.default_rng(seed)
+    assert len(prose.clause(rng, words).split()) == words
+    assert len(prose.sentence(rng, words).split()) == words
+    assert len(prose.paragraph_of_words(rng, words).split()) == words
+
+
+@given(st.integers(0, 2**32), st.lists(st.integers(1, 5), min_size=1, max_size=5))
+def test_prose_has_the_sentences_asked_for(seed: int, numbers: list[int]) -> None:
+    text = prose.paragraphs(np.random.default_rng(seed), numbers)
+    ranges = [[number, number] for number in numbers]
+    name = "check_whether_each_paragraph_sentence_number_in_range_list"
+    assert check(name, text, {"ranges": ranges})
+    assert check(name, text, {"ranges": ranges}, "arm")
+
+
+def test_no_word_of_the_prose_is_an_abbreviation_or_holds_a_digit() -> None:
+    words = {
+        word.strip(".!").lower()
+        for sample in drawn(4, 400, ConstraintWorld([list(CHECKS)[4]]))
+        for word in response(sample).split()
+    }
+    assert len(words) > 150
+    assert not words & ABBREVIATIONS
+    assert all(word.isalpha() for word in words)

@@ -1,0 +1,234 @@
+"""What an evaluation comes to: groups, tool use and failures, counted by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from visenv.evaluation.intervals import mean_of
+from visenv.evaluation.summary import (
+    ANY_TOOL,
+    Failure,
+    Row,
+    Summary,
+    summarise,
+    tool_metrics,
+)
+from visenv.evaluation.summary_files import as_json, markdown, write_summary
+from visenv.types import Answered, Episode, Event, Message, ToolCalled, Turn
+
+
+def call(tool: str = "zoom", ok: bool = True) -> ToolCalled:
+    return ToolCalled(0, tool, {}, ok, "" if ok else "no such page")
+
+
+def episode(
+    number: int,
+    accuracy: float | None,
+    calls: Sequence[ToolCalled] = (),
+    labels: Mapping[str, str] | None = None,
+    kind: str = "",
+    reason: str = "",
+    answer: str = "1",
+) -> Episode:
+    """Answered, or else truncated for a reason; aborted where there is no accuracy."""
+    events: list[Event] = [*calls]
+    status: Any = "truncated" if reason else "terminated"
+    if accuracy is None:
+        status = "aborted"
+    elif not reason:
+        events.append(Answered(0, answer))
+    reward = 0.0 if accuracy is None else 0.3 + 0.7 * accuracy
+    turn = Turn((Message("user", ("?",)),), "text", reward, tuple(events), "stop")
+    truth = {"question": "?", "answers": ["1"], **({"labels": labels} if labels else {})}
+    metrics = {} if accuracy is None else {"accuracy": accuracy}
+    return Episode(
+        "e", f"s{number}", kind, number, 0, 0, (turn,), status, reason,
+        metrics=metrics, truth=truth,
+    )  # fmt: skip
+
+
+FG = {"track": "FG", "rm_tag": "pair_rm"}
+DOC_1 = {"track": "Doc", "rm_tag": "single_rm"}
+DOC_2 = {"track": "Doc", "rm_tag": "pair_rm"}
+
+PLAYED = [
+    episode(0, 1.0, [call(), call(ok=False)], FG),
+    episode(1, 0.0, [], FG),
+    episode(2, 1.0, [call("page"), call("page"), call()], DOC_1),
+    episode(3, 1.0, [call("page", ok=False)], DOC_2),
+    episode(4, 0.0, [], DOC_2, reason="turns"),
+    episode(5, None, [], DOC_2, reason="judge: gone"),
+    Episode("e", "", "", 7, 0, 0, (), "aborted", "ImageError: a.jpg is broken"),
+]
+
+
+def row(summary: Summary, grouping: str, label: str) -> Row:
+    (found,) = [each for each in summary.rows if (each.grouping, each.label) == (grouping, label)]
+    return found
+
+
+def test_groups_by_hand() -> None:
+    summary = summarise(PLAYED)
+    assert [(each.grouping, each.label, *each[2:5]) for each in summary.rows] == [
+        ("", "all", 5, 2, 1),
+        ("track", "Doc", 3, 1, 1),
+        ("track", "FG", 2, 0, 0),
+        ("track", "mean of groups", 5, 1, 1),
+        ("rm_tag", "pair_rm", 4, 1, 1),
+        ("rm_tag", "single_rm", 1, 0, 0),
+        ("rm_tag", "mean of groups", 5, 1, 1),
+    ]
+    accuracy = {each[:2]: each.means["accuracy"].value for each in summary.rows}
+    assert accuracy["", "all"] == pytest.approx(3 / 5)
+    assert accuracy["track", "Doc"] == pytest.approx(2 / 3)
+    assert accuracy["track", "FG"] == pytest.approx(1 / 2)
+    assert accuracy["track", "mean of groups"] == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert accuracy["rm_tag", "pair_rm"] == pytest.approx(2 / 4)
+    assert accuracy["rm_tag", "mean of groups"] == pytest.approx((1 / 2 + 1) / 2)
+
+
+def test_each_metric_has_the_interval_that_fits_it() -> None:
+    summary = summarise(PLAYED)
+    # 3 in 5: Wilson's (0.6 + 0.384146 ± 1.959964 sqrt(0.048 + 0.038415)) / 1.768292.
+    assert row(summary, "", "all").means["accuracy"][1:] == pytest.approx(
+        (0.230724, 0.882379), abs=1e-6
+    )
+    # The reward is 1.0 or 0.3, so normal: mean 0.72, s = 0.7 sqrt(0.3) = 0.383406,
+    # half 1.959964 x 0.383406 / sqrt(5) = 0.336064.
+    assert row(summary, "", "all").means["reward"][1:] == pytest.approx(
+        (0.383936, 1.056064), abs=1e-6
+    )
+    # Groups of one share the rule of the whole: a share has an interval, a reward has none.
+    single = row(summary, "rm_tag", "single_rm").means
+    assert single["accuracy"][1:] == pytest.approx((0.206549, 1.0), abs=1e-6)
+    assert math.isnan(single["reward"].low)
+
+
+def test_the_mean_of_groups_has_their_intervals_together() -> None:
+    summary = summarise(PLAYED)
+    parts = [row(summary, "track", label).means["accuracy"] for label in ("Doc", "FG")]
+    assert row(summary, "track", "mean of groups").means["accuracy"] == mean_of(parts)
+
+
+def test_tool_use_by_hand() -> None:
+    tools = {each.tool: each for each in summarise(PLAYED).tools}
+    assert list(tools) == [ANY_TOOL, "page", "zoom"]
+    every = tools[ANY_TOOL]
+    # Five episodes counted: 0, 2 and 3 called, 2 + 3 + 1 times, 1 + 3 + 0 with a result.
+    assert (every.total, every.used.value) == (6, 3 / 5)
+    assert every.calls.value == pytest.approx(6 / 5)
+    assert every.success.value == pytest.approx(4 / 6)
+    page, zoom = tools["page"], tools["zoom"]
+    for each in (page, zoom):
+        assert (each.total, each.used.value) == (3, 2 / 5)
+        assert each.success.value == pytest.approx(2 / 3)
+    means = row(summarise(PLAYED), "track", "FG").means
+    assert means["used tools"].value == 1 / 2
+    assert means["tool calls"].value == 1.0
+    assert means["failed calls"].value == 0.5
+    assert tool_metrics(PLAYED[1]) == {"used tools": 0, "tool calls": 0, "failed calls": 0}
+
+
+def test_a_tool_that_was_never_called_has_no_success() -> None:
+    (only,) = summarise([episode(0, 1.0)]).tools
+    assert (only.total, only.used.value) == (0, 0.0)
+    assert math.isnan(only.success.value)
+
+
+def test_every_failure_is_listed() -> None:
+    assert summarise(PLAYED, ["a.jsonl:3: no gt: None"]).failures == [
+        Failure("a.jsonl:3", "left out", "no gt: None"),
+        Failure("s4", "unanswered", "turns"),
+        Failure("s5", "aborted", "judge: gone"),
+        Failure("row 7", "aborted", "ImageError: a.jpg is broken"),
+    ]
+
+
+def test_kinds_group_what_has_no_labels() -> None:
+    rows = summarise([episode(0, 1.0, kind="colour"), episode(1, 0.0, kind="text")]).rows
+    assert [(each.grouping, each.label) for each in rows] == [
+        ("", "all"),
+        ("kind", "colour"),
+        ("kind", "text"),
+        ("kind", "mean of groups"),
+    ]
+    assert len(summarise([episode(0, 1.0, kind="colour")]).rows) == 1
+
+
+def test_nothing_was_played() -> None:
+    summary = summarise([], ["a.jsonl:1: broken"])
+    assert summary.rows == [Row("", "all", 0, 0, 0, {})]
+    assert "# nothing" in markdown("nothing", summary)
+
+
+def test_the_table_has_a_column_for_each_group() -> None:
+    lines = markdown("visenv/ArmDoc-v0, oracle", summarise(PLAYED)).splitlines()
+    assert lines[0] == "# visenv/ArmDoc-v0, oracle"
+    assert "## Accuracy" in lines
+    assert "| by track | Doc | FG | mean of groups | all |" in lines
+    # Doc: Wilson of 2 in 3, (0.666667 + 0.640243 ± 1.959964 sqrt(0.074074 + 0.106707)) / 2.280486.
+    # Their mean: below sqrt(0.459012² + 0.405469²) / 2, above sqrt(0.271841² + 0.405469²) / 2.
+    assert "| accuracy, % | 66.7 [20.8, 93.9] | 50.0 [9.5, 90.5] | 58.3 [27.7, 82.7] |" in (
+        line.rpartition(" 60.0")[0] for line in lines
+    )
+    assert "| episodes | 3 | 2 | 5 | 5 |" in lines
+    assert "## Failures: 3" in lines
+    assert "- s4: unanswered: turns" in lines
+
+
+def test_what_a_policy_wrote_stays_in_its_cell() -> None:
+    hostile = "a|b\n# Title\n<script>\\ \x1b[31m" + "x" * 10_000
+    played = [episode(0, 1.0, [call(hostile, ok=False), call("")])]
+    text = markdown("t", summarise(played, [f"f:1: {hostile}"]))
+    assert all(len(line) < 1000 for line in text.splitlines())
+    assert "\n# Title" not in text
+    assert "<script>" not in text
+    assert "\x1b" not in text
+    assert "a\\|b # Title" in text
+    assert "| (none named) | 1 |" in text
+
+
+def test_the_files_hold_the_same_numbers(tmp_path: Path) -> None:
+    played = [*PLAYED, episode(8, 1.0, labels=FG, answer='he said "1",\n\ud800')]
+    summary = summarise(played, ["a.jsonl:3: no gt"], {"F1": 0.5})
+    write_summary(tmp_path, "title", summary, played)
+
+    assert (tmp_path / "summary.md").read_text() == markdown("title", summary)
+    stored = json.loads((tmp_path / "summary.json").read_text())
+    assert stored == json.loads(json.dumps(as_json(summary)))
+    assert stored["totals"] == {"F1": 0.5}
+    assert stored["rows"][1]["grouping"] == "track"
+    assert [each["tool"] for each in stored["tools"]] == [ANY_TOOL, "page", "zoom"]
+
+    with (tmp_path / "summary.csv").open(newline="") as file:
+        means = list(csv.DictReader(file))
+    doc = [each for each in means if (each["label"], each["metric"]) == ("Doc", "accuracy")]
+    assert [float(doc[0][name]) for name in ("mean", "low", "high")] == stored["rows"][1][
+        "accuracy"
+    ]
+    assert {each["label"] for each in means if each["grouping"] == "tool"} == {
+        ANY_TOOL,
+        "page",
+        "zoom",
+    }
+    assert [each["mean"] for each in means if each["grouping"] == "total"] == ["0.5"]
+
+    with (tmp_path / "items.csv").open(newline="") as file:
+        items = list(csv.DictReader(file))
+    assert [each["item"] for each in items] == ["s0", "s1", "s2", "s3", "s4", "s5", "row 7", "s8"]
+    assert (items[0]["track"], items[0]["rm_tag"], items[0]["accuracy"]) == ("FG", "pair_rm", "1.0")
+    assert (items[4]["status"], items[4]["reason"], items[4]["answer"]) == (
+        "truncated",
+        "turns",
+        "",
+    )
+    assert items[5]["accuracy"] == ""
+    assert items[7]["answer"] == 'he said "1",\n\\ud800'
+    assert items[7]["right answers"] == "1"

@@ -1,0 +1,155 @@
+"""The promise of the world: no reader gets the answer from the view, a simple one does from a crop.
+
+The reader is told where the panel is, and it is trained: for every answer it remembers the mean
+feature of 7 to 20 labelled scenes, and names the nearest mean for scenes it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from visenv.envs.zoom_vqa.tools import INPUT_IMAGE, KeypointZoom
+from visenv.images import shrink
+from visenv.tools import Store
+from visenv.types import Image, Pixels, Sample
+from visenv.worlds.scenes import KINDS, PRESETS, ScenesWorld
+from visenv.worlds.scenes.details import PANEL, Canvas, engrave
+
+Floats = NDArray[np.float64]
+
+TEST = 160
+TRAIN = {"colour": 60, "count": 60, "relation": 40, "text": 224}
+
+
+# ------------------------------------------------------------------------------------- the reader
+
+
+def colour_feature(panel: Floats) -> Floats:
+    """Third moment of each channel: lines are few and strong, what hides them is weak."""
+    return np.asarray(np.cbrt((panel**3).mean(axis=(0, 1))))
+
+
+def count_feature(panel: Floats) -> Floats:
+    return np.array([np.abs(panel).mean()])
+
+
+def shape_feature(panel: Floats) -> Floats:
+    """Where there is ink, dark or light."""
+    ink = np.abs(panel).mean(axis=2)
+    return np.asarray(cv2.resize(ink, (32, 32), interpolation=cv2.INTER_AREA)).ravel()
+
+
+FEATURES: dict[str, Callable[[Floats], Floats]] = {
+    "colour": colour_feature,
+    "count": count_feature,
+    "relation": shape_feature,
+    "text": shape_feature,
+}
+
+
+def accuracy(features: Floats, answers: list[str], trained: int) -> float:
+    known, labels = np.unique(answers, return_inverse=True)
+    of_class = labels[:trained] == np.arange(len(known))[:, None]
+    means = (of_class @ features[:trained]) / of_class.sum(axis=1, keepdims=True)
+    distances = ((features[trained:, None] - means) ** 2).sum(axis=2)
+    return float((distances.argmin(axis=1) == labels[trained:]).mean())
+
+
+def cut(image: Pixels, box: Floats) -> Floats:
+    left, top, right, bottom = np.round(box).astype(int)
+    return image[top:bottom, left:right].astype(float) - PANEL
+
+
+def seen(sample: Sample, view_side: int) -> tuple[Floats, Floats]:
+    """The panel as in the view, and as after one good zoom (400 of 1024 px, the paper's)."""
+    native = sample.images[0]
+    scale = view_side / native.size[0]
+    view = Image.from_pixels(shrink(native.pixels, (view_side, view_side)))
+    tool, store = KeypointZoom(crop_side=view_side * 400 // 1024, source="native"), Store()
+    tool.open(sample, store)
+    store.images[INPUT_IMAGE] = view
+    left, top, right, bottom = sample.meta["target_box"]
+    keypoint = [int((left + right) / 2 * scale), int((top + bottom) / 2 * scale)]
+    (crop,), detail = tool.run({"keypoint": keypoint}, store)
+    assert isinstance(crop, Image)
+    panel, window = np.array(sample.meta["detail_box"], float), np.array(detail["box"], float)
+    enlarged = (panel - np.tile(window[:2], 2)) * crop.size[0] / (window[2] - window[0])
+    return cut(view.pixels, panel * scale), cut(crop.pixels, enlarged)
+
+
+@cache
+def measured(kind: str) -> tuple[float, float]:
+    """Accuracy from the view and from the crop, over `TEST` scenes of 512 px shown at 128."""
+    world = ScenesWorld(
+        "small", width=512, height=512, view_side=128, kinds=(kind,), signs=(1, 1), clutter=(0, 0)
+    )
+    count = TRAIN[kind] + TEST
+    samples = [world.sample(np.random.default_rng([7, index])) for index in range(count)]
+    panels = [seen(sample, 128) for sample in samples]
+    answers = [sample.answers[0] for sample in samples]
+    views, crops = (np.stack([FEATURES[kind](pair[which]) for pair in panels]) for which in (0, 1))
+    return accuracy(views, answers, TRAIN[kind]), accuracy(crops, answers, TRAIN[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_good_zoom_is_enough_to_read(kind: str) -> None:
+    assert measured(kind)[1] >= 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_view_tells_no_more_than_chance(kind: str) -> None:
+    # Guessing is right with probability p = 1 / options: mean p, standard deviation
+    # sqrt(p (1 - p) / 160). Four deviations above are passed by guessing 1 time in 30,000.
+    chance = 1 / len(KINDS[kind].options)
+    assert measured(kind)[0] <= chance + 4 * np.sqrt(chance * (1 - chance) / TEST)
+
+
+# ----------------------------------------------------------------------------- why: the same mean
+
+
+UNITS = sorted({preset.unit for preset in PRESETS.values()})
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_view_pixel_of_every_answer_is_the_panels_grey(kind: str, unit: Fraction) -> None:
+    canvas = Canvas(int(24 * unit), unit, stripe_period=1 if unit == 12 else 3)
+    rng = np.random.default_rng(0)
+    for answer in KINDS[kind].options:
+        ink = KINDS[kind].draw(rng, answer, canvas)
+        panel = np.broadcast_to(engrave(rng, ink, unit, 1.0), (canvas.side, canvas.side, 3))
+        # Rounding errs by at most 0.5 (standard deviation) in a native pixel, 0.17 in the mean of 9
+        # independent ones, the fewest there are; 20,000 pixels stay within 5 deviations, 0.85.
+        view = cv2.resize(panel.astype(np.float32), (24, 24), interpolation=cv2.INTER_AREA)
+        assert np.abs(view - PANEL).max() < 0.85, answer
+        assert panel.std() > 8, answer
+
+
+def test_stripes_worked_by_hand() -> None:
+    # Period 12 native px, a third of it stripe: 4 px of 246 or 26 and 8 px that make up for it.
+    # Red channel of red: 246 - 110 = 136 up, 136 * 4 / 8 = 68 down: 110 - 68 = 42.
+    # Its green channel: 110 - 26 = 84 down, 84 * 4 / 8 = 42 up: 110 + 42 = 152.
+    # Means: (4 * 246 + 8 * 42) / 12 = 110, (4 * 26 + 8 * 152) / 12 = 110.
+    canvas = Canvas(96, Fraction(12), stripe_period=1)
+    rng = np.random.default_rng(0)
+    panel = engrave(rng, KINDS["colour"].draw(rng, "red", canvas), Fraction(12), 1.0).astype(int)
+    if np.ptp(panel[0, :12], axis=0).max() <= 1:
+        panel = panel.swapaxes(0, 1)
+    period = [[42, 152, 152]] * 4 + [[246, 26, 26]] * 4 + [[42, 152, 152]] * 4
+    # A level that is whole but for float32's last digits may be rounded to its neighbour.
+    np.testing.assert_allclose(panel, np.broadcast_to(period * 8, panel.shape), atol=1)
+    assert np.mean(panel == np.array(period * 8)) > 0.999
+
+
+def test_without_hiding_the_view_would_show_the_detail() -> None:
+    canvas = Canvas(96, Fraction(4), stripe_period=3)
+    ink = KINDS["text"].draw(np.random.default_rng(0), "EXIT", canvas)
+    view = cv2.resize(ink[:, :, 0], (24, 24), interpolation=cv2.INTER_AREA)
+    assert view.std() > 20

@@ -1,0 +1,144 @@
+"""Export: episodes as chat messages, images as files, for the trainers of others.
+
+A file of episodes is what our own trainer takes (`read_episodes`, then `TrainablePolicy.encode`).
+For others an episode becomes one row for each of its conversations (an environment that replaces
+the context begins a new one)::
+
+    llama-factory   {"messages": [{"role", "content": "<image>What …"}], "images": ["images/…"]}
+                    and dataset_info.json, which LLaMA-Factory reads its folder by
+    trl             {"messages": [{"role", "content": [{"type": "image"}, {"type": "text", …}]}],
+                    "images": ["images/…"]}
+
+Markers stand where the images stood, as many as there are images; ``<image>`` in anybody's text is
+broken by a blank, so that it is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.curation.journal import Outcome, kept
+from visenv.curation.lines import Lines, Row, read_object
+from visenv.curation.step import Account, Step
+from visenv.episodes import episode_from_json, save_images
+from visenv.errors import DataError, UnknownNameError
+from visenv.types import Episode, Image, Message, all_images, flatten
+
+LAYOUTS = ("llama-factory", "trl")
+
+
+class Export(Step):
+    """Writes episodes as chat messages.
+
+    Args:
+        images: The folder of the episodes' images.
+        folder: The folder that is written to; images go to ``images/`` in it.
+        layout: One of `LAYOUTS`.
+
+    Raises:
+        UnknownNameError: If there is no such layout.
+    """
+
+    name: ClassVar[str] = "export"
+
+    def __init__(self, images: Path, folder: Path, layout: str = "llama-factory") -> None:
+        if layout not in LAYOUTS:
+            raise UnknownNameError("layout", layout, LAYOUTS)
+        self._images = images
+        self._folder = folder / "images"
+        self._layout = layout
+
+    def settings(self) -> dict[str, Any]:
+        """The layout."""
+        return {"layout": self._layout}
+
+    async def decide(self, row: Row) -> Outcome:
+        """The episode's conversations."""
+        episode = episode_from_json(row, self._images)
+        content = _marked if self._layout == "llama-factory" else _parts
+        rows = []
+        for number, messages in enumerate(conversations(episode)):
+            paths = save_images(self._folder, all_images(messages))
+            rows.append(
+                {
+                    "id": f"{row['id']}/{number}" if number else row["id"],
+                    "messages": [{"role": one.role, "content": content(one)} for one in messages],
+                    "images": [str(path) for path in paths],
+                }
+            )
+        return kept(*rows)
+
+    def run(
+        self,
+        lines: Lines,
+        out: Path,
+        concurrency: int = 64,
+        on_line: Callable[[], None] | None = None,
+    ) -> Account:
+        """As `Step.run`; for LLaMA-Factory ``dataset_info.json`` is written too."""
+        account = super().run(lines, out, concurrency, on_line)
+        if self._layout == "llama-factory":
+            _describe(out)
+        return account
+
+
+def conversations(episode: Episode) -> Iterator[list[Message]]:
+    """The episode's conversations: users' and systems' messages, each before the policy's turn.
+
+    Messages of one role in a row are joined, as chat templates want the roles to take turns.
+
+    Raises:
+        DataError: If the policy spoke twice in a row.
+    """
+    messages: list[Message] = []
+    for turn in episode.turns:
+        if turn.ask.context == "replace" and messages:
+            yield messages
+            messages = []
+        for shown in turn.messages:
+            if messages and messages[-1].role == shown.role:
+                joined = (*messages.pop().parts, "\n\n", *shown.parts)
+                messages.append(Message(shown.role, joined))
+            else:
+                messages.append(shown)
+        if not messages or messages[-1].role == "assistant":
+            raise DataError("nothing was shown between two turns; a chat has no place for that")
+        messages.append(Message("assistant", (turn.text,)))
+    if messages:
+        yield messages
+
+
+def _marked(message: Message) -> str:
+    return flatten((message,))[0]
+
+
+def _parts(message: Message) -> list[dict[str, str]]:
+    return [
+        {"type": "image"} if isinstance(part, Image) else {"type": "text", "text": part}
+        for part in message.parts
+    ]
+
+
+def _describe(out: Path) -> None:
+    """Add the file to the folder's ``dataset_info.json``, under its stem."""
+    path = out.with_name("dataset_info.json")
+    try:
+        known = read_object(path.read_bytes()) if path.exists() else {}
+    except DataError as error:
+        raise DataError(f"{out} is written, but not added to {path}: {error}") from error
+    known[out.stem] = {
+        "file_name": out.name,
+        "formatting": "sharegpt",
+        "columns": {"messages": "messages", "images": "images"},
+        "tags": {
+            "role_tag": "role",
+            "content_tag": "content",
+            "user_tag": "user",
+            "assistant_tag": "assistant",
+            "system_tag": "system",
+        },
+    }
+    path.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,100 @@
+"""Filter: trajectories that are worth learning from, by format, accuracy and behaviour.
+
+Paper, section 3.2. Everything is read from the event log and the environment's own metrics, which
+no policy can write to; what a turn says about itself counts for nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import Step
+from visenv.episodes import episode_from_json, save_images
+from visenv.errors import ConfigurationError, DataError
+from visenv.types import Episode, Log, Malformed
+
+
+class Filter(Step):
+    """Keeps episodes that are well formed, right, and used a tool.
+
+    In this order, the first that does not hold is the reason:
+
+    1. format: it ended with an answer, and no turn of it was malformed;
+    2. accuracy: the metric is at least `accuracy`;
+    3. behaviour: at least `tool_calls` calls succeeded.
+
+    Args:
+        images: The folder of the episodes' images.
+        folder: The folder that the kept episodes are written to; their images go to ``images/``.
+        accuracy: Least value of the metric.
+        metric: The metric that says how right an episode was, 0 to 1.
+        tool_calls: Fewest tool calls that succeeded; 0 for data that need none.
+
+    Raises:
+        ConfigurationError: If `tool_calls` is below 0.
+    """
+
+    name: ClassVar[str] = "filter"
+
+    def __init__(
+        self,
+        images: Path,
+        folder: Path,
+        accuracy: float = 1.0,
+        metric: str = "accuracy",
+        tool_calls: int = 1,
+    ) -> None:
+        if tool_calls < 0:
+            raise ConfigurationError(f"tool_calls must be at least 0, got {tool_calls}.")
+        self._images = images
+        self._folder = folder / "images"
+        self._accuracy = accuracy
+        self._metric = metric
+        self._tool_calls = tool_calls
+
+    def settings(self) -> dict[str, Any]:
+        """What an episode must fulfil."""
+        return {
+            "accuracy": self._accuracy,
+            "metric": self._metric,
+            "tool_calls": self._tool_calls,
+        }
+
+    async def decide(self, row: Row) -> Outcome:
+        """Whether an episode is kept."""
+        episode = episode_from_json(row, self._images)
+        reason = _format(episode) or self._right(episode) or self._behaviour(episode)
+        if reason:
+            return dropped(reason)
+        if self._folder.absolute() != self._images.absolute():
+            save_images(self._folder, episode.images)
+        return kept(row)
+
+    def _right(self, episode: Episode) -> str:
+        if self._metric not in episode.metrics:
+            there = ", ".join(episode.metrics) or "none"
+            raise DataError(f"it has no metric {self._metric!r}; it has: {there}")
+        value = episode.metrics[self._metric]
+        if not isinstance(value, int | float):  # the file may hold anything
+            raise DataError(f"its metric {self._metric!r} is no number: {value!r:.80}")
+        return "" if value >= self._accuracy else "accuracy: wrong"  # NaN is wrong
+
+    def _behaviour(self, episode: Episode) -> str:
+        calls = Log(episode.events).tool_calls
+        succeeded = [call for call in calls if call.ok]
+        if len(succeeded) >= self._tool_calls:
+            return ""
+        if not calls:
+            return "behaviour: no tool called"
+        return f"behaviour: {'too few calls' if succeeded else 'no call'} succeeded"
+
+
+def _format(episode: Episode) -> str:
+    if episode.status != "terminated":
+        return f"format: {episode.status}"
+    if any(isinstance(event, Malformed) for event in episode.events):
+        return "format: malformed turn"
+    return ""

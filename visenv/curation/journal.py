@@ -1,0 +1,213 @@
+"""The journal of a pipeline step: what became of each row, kept safe as soon as it is known.
+
+A JSONL file that only grows. Its first line names the step and the settings that decide outcomes;
+each further line is one row's outcome. A killed run loses nothing that was written: half a line at
+the end is cut off, and rows with an outcome are not worked on again. The later of two outcomes of
+one row counts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from visenv.curation.lines import Line, Row, anchored, relative
+from visenv.errors import ConfigurationError, DataError
+
+FORMAT = 1
+"""Written into the first line; another number is refused."""
+
+_SYNC_SECONDS = 1.0
+"""A power cut loses at most this much; a killed process loses nothing that was added."""
+
+Status = Literal["kept", "dropped", "failed"]
+
+
+class Outcome(NamedTuple):
+    """What became of one row.
+
+    Attributes:
+        status: ``"kept"``; ``"dropped"`` by the step's rule; or ``"failed"``: it could not be
+            worked on, which another run tries again.
+        reason: Why it was dropped or failed: short, and one of few, for counting.
+        rows: What it gave, when kept.
+        detail: Facts of the decision, JSON-like.
+    """
+
+    status: Status
+    reason: str = ""
+    rows: tuple[Row, ...] = ()
+    detail: Mapping[str, Any] = {}
+
+
+def kept(*rows: Row, **detail: Any) -> Outcome:
+    """The row is kept, as `rows`."""
+    return Outcome("kept", "", rows, detail)
+
+
+def dropped(reason: str, **detail: Any) -> Outcome:
+    """The step's rule drops the row."""
+    return Outcome("dropped", reason, (), detail)
+
+
+def failed(reason: str, error: object, **detail: Any) -> Outcome:
+    """The row could not be worked on."""
+    return Outcome("failed", reason, (), {"error": str(error), **detail})
+
+
+class _Entry(NamedTuple):
+    """Where an outcome stands in the file, and whether it counts for the row as it is now."""
+
+    digest: str
+    failed: bool
+    offset: int
+    length: int
+
+
+class Journal:
+    """Reads and extends one journal; only one process at a time may.
+
+    Args:
+        path: The file; it is begun when there is none.
+        step: Name of the step.
+        settings: What decides its outcomes, JSON-like.
+
+    Raises:
+        ConfigurationError: If the file was begun by another step or with other settings, or another
+            run writes to it now.
+        DataError: If the file is no journal, or is damaged before its end.
+    """
+
+    def __init__(self, path: Path, step: str, settings: Mapping[str, Any]) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a+b")
+        self._entries: dict[str, _Entry] = {}
+        self._synced = time.monotonic()
+        header = json.dumps({"journal": FORMAT, "step": step, "settings": dict(settings)}).encode()
+        try:
+            self._lock()
+            self._load(header + b"\n")
+        except BaseException:
+            self._file.close()
+            raise
+
+    def known(self, line: Line) -> bool:
+        """Whether the row, as it is now, has an outcome, a failure included."""
+        entry = self._entries.get(line.id)
+        return entry is not None and entry.digest == line.digest
+
+    def finished(self, line: Line) -> bool:
+        """Whether the row, as it is now, was kept or dropped."""
+        return self.known(line) and not self._entries[line.id].failed
+
+    def outcome(self, line: Line) -> Outcome:
+        """The outcome of a row that is `known`."""
+        entry = self._entries[line.id]
+        return _outcome(self._read(entry), self.path.parent)
+
+    def place(self, line: Line) -> int:
+        """Where the outcome of a row that is `known` stands: later ones stand further on."""
+        return self._entries[line.id].offset
+
+    def add(self, line: Line, outcome: Outcome, after: int = -1) -> None:
+        """Write a row's outcome, unless the very same one stands there already, beyond `after`."""
+        content = _content(line, outcome, self.path.parent)
+        old = self._entries.get(line.id)
+        if old is not None and old.offset > after and self._read(old) == content:
+            return
+        offset = self._file.seek(0, os.SEEK_END)
+        self._file.write(content)
+        self._file.flush()
+        if time.monotonic() - self._synced > _SYNC_SECONDS:
+            self._sync()
+        failed = outcome.status == "failed"
+        self._entries[line.id] = _Entry(line.digest, failed, offset, len(content))
+
+    def close(self) -> None:
+        """Make what was written safe, and let others in."""
+        if not self._file.closed:
+            self._sync()
+            self._file.close()
+
+    # ------------------------------------------------------------------ the file
+
+    def _lock(self) -> None:
+        """For as long as the file is open: the system lets go of it when a process is killed."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigurationError(f"Another run writes to {self.path} now.") from error
+
+    def _load(self, header: bytes) -> None:
+        self._file.seek(0)
+        first = self._file.readline()
+        if not first.endswith(b"\n") and header.startswith(first):  # new, or killed at once
+            self._file.truncate(0)
+            self._file.write(header)
+            self._file.flush()
+            self._sync()
+            return
+        self._check_header(first, json.loads(header))
+        offset = len(first)
+        for content in self._file:
+            if not content.endswith(b"\n"):  # killed while it wrote
+                self._file.truncate(offset)
+                return
+            self._index(content, offset)
+            offset += len(content)
+
+    def _check_header(self, first: bytes, wanted: Row) -> None:
+        try:
+            found = json.loads(first)
+            number = found["journal"]
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise DataError(f"{self.path} is not a journal of this program.") from error
+        if number != FORMAT:
+            raise DataError(f"{self.path} has the format {number!r}; this version reads {FORMAT}.")
+        if found != wanted:
+            raise ConfigurationError(
+                f"{self.path} was begun with {_shown(found)}, not with {_shown(wanted)}. "
+                "Name another file, or delete it."
+            )
+
+    def _index(self, content: bytes, offset: int) -> None:
+        try:
+            entry = json.loads(content)
+            failed = _outcome(content, self.path.parent).status == "failed"
+            self._entries[entry["line"]] = _Entry(entry["digest"], failed, offset, len(content))
+        except (ValueError, TypeError, LookupError, RecursionError, DataError) as error:
+            raise DataError(
+                f"{self.path} is damaged at byte {offset}: {type(error).__name__}: {error}."
+            ) from error
+
+    def _read(self, entry: _Entry) -> bytes:
+        self._file.seek(entry.offset)
+        return self._file.read(entry.length)
+
+    def _sync(self) -> None:
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+
+def _content(line: Line, outcome: Outcome, folder: Path) -> bytes:
+    rows = [relative(row, folder) for row in outcome.rows]
+    entry = {"line": line.id, "digest": line.digest, **outcome._asdict(), "rows": rows}
+    return json.dumps(entry).encode() + b"\n"
+
+
+def _outcome(content: bytes, folder: Path) -> Outcome:
+    entry = json.loads(content)
+    rows = tuple([anchored(row, folder) for row in entry["rows"]])
+    if entry["status"] not in ("kept", "dropped", "failed"):
+        raise DataError(f"there is no status {entry['status']!r}")
+    return Outcome(entry["status"], entry["reason"], rows, entry["detail"])
+
+
+def _shown(header: Row) -> str:
+    return f"{header.get('step')} {header.get('settings')}"

@@ -1,0 +1,102 @@
+"""Places as rows: which sample of an environment a pipeline step plays.
+
+A row is ``{"id": "row-7", "index": 7}`` for a finite source, ``{"id": "seed-7", "seed": 7}`` for a
+procedural one; ``"member"`` tells the episodes of one place apart. It may hold more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from visenv.curation.lines import Line, Row, row_line
+from visenv.data.source import IndexedSource, Source, is_indexed
+from visenv.errors import ConfigurationError, DataError
+from visenv.rollout import Place
+from visenv.types import Sample
+
+
+def row_lines(source: IndexedSource) -> list[Line]:
+    """A place for each row of a finite source."""
+    return [row_line({"id": f"row-{index}", "index": index}) for index in range(len(source))]
+
+
+def seed_lines(count: int, first: int = 0) -> list[Line]:
+    """Places ``first`` to ``first + count - 1`` of a procedural source.
+
+    Raises:
+        ConfigurationError: If there would be none, or a seed below 0.
+    """
+    if count < 1 or first < 0:
+        raise ConfigurationError(
+            f"Expected at least 1 place from seed 0 up, got {count} from {first}."
+        )
+    return [row_line({"id": f"seed-{n}", "seed": n}) for n in range(first, first + count)]
+
+
+def place_lines(source: Source, count: int | None = None, first: int = 0) -> list[Line]:
+    """What to work on in `source`: its rows, or as many seeds.
+
+    Args:
+        source: The source.
+        count: How many; by default every row of a finite source.
+        first: The first row or seed.
+
+    Raises:
+        ConfigurationError: If the source is procedural and no number is given.
+    """
+    if is_indexed(source):
+        lines = row_lines(source)[first:]
+        return lines if count is None else lines[:count]
+    if count is None:
+        raise ConfigurationError("This data is procedural and has no end: say how many samples.")
+    return seed_lines(count, first)
+
+
+def members(lines: Iterable[Line], size: int) -> list[Line]:
+    """Each place `size` times, as the members of a group: they share the sample, not the seed."""
+    found: list[Line] = []
+    for line in lines:
+        if line.problem:
+            found.append(line)
+            continue
+        rows = ({**line.row, "id": f"{line.id}/{k}", "member": k} for k in range(size))
+        found += map(row_line, rows)
+    return found
+
+
+def place_of(row: Row, member: int | None = None) -> Place:
+    """The place that a row names.
+
+    Args:
+        row: The row.
+        member: Its place in the group; by default the row's ``"member"``, or 0.
+
+    Raises:
+        DataError: If it names none.
+    """
+    if member is None:
+        member = _count(row.get("member", 0), "member")
+    if "index" in row:
+        index = _count(row["index"], "index")
+        return Place(index, member=member, index=index)
+    if "seed" in row:
+        return Place(_count(row["seed"], "seed"), member=member)
+    raise DataError("a place has an 'index' or a 'seed'")
+
+
+def sample_at(source: IndexedSource, row: Row) -> Sample:
+    """The sample of a finite source that a row names.
+
+    Raises:
+        DataError: If it names none, or the sample cannot be read.
+    """
+    index = place_of(row).index
+    if index is None or index >= len(source):
+        raise DataError(f"there is no such row among {len(source)}")
+    return source[index]
+
+
+def _count(value: object, name: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise DataError(f"{name} must be an integer of at least 0, got {value!r:.80}")

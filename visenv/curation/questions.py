@@ -1,0 +1,84 @@
+"""Questions: an environment's samples as rows with their right response, images as files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Row
+from visenv.curation.places import place_of
+from visenv.curation.step import Step
+from visenv.episodes import save_images
+from visenv.types import Sample
+
+
+class Questions(Step):
+    """Turns places into rows ``{"id", "question", "images", "response", "kind", "sample"}``.
+
+    The response is the commonest accepted answer; of a sample about judging, the candidate that is
+    right. A sample about a document names it in ``doc_id``. What the place holds goes along, so
+    that the same sample can be played again.
+
+    Args:
+        make_env: Makes the environment whose samples are taken.
+        folder: Where the images are written, each once, named by its pixels' hash.
+        label: What the journal calls the environment and its data.
+    """
+
+    name: ClassVar[str] = "questions"
+
+    def __init__(
+        self, make_env: Callable[[], gym.Env[Any, str]], folder: Path, label: str = ""
+    ) -> None:
+        self._env = make_env()
+        self._folder = folder
+        self._label = label
+
+    def settings(self) -> dict[str, Any]:
+        """The environment."""
+        return {"env": self._label}
+
+    async def decide(self, row: Row) -> Outcome:
+        """The sample of a place."""
+        place = place_of(row)
+        options = None if place.index is None else {"index": place.index}
+        self._env.reset(seed=place.seed, options=options)
+        base: Any = self._env.unwrapped
+        sample: Sample = base.sample
+        response = _right(sample)
+        if not response:
+            return dropped("no right answer")
+        document = sample.meta.get("document")
+        return kept(
+            {
+                **row,
+                "question": sample.question,
+                "images": [str(path) for path in save_images(self._folder, sample.images)],
+                "response": response,
+                "kind": sample.kind,
+                "sample": sample.id,
+                **({"doc_id": document} if document is not None else {}),
+            }
+        )
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+
+def _right(sample: Sample) -> str:
+    """The right response, ``""`` where none is known."""
+    if not sample.answers:
+        return ""
+    answer = Counter(sample.answers).most_common(1)[0][0]
+    candidates = sample.meta.get("candidates")
+    if candidates is None:
+        return answer
+    if len(candidates) == 1:
+        return str(candidates[0]) if answer == "True" else ""
+    return str(candidates[int(answer) - 1])

@@ -1,0 +1,232 @@
+"""A step of a data pipeline: rows in, an outcome for each, kept rows out, every row accounted for.
+
+A subclass says what becomes of one row; `Step.run` does the rest::
+
+    class Short(Step):
+        name = "short"
+
+        async def decide(self, row: Row) -> Outcome:
+            return kept(row) if len(row["question"]) < 80 else dropped("long question")
+
+    account = Short().run(JsonLines("rows.jsonl"), Path("short.jsonl"))
+
+It writes ``short.jsonl`` (the kept rows, in the order of the input), ``short.journal.jsonl`` (the
+outcome of every row) and ``short.summary.json`` (the counts). A run that was killed goes on where
+it was when it is started again, and ends with the same files as one that was not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from visenv.curation.journal import Journal, Outcome, failed
+from visenv.curation.lines import JsonLines, Line, Lines, Row, write_lines
+from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
+
+_FAILURES: dict[type[Exception], str] = {
+    DataError: "cannot be read",
+    PolicyError: "no reply",
+    ServiceError: "a service failed",
+}
+
+
+class Account(NamedTuple):
+    """What became of all rows; the counts add up to `lines`.
+
+    Attributes:
+        lines: Rows of the input.
+        kept: How many of them were kept.
+        dropped: How many were dropped, by reason.
+        failed: How many failed, by reason.
+        rows: Rows written: a kept row may give several, or none.
+    """
+
+    lines: int
+    kept: int
+    dropped: dict[str, int]
+    failed: dict[str, int]
+    rows: int
+
+
+class Step:
+    """Base class of steps.
+
+    Attributes:
+        name: What the journal calls it.
+        in_order: Whether an outcome depends on the rows before; they are then taken one by one.
+    """
+
+    name: ClassVar[str]
+    in_order: ClassVar[bool] = False
+
+    async def decide(self, row: Row) -> Outcome:
+        """What becomes of a row.
+
+        Raises:
+            DataError: If the row cannot be used, or an image of it not be read: it then failed.
+            PolicyError: If a model gave no reply: it then failed.
+            ServiceError: If a service gave out: it then failed.
+        """
+        raise NotImplementedError
+
+    def settings(self) -> Mapping[str, Any]:
+        """What decides outcomes, JSON-like: a run goes on only with the same."""
+        return {}
+
+    def begin(self) -> None:
+        """Called before the first row of a run; a step that goes by order forgets the last one."""
+
+    def remember(self, row: Row, outcome: Outcome) -> None:
+        """Take note of a row that was finished before; a step that goes by order may have to."""
+
+    def close(self) -> None:
+        """Release what the step holds."""
+
+    def run(
+        self,
+        lines: Lines,
+        out: Path,
+        concurrency: int = 64,
+        on_line: Callable[[], None] | None = None,
+    ) -> Account:
+        """Work on every row that is not finished, and write what is kept.
+
+        Args:
+            lines: The rows.
+            out: The file of kept rows; journal and summary are written beside it.
+            concurrency: Most rows in work; 1 where the order counts.
+            on_line: Called once for each row (progress bars).
+
+        Returns:
+            What became of all rows.
+
+        Raises:
+            ConfigurationError: If the journal was begun with other settings, or `out` is the input.
+            DataError: If the journal is damaged.
+        """
+        if concurrency < 1:
+            raise ConfigurationError(f"concurrency must be at least 1, got {concurrency}.")
+        if isinstance(lines, JsonLines) and lines.path.resolve() == out.resolve():
+            raise ConfigurationError(f"{out} is both the input and the output; name another file.")
+        journal = Journal(journal_path(out), self.name, self.settings())
+        try:
+            self.begin()
+            work = _Work(self, journal, on_line or (lambda: None))
+            asyncio.run(work.through(lines, 1 if self.in_order else concurrency))
+            return _finish(lines, journal, out)
+        finally:
+            journal.close()
+
+
+def journal_path(out: Path) -> Path:
+    """Where the journal of the step that writes `out` is."""
+    return out.with_name(f"{out.stem}.journal.jsonl")
+
+
+def seed_of(*parts: int | str) -> int:
+    """A seed of 32 bits that is a function of `parts`, ids among them, and of nothing else."""
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4])
+
+
+class _Work:
+    """Going through the rows, some at a time."""
+
+    def __init__(self, step: Step, journal: Journal, on_line: Callable[[], None]) -> None:
+        self._step = step
+        self._journal = journal
+        self._on_line = on_line
+        # Where the order counts: an outcome that stands before one of an earlier row is older than
+        # what it depends on. The files tell, so a kill does not make a run forget it.
+        self._reached = -1
+        self._tasks: dict[asyncio.Task[Outcome], Line] = {}
+
+    async def through(self, lines: Lines, concurrency: int) -> None:
+        try:
+            for line in _chained(lines) if self._step.in_order else lines:
+                while len(self._tasks) >= concurrency:
+                    await self._collect()
+                if self._recalls(line):
+                    self._advance(line)
+                else:
+                    self._tasks[asyncio.create_task(self._decide(line))] = line
+            while self._tasks:
+                await self._collect()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    def _recalls(self, line: Line) -> bool:
+        """Whether an earlier run decided on it; the step has then taken note of that.
+
+        Not where the order counts and a row before it was decided on later, nor where the step
+        cannot read the row any more.
+        """
+        if not self._journal.finished(line) or self._journal.place(line) <= self._reached:
+            return False
+        try:
+            self._step.remember(line.row, self._journal.outcome(line))
+        except DataError:
+            return False
+        return True
+
+    async def _decide(self, line: Line) -> Outcome:
+        if line.problem:
+            return failed("cannot be read", line.problem)
+        try:
+            return await self._step.decide(line.row)
+        except tuple(_FAILURES) as error:
+            reason = next(word for kind, word in _FAILURES.items() if isinstance(error, kind))
+            return failed(reason, f"{type(error).__name__}: {error}")
+
+    async def _collect(self) -> None:
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            line = self._tasks.pop(task)
+            self._journal.add(line, task.result(), self._reached)
+            self._advance(line)
+
+    def _advance(self, line: Line) -> None:
+        """The row has its outcome."""
+        if self._step.in_order:
+            self._reached = max(self._reached, self._journal.place(line))
+        self._on_line()
+
+
+def _chained(lines: Lines) -> Iterator[Line]:
+    """The lines, each digest of all lines so far: one that is gone changes those after it."""
+    digest = ""
+    for line in lines:
+        digest = hashlib.sha256(f"{digest} {line.digest}".encode()).hexdigest()[:16]
+        yield line._replace(digest=digest)
+
+
+# ---------------------------------------------------------------------------- the end
+
+
+def _finish(lines: Lines, journal: Journal, out: Path) -> Account:
+    """Write the kept rows in the order of the input, and the counts."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("kept", "dropped", "failed")}
+
+    def rows() -> Iterator[Row]:
+        for line in lines:
+            outcome = journal.outcome(line)
+            counts[outcome.status][outcome.reason] += 1
+            yield from outcome.rows
+
+    written = write_lines(out, rows())
+    account = Account(
+        lines=sum(each.total() for each in counts.values()),
+        kept=counts["kept"].total(),
+        dropped=dict(counts["dropped"].most_common()),
+        failed=dict(counts["failed"].most_common()),
+        rows=written,
+    )
+    summary = json.dumps(account._asdict(), indent=2) + "\n"
+    out.with_name(f"{out.stem}.summary.json").write_text(summary, encoding="utf-8")
+    return account

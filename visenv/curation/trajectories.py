@@ -1,0 +1,72 @@
+"""Trajectories: a stronger policy plays the environment's agent loop (paper, section 3.2).
+
+What comes out is a file of episodes (`visenv.episodes`), images beside it: `read_episodes` reads
+it, `visenv view` shows it, `TrainablePolicy.encode` makes training data of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from visenv.curation.journal import Outcome, failed, kept
+from visenv.curation.lines import Row
+from visenv.curation.places import place_of
+from visenv.curation.step import Step
+from visenv.episodes import episode_to_json, save_images
+from visenv.policy import Policy
+from visenv.rollout import Collector
+from visenv.types import Sampling
+
+
+class Trajectories(Step):
+    """Plays places, and keeps the episodes.
+
+    An aborted episode (a service failed, a sample could not be read) fails its row, so that
+    another run plays it again.
+
+    Args:
+        make_env: Makes one environment.
+        policy: Who plays.
+        folder: The folder that the episodes are written to; images go to ``images/`` in it.
+        sampling: How it samples; the seed belongs to the place.
+        label: What the journal calls policy and environment.
+    """
+
+    name: ClassVar[str] = "trajectories"
+
+    def __init__(
+        self,
+        make_env: Callable[[], gym.Env[Any, str]],
+        policy: Policy[Any],
+        folder: Path,
+        sampling: Sampling | None = None,
+        label: str = "",
+    ) -> None:
+        self._collector = Collector(make_env, policy, sampling or Sampling(max_tokens=2048))
+        self._images = folder / "images"
+        self._label = label
+
+    def settings(self) -> dict[str, Any]:
+        """Who plays what, and how it samples."""
+        sampling = self._collector.sampling
+        return {
+            "players": self._label,
+            "temperature": sampling.temperature,
+            "max_tokens": sampling.max_tokens,
+        }
+
+    async def decide(self, row: Row) -> Outcome:
+        """Play one episode."""
+        episode = await self._collector.play(place_of(row))
+        if episode.status == "aborted":
+            return failed("aborted", episode.reason)
+        save_images(self._images, episode.images)
+        return kept({"id": row["id"], **episode_to_json(episode)})
+
+    def close(self) -> None:
+        """Close the environments; the policy stays open."""
+        self._collector.close()

@@ -1,5 +1,0 @@
-"""A procedural world of texts that keep to a constraint or just fail to, with the check to tell."""
-
-from visenv.data.constraints.world import MAKERS, ConstraintWorld
-
-__all__ = ["MAKERS", "ConstraintWorld"]

@@ -1,0 +1,230 @@
+"""What an evaluation comes to: means with intervals by group, tool use, and every failure.
+
+A metric that only took the values 0 and 1 has Wilson's interval, any other the normal one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from visenv.evaluation.intervals import Mean, mean, mean_of, proportion
+from visenv.types import Episode, ToolCalled
+
+ANY_TOOL = "any tool"
+
+
+class Row(NamedTuple):
+    """One line of an evaluation.
+
+    Attributes:
+        grouping: What the episodes are grouped by, ``""`` for all of them.
+        label: The group, or ``"all"``, or ``"mean of groups"``.
+        episodes: Episodes counted in the means.
+        aborted: Episodes that a failed service or an unreadable row ended; they count nowhere else.
+        unanswered: Episodes that hit a limit before they came to an end, counted in the means.
+        means: Every metric, the reward, its terms, and tool use (`tool_metrics`), by name.
+    """
+
+    grouping: str
+    label: str
+    episodes: int
+    aborted: int
+    unanswered: int
+    means: dict[str, Mean]
+
+
+class ToolRow(NamedTuple):
+    """How one tool was used in the episodes counted.
+
+    Attributes:
+        tool: Its name, `ANY_TOOL` for all together; ``""`` for calls that could not be read.
+        used: Share of episodes with a call.
+        calls: Calls per episode.
+        success: Share of calls that gave a result.
+        total: All calls.
+    """
+
+    tool: str
+    used: Mean
+    calls: Mean
+    success: Mean
+    total: int
+
+
+class Failure(NamedTuple):
+    """An item that has no answer.
+
+    Attributes:
+        item: The sample's id, or where its row stands.
+        status: ``"left out"`` (its row cannot be read), ``"aborted"`` or ``"unanswered"``.
+        reason: Why, for a person.
+    """
+
+    item: str
+    status: str
+    reason: str
+
+
+class Summary(NamedTuple):
+    """What an evaluation came to.
+
+    Attributes:
+        rows: All episodes first, then each group of each grouping, and the mean of its groups.
+        tools: All tools together, then each that was called.
+        failures: Every item without an answer.
+        totals: Scores of the data set that are no means over episodes, by name.
+    """
+
+    rows: list[Row]
+    tools: list[ToolRow]
+    failures: list[Failure]
+    totals: dict[str, float]
+
+
+def summarise(
+    episodes: Sequence[Episode],
+    left_out: Iterable[str] = (),
+    totals: Mapping[str, float] | None = None,
+) -> Summary:
+    """Sum an evaluation up.
+
+    Episodes are grouped by each entry of ``labels`` in their sample's ``meta``, or by the sample's
+    kind where it has none; a grouping with a single group says nothing and is left out.
+
+    Args:
+        episodes: Finished ones, aborted ones included.
+        left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
+        totals: Scores of the data set that are no means over episodes.
+    """
+    counted = [episode for episode in episodes if episode.status != "aborted"]
+    binary = _binary_metrics(counted)
+    rows = [_row("", "all", episodes, binary)]
+    for grouping, groups in _groupings(episodes).items():
+        if len(groups) > 1:
+            some = [_row(grouping, label, groups[label], binary) for label in sorted(groups)]
+            rows += [*some, _mean_of_groups(some)]
+    failures = [*_left_out(left_out), *_failures(episodes)]
+    return Summary(rows, tool_use(counted), failures, dict(totals or {}))
+
+
+def tool_metrics(episode: Episode) -> dict[str, float]:
+    """``used tools`` (0 or 1), ``tool calls`` and ``failed calls`` of an episode."""
+    calls = _calls(episode)
+    failed = sum(not call.ok for call in calls)
+    return {
+        "used tools": float(bool(calls)),
+        "tool calls": float(len(calls)),
+        "failed calls": float(failed),
+    }
+
+
+def tool_use(episodes: Sequence[Episode]) -> list[ToolRow]:
+    """How often tools were used and gave a result, all together first."""
+    calls = [_calls(episode) for episode in episodes]
+    names = sorted({call.tool for each in calls for call in each})
+    rows = [_tool_row(ANY_TOOL, calls)]
+    return rows + [_tool_row(name, [_of(each, name) for each in calls]) for name in names]
+
+
+# ------------------------------------------------------------------------------------- rows
+
+
+def metrics_of(episode: Episode) -> dict[str, float]:
+    """Everything that is averaged, by name."""
+    values = {"reward": episode.reward, **tool_metrics(episode)}
+    return {**episode.metrics, **values, **episode.terms}
+
+
+def labels_of(episode: Episode) -> dict[str, str]:
+    """What the episode is grouped by; nothing when its sample was never read."""
+    if not episode.truth and not episode.kind:
+        return {}
+    return dict(episode.truth.get("labels") or {"kind": episode.kind})
+
+
+def _groupings(episodes: Sequence[Episode]) -> dict[str, dict[str, list[Episode]]]:
+    found: dict[str, dict[str, list[Episode]]] = defaultdict(lambda: defaultdict(list))
+    for episode in episodes:
+        for grouping, label in labels_of(episode).items():
+            found[grouping][label].append(episode)
+    return found
+
+
+def _binary_metrics(episodes: Sequence[Episode]) -> frozenset[str]:
+    """The metrics that were 0 or 1 in every episode, so that each group uses one rule."""
+    seen: dict[str, set[float]] = defaultdict(set)
+    for episode in episodes:
+        for name, value in metrics_of(episode).items():
+            seen[name].add(value)
+    return frozenset(name for name, values in seen.items() if values <= {0.0, 1.0})
+
+
+def _row(grouping: str, label: str, episodes: Sequence[Episode], binary: frozenset[str]) -> Row:
+    counted = [episode for episode in episodes if episode.status != "aborted"]
+    values: dict[str, list[float]] = defaultdict(list)
+    for episode in counted:
+        for name, value in metrics_of(episode).items():
+            values[name].append(value)
+    return Row(
+        grouping,
+        label,
+        len(counted),
+        len(episodes) - len(counted),
+        sum(episode.status == "truncated" for episode in counted),
+        {
+            name: proportion(round(sum(each)), len(each)) if name in binary else mean(each)
+            for name, each in values.items()
+        },
+    )
+
+
+def _mean_of_groups(rows: Sequence[Row]) -> Row:
+    """A row in which every group with an episode that counts counts the same."""
+    counted = [row for row in rows if row.episodes] or rows
+    shared = [name for name in counted[0].means if all(name in row.means for row in counted)]
+    return Row(
+        rows[0].grouping,
+        "mean of groups",
+        sum(row.episodes for row in rows),
+        sum(row.aborted for row in rows),
+        sum(row.unanswered for row in rows),
+        {name: mean_of([row.means[name] for row in counted]) for name in shared},
+    )
+
+
+# ------------------------------------------------------------------------------------- tools
+
+
+def _calls(episode: Episode) -> list[ToolCalled]:
+    return [event for event in episode.events if isinstance(event, ToolCalled)]
+
+
+def _of(calls: Sequence[ToolCalled], tool: str) -> list[ToolCalled]:
+    return [call for call in calls if call.tool == tool]
+
+
+def _tool_row(name: str, calls: Sequence[Sequence[ToolCalled]]) -> ToolRow:
+    """A tool's row from its calls in each episode."""
+    total = sum(map(len, calls))
+    succeeded = sum(call.ok for each in calls for call in each)
+    used = proportion(sum(map(bool, calls)), len(calls))
+    return ToolRow(name, used, mean([*map(len, calls)]), proportion(succeeded, total), total)
+
+
+# ------------------------------------------------------------------------------------- failures
+
+
+def _left_out(problems: Iterable[str]) -> list[Failure]:
+    parts = [problem.partition(": ") for problem in problems]
+    return [Failure(place, "left out", reason) for place, _, reason in parts]
+
+
+def _failures(episodes: Sequence[Episode]) -> list[Failure]:
+    status = {"aborted": "aborted", "truncated": "unanswered"}
+    return [
+        Failure(episode.sample_id or f"row {episode.seed}", status[episode.status], episode.reason)
+        for episode in episodes
+        if episode.status in status
+    ]

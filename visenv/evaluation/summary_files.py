@@ -1,0 +1,213 @@
+"""A `Summary` as files: Markdown to read, CSV to compute with, JSON for programs.
+
+::
+
+    summary.md      the table as papers have it, all means, tool use, every failure
+    summary.csv     one line for each mean: group, metric, value, interval
+    summary.json    all of it
+    items.csv       one line for each episode: its answer, the right ones, every metric
+
+Names of tools and answers are what a policy wrote; they are kept from breaking a table.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from visenv.evaluation.intervals import Mean
+from visenv.evaluation.summary import Row, Summary, ToolRow, labels_of, metrics_of
+from visenv.types import Episode, Log
+
+_HEADLINES = ("accuracy", "reward")
+_COUNTS = ("episodes", "aborted", "unanswered")
+_CELL = 120
+
+
+def write_summary(folder: Path, title: str, summary: Summary, episodes: Sequence[Episode]) -> None:
+    """Write the four files.
+
+    Args:
+        folder: Where to; it exists.
+        title: What was evaluated, in a line.
+        summary: What it came to.
+        episodes: The episodes summed up.
+    """
+    _write(folder / "summary.md", markdown(title, summary))
+    _write(folder / "summary.json", json.dumps(as_json(summary), indent=2) + "\n")
+    _write_csv(folder / "summary.csv", _means(summary))
+    _write_csv(folder / "items.csv", _items(episodes))
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """The summary as a JSON object; a mean is ``[value, low, high]``, None what is not finite."""
+    return {
+        "rows": [
+            {
+                **{name: getattr(row, name) for name in ("grouping", "label", *_COUNTS)},
+                **{name: _finite(each) for name, each in row.means.items()},
+            }
+            for row in summary.rows
+        ],
+        "tools": [
+            {
+                name: _finite(value) if isinstance(value, Mean) else value
+                for name, value in row._asdict().items()
+            }
+            for row in summary.tools
+        ],
+        "failures": [failure._asdict() for failure in summary.failures],
+        "totals": summary.totals,
+    }
+
+
+def markdown(title: str, summary: Summary) -> str:
+    """The summary as a Markdown page."""
+    parts = [f"# {_cell(title)}", *_headline(summary), "## All means", _mean_table(summary)]
+    if summary.totals:
+        parts += ["## Totals", _table(["score", "value"], _totals(summary))]
+    parts += ["## Tool use", _tool_table(summary.tools), f"## Failures: {len(summary.failures)}"]
+    parts += ["\n".join(_failure_lines(summary))] if summary.failures else []
+    return "\n\n".join(parts) + "\n"
+
+
+# ------------------------------------------------------------------------------------- Markdown
+
+
+def _headline(summary: Summary) -> Iterator[str]:
+    """For each grouping the table of a paper: a column for each group, per cent."""
+    overall = summary.rows[0]
+    name = next((each for each in _HEADLINES if each in overall.means), None)
+    if name is None:
+        return
+    yield f"## {name.capitalize()}"
+    for grouping, rows in groupby(summary.rows[1:], key=lambda row: row.grouping):
+        yield _headline_table(name, [*rows, overall], f"by {grouping}")
+    if len(summary.rows) == 1:
+        yield _headline_table(name, [overall], "")
+
+
+def _headline_table(name: str, rows: Sequence[Row], corner: str) -> str:
+    per_cent = name == "accuracy"
+    values = [_shown(row.means.get(name), per_cent) for row in rows]
+    unit = f"{name}, %" if per_cent else name
+    counts = [str(row.episodes) for row in rows]
+    return _table([corner, *(row.label for row in rows)], [[unit, *values], ["episodes", *counts]])
+
+
+def _mean_table(summary: Summary) -> str:
+    names = dict.fromkeys(name for row in summary.rows for name in row.means)
+    cells = [
+        [
+            f"{row.grouping}: {row.label}" if row.grouping else row.label,
+            *(str(getattr(row, count)) for count in _COUNTS),
+            *(_shown(row.means.get(name)) for name in names),
+        ]
+        for row in summary.rows
+    ]
+    return _table(["", *_COUNTS, *names], cells)
+
+
+def _tool_table(rows: Iterable[ToolRow]) -> str:
+    cells = [
+        [
+            row.tool or "(none named)",
+            str(row.total),
+            *map(_shown, (row.used, row.calls, row.success)),
+        ]
+        for row in rows
+    ]
+    columns = ["tool", "calls", "episodes with a call", "calls per episode", "calls with a result"]
+    return _table(columns, cells)
+
+
+def _totals(summary: Summary) -> list[list[str]]:
+    return [[name, f"{value:.3f}"] for name, value in summary.totals.items()]
+
+
+def _failure_lines(summary: Summary) -> Iterator[str]:
+    for item, status, reason in summary.failures:
+        yield f"- {_cell(item)}: {status}: {_cell(reason, most=400)}"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str, most: int = _CELL) -> str:
+    """Text that stays in its cell, whoever wrote it."""
+    cut = text if len(text) <= most else f"{text[:most]}…"
+    plain = "".join(each if each.isprintable() else " " for each in cut)
+    return plain.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def _shown(mean: Mean | None, per_cent: bool = False) -> str:
+    if mean is None or math.isnan(mean.value):
+        return ""
+    if not per_cent:
+        return str(mean)
+    low, high = 100 * mean.low, 100 * mean.high
+    return f"{100 * mean.value:.1f}" + ("" if math.isnan(low) else f" [{low:.1f}, {high:.1f}]")
+
+
+# ------------------------------------------------------------------------------------- CSV, JSON
+
+
+def _means(summary: Summary) -> Iterator[list[Any]]:
+    yield ["grouping", "label", *_COUNTS, "metric", "mean", "low", "high"]
+    for row in summary.rows:
+        counts = [getattr(row, name) for name in _COUNTS]
+        for name, each in row.means.items():
+            yield [row.grouping, row.label, *counts, name, *_blank(each)]
+    for tool in summary.tools:
+        for name in ("used", "calls", "success"):
+            yield ["tool", tool.tool, "", "", "", name, *_blank(getattr(tool, name))]
+    for name, value in summary.totals.items():
+        yield ["total", name, "", "", "", name, value, "", ""]
+
+
+def _items(episodes: Sequence[Episode]) -> Iterator[list[Any]]:
+    metrics = list(dict.fromkeys(name for each in episodes for name in metrics_of(each)))
+    groupings = list(dict.fromkeys(name for each in episodes for name in labels_of(each)))
+    yield ["item", *groupings, "status", "reason", "answer", "right answers", *metrics]
+    for episode in episodes:
+        labels, values = labels_of(episode), metrics_of(episode)
+        right = episode.truth.get("answers") or []
+        yield [
+            episode.sample_id or f"row {episode.seed}",
+            *(labels.get(name, "") for name in groupings),
+            episode.status,
+            episode.reason,
+            Log(episode.events).answer or "",
+            " | ".join(map(str, right)),
+            *(values.get(name, "") for name in metrics),
+        ]
+
+
+def _write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
+    with _open(path) as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def _write(path: Path, text: str) -> None:
+    with _open(path) as file:
+        file.write(text)
+
+
+def _open(path: Path) -> Any:
+    # Half a surrogate pair, which a policy can write, is shown as its number.
+    return path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def _finite(mean: Mean) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in mean]
+
+
+def _blank(mean: Mean) -> list[float | str]:
+    return [value if math.isfinite(value) else "" for value in mean]

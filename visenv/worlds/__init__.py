@@ -1,0 +1,1 @@
+"""Procedural worlds that several families use."""

@@ -1,0 +1,82 @@
+"""Long answers to questions about a report, and values that are plausibly wrong.
+
+A wrong answer is worded by the same rules as a right one and has the same length: it differs in one
+or two of number, name, year and direction, which are taken from elsewhere in the report. Nothing
+tells which is right but the report: of four values none is the odd one out or the middle one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from visenv.worlds.draws import pick, shuffled
+from visenv.worlds.reports.report import Report
+
+_MOST_WRONG = 3
+
+_OPENINGS = (
+    "According to the report of {company}, there is a clear answer for {topic}.",
+    "The report of {company} deals with {topic}, and that settles the matter.",
+    "I looked up {topic} in the report of {company}.",
+    "What the report says on {topic} answers this.",
+    "This can be read from what the report of {company} gives on {topic}.",
+)
+_CLOSINGS = (
+    "I have checked the labels before saying so.",
+    "The rest of the report says nothing to the contrary.",
+    "Nothing beyond the {place} is needed to see this.",
+    "The other sections of the report deal with different matters.",
+    "That is as far as the report goes on this question.",
+)
+
+
+def responder(
+    report: Report, topic: str, place: str, claims: Sequence[str]
+) -> Callable[[np.random.Generator, str], str]:
+    """Words an answer: an opening, one of the claims with the value in it, a closing.
+
+    Args:
+        report: What is answered from.
+        topic: What the answer is about.
+        place: What holds the evidence, for example ``"table"``.
+        claims: Sentences with ``{}`` where the value goes.
+    """
+    return partial(_respond, {"company": report.company, "topic": topic, "place": place}, claims)
+
+
+def _respond(
+    names: dict[str, str], claims: Sequence[str], rng: np.random.Generator, value: str
+) -> str:
+    opening, closing = pick(rng, _OPENINGS).format(**names), pick(rng, _CLOSINGS).format(**names)
+    return f"{opening} {pick(rng, claims).format(value)} {closing}"
+
+
+def others(rng: np.random.Generator, right: object, found: Iterable[object]) -> tuple[str, ...]:
+    """Up to three of the values found that are not the right one, in random order."""
+    different = dict.fromkeys(str(each) for each in found if each != right)
+    return tuple(shuffled(rng, list(different))[:_MOST_WRONG])
+
+
+def crossed(
+    rng: np.random.Generator, words: tuple[str, str], numbers: tuple[int, int], form: str
+) -> tuple[str, tuple[str, ...]]:
+    """A right value of a word and a number, and the three others that two of each make.
+
+    Args:
+        rng: Orders the others.
+        words: The right one and the other.
+        numbers: The right one and the other.
+        form: Puts word and number together, ``"{} by {}"``.
+    """
+    right, *rest = (form.format(word, number) for word in words for number in numbers)
+    return right, tuple(shuffled(rng, rest))
+
+
+def another_distance(rng: np.random.Generator, values: Sequence[int], right: int) -> int:
+    """A distance between two of at least three different values, other than the right one."""
+    distances = {abs(one - two) for one, two in combinations(values, 2)} - {right}
+    return pick(rng, sorted(distances))

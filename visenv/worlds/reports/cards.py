@@ -1,0 +1,117 @@
+"""Documents for a model of a million parameters: pages that it can read in a view of 96 px.
+
+A page is a square with its number at the top and a panel of stripes in one colour. The stripes are
+1 px of 3 in the panel, and what is between them is chosen so that 3 px have the same mean whatever
+the colour is: shrunk to a third, as a thumbnail of an overview with three pages in a row, every
+panel is the same plain grey. The answer is on the page and nowhere else.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from visenv.worlds.draws import pick, shuffled
+from visenv.worlds.reports.answers import others
+from visenv.worlds.reports.question import Question
+
+if TYPE_CHECKING:
+    from reportlab.pdfgen.canvas import Canvas
+
+PAGES = (5, 9)
+"""Fewest and most pages: three in a row of the overview, also of one as square as can be."""
+
+SIDE = 96
+"""Side of a page, points; in a view of 96 px a point is a pixel."""
+
+PANEL = (12, 24, 84, 84)
+"""``[left, top, right, bottom]`` of the stripes, points: multiples of the period, 3."""
+
+GREY = 110
+"""Mean level of every panel."""
+
+_DARK, _LIGHT, _PERIOD = 26, 246, 3
+COLOURS = {
+    "red": (_LIGHT, _DARK, _DARK),
+    "green": (_DARK, _LIGHT, _DARK),
+    "blue": (_DARK, _DARK, _LIGHT),
+    "yellow": (_LIGHT, _LIGHT, _DARK),
+    "cyan": (_DARK, _LIGHT, _LIGHT),
+    "magenta": (_LIGHT, _DARK, _LIGHT),
+}
+KINDS = ("colour",)
+_STREAM = 0xCA4D
+
+
+class Card(NamedTuple):
+    """A page: the colour of its stripes, and whether they are upright."""
+
+    colour: str
+    upright: bool
+
+
+Cards = tuple[Card, ...]
+
+
+def write_cards(seed: int) -> Cards:
+    """The pages of the document of that seed; at least two colours occur."""
+    rng = np.random.default_rng([_STREAM, seed])
+    colours = shuffled(rng, tuple(COLOURS))[:2]
+    count = int(rng.integers(PAGES[0], PAGES[1] + 1))
+    colours += [pick(rng, tuple(COLOURS)) for _ in range(count - 2)]
+    return tuple(Card(colour, bool(rng.random() < 0.5)) for colour in shuffled(rng, colours))
+
+
+def draw_cards(cards: Cards) -> bytes:
+    """The document as a PDF; the same bytes each time."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=(SIDE, SIDE), bottomup=0, invariant=True, pageCompression=0)
+    for page, card in enumerate(cards, start=1):
+        canvas.setFont("Helvetica-Bold", 20)
+        canvas.drawCentredString(SIDE / 2, 18, f"page {page}")
+        _draw_stripes(canvas, card)
+        canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def _draw_stripes(canvas: Canvas, card: Card) -> None:
+    """The stripes are one path, as PDFium widens a lone rectangle to whole pixels."""
+    left, top, right, bottom = PANEL
+    stripe = COLOURS[card.colour]
+    canvas.setFillColorRGB(*((3 * GREY - level) / 2 / 255 for level in stripe))
+    canvas.rect(left, top, right - left, bottom - top, stroke=0, fill=1)
+    canvas.setFillColorRGB(*(level / 255 for level in stripe))
+    path = canvas.beginPath()
+    if card.upright:
+        for x in range(left + 1, right, _PERIOD):
+            path.rect(x, top, 1, bottom - top)
+    else:
+        for y in range(top + 1, bottom, _PERIOD):
+            path.rect(left, y, right - left, 1)
+    canvas.drawPath(path, stroke=0, fill=1)
+
+
+def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> Question:
+    """A question about one page; wrong colours are those of other pages first."""
+    page = int(rng.integers(len(cards)))
+    right = cards[page].colour
+    elsewhere = others(rng, right, (card.colour for card in cards))
+    anywhere = others(rng, right, COLOURS)
+    return Question(
+        kind=kind,
+        text=f"What colour are the stripes on page {page + 1}?",
+        pages=(page + 1,),
+        gold_query=f"page {page + 1}",
+        answer=right,
+        wrong=tuple(dict.fromkeys([*elsewhere, *anywhere])),
+        respond=_say,
+    )
+
+
+def _say(_: np.random.Generator, value: str) -> str:
+    return value

@@ -1,0 +1,79 @@
+"""Charts of a report, as reportlab drawings: their values are in the drawing and in no text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from visenv.worlds.reports.report import STEP, Bars, Curve
+
+if TYPE_CHECKING:
+    from reportlab.graphics.shapes import Drawing, Path
+
+WIDTH, HEIGHT = 483, 260
+"""Points, axes and labels included."""
+
+_LEFT, _BOTTOM, _TOP_LEVEL = 34, 24, 13 * STEP
+_SMALL: dict[str, Any] = {"fontName": "Helvetica", "fontSize": 9}
+
+
+def bar_chart(bars: Bars, accent: str) -> Drawing:
+    """One bar to a site; its top is on a grid line."""
+    from reportlab.graphics.shapes import Rect
+    from reportlab.lib.colors import HexColor
+
+    drawing, middles = _axes(bars.sites)
+    width = 0.5 * (middles[1] - middles[0])
+    colour = HexColor(accent)
+    for middle, value in zip(middles, bars.values, strict=True):
+        bar = Rect(middle - width / 2, _BOTTOM, width, _height(value) - _BOTTOM)
+        bar.fillColor, bar.strokeColor = colour, None
+        drawing.add(bar)
+    return drawing
+
+
+def curve_chart(curve: Curve, accent: str) -> Drawing:
+    """One dot to a year, on a grid line, joined by a line."""
+    from reportlab.graphics.shapes import Circle, PolyLine
+    from reportlab.lib.colors import HexColor
+
+    drawing, middles = _axes([str(year) for year in curve.years])
+    points = list(zip(middles, map(_height, curve.values), strict=True))
+    colour = HexColor(accent)
+    drawing.add(PolyLine(points, strokeColor=colour, strokeWidth=2))
+    for x, y in points:
+        drawing.add(Circle(x, y, 4, fillColor=colour, strokeColor=None))
+    return drawing
+
+
+def _axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
+    """An empty chart with a grid line every `STEP`, and the middle of each label's column."""
+    from reportlab.graphics.shapes import Drawing, String
+
+    drawing = Drawing(WIDTH, HEIGHT)
+    labelled = range(0, _TOP_LEVEL + 1, 2 * STEP)
+    drawing.add(_grid(range(STEP, _TOP_LEVEL + 1, 2 * STEP), "#d9d9d9"))
+    drawing.add(_grid(labelled, "#9a9a9a"))
+    for level in labelled:
+        drawing.add(String(_LEFT - 5, _height(level) - 3, str(level), textAnchor="end", **_SMALL))
+    column = (WIDTH - _LEFT) / len(labels)
+    middles = [_LEFT + column * (place + 0.5) for place in range(len(labels))]
+    for middle, label in zip(middles, labels, strict=True):
+        drawing.add(String(middle, _BOTTOM - 14, label, textAnchor="middle", **_SMALL))
+    return drawing, middles
+
+
+def _grid(levels: range, colour: str) -> Path:
+    """Lines at these levels, as one path: it is drawn several times faster than as many lines."""
+    from reportlab.graphics.shapes import Path
+    from reportlab.lib.colors import HexColor
+
+    path = Path(strokeColor=HexColor(colour), strokeWidth=0.7, fillColor=None)
+    for level in levels:
+        path.moveTo(_LEFT, _height(level))
+        path.lineTo(WIDTH, _height(level))
+    return path
+
+
+def _height(level: int) -> float:
+    return _BOTTOM + (HEIGHT - _BOTTOM - 8) * level / _TOP_LEVEL

@@ -1,0 +1,97 @@
+"""The documents of a preset by name: written and drawn when asked for, a few of them kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from visenv.cache import SharedCache
+from visenv.documents.document import Document
+from visenv.documents.pdf import PdfDocument
+from visenv.documents.rendered import RenderedDocument, RenderedPages
+from visenv.errors import DataError, UnknownNameError
+from visenv.worlds.reports.cards import draw_cards, write_cards
+from visenv.worlds.reports.drawing import draw_report
+from visenv.worlds.reports.report import write_report
+
+SEEDS = 10**9
+"""Every seed below this has a document."""
+
+DOCUMENTS = (0, 10_000)
+"""Seeds of the documents that are drawn by default: the first, and the one after the last."""
+
+_KEPT = 64
+
+
+class Genre(NamedTuple):
+    """A kind of document.
+
+    Attributes:
+        prefix: What names begin with; the seed follows.
+        write: What the document of a seed says.
+        draw: That as a PDF.
+    """
+
+    prefix: str
+    write: Callable[[int], Any]
+    draw: Callable[[Any], bytes]
+
+
+GENRES = {
+    "default": Genre("report-", write_report, draw_report),
+    "tiny": Genre("cards-", write_cards, draw_cards),
+}
+
+
+class ReportsLibrary:
+    """A `Library` of the documents of every seed: ``report-31`` is made from its name alone.
+
+    The documents used last are kept, 64 of them with their text and drawing and 128 MiB of rendered
+    pages. Pickles; the caches travel empty.
+
+    Args:
+        preset: A key of `GENRES`.
+
+    Raises:
+        UnknownNameError: If there is no such preset.
+    """
+
+    def __init__(self, preset: str = "default") -> None:
+        if preset not in GENRES:
+            raise UnknownNameError("preset of reports", str(preset), GENRES)
+        self.preset = preset
+        self._texts: SharedCache[int, Any] = SharedCache(_KEPT)
+        self._documents: SharedCache[int, Document] = SharedCache(_KEPT)
+        self._pages = RenderedPages()
+
+    def name(self, seed: int) -> str:
+        """The name of the document of that seed, 0 to ``SEEDS - 1``."""
+        return f"{self._genre.prefix}{seed}"
+
+    def document(self, name: str) -> Document:
+        """The document of that name; the same object as long as it is kept.
+
+        Raises:
+            DataError: If no document is called so; says how they are called.
+        """
+        found = re.fullmatch(rf"{self._genre.prefix}(0|[1-9][0-9]{{0,8}})(\.pdf)?", name)
+        if found is None:
+            raise DataError(
+                f"There is no document called {name[:80]!a}. Names are {self.name(0)!r} to "
+                f"{self.name(SEEDS - 1)!r}."
+            )
+        seed = int(found[1])
+        return self._documents.get(seed, lambda: self._draw(seed))
+
+    def text(self, seed: int) -> Any:
+        """What the document of that seed says: a `Report`, or `Cards` of the preset ``"tiny"``."""
+        return self._texts.get(seed, lambda: self._genre.write(seed))
+
+    @property
+    def _genre(self) -> Genre:
+        return GENRES[self.preset]
+
+    def _draw(self, seed: int) -> Document:
+        drawn = PdfDocument.from_bytes(self._genre.draw(self.text(seed)), self.name(seed))
+        return RenderedDocument(drawn, self._pages)

@@ -1,0 +1,220 @@
+"""Questions about a report: what each kind asks, and where its evidence is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from visenv.worlds.draws import pick
+from visenv.worlds.reports.answers import another_distance, crossed, others, responder
+from visenv.worlds.reports.question import Question
+from visenv.worlds.reports.report import Bars, Curve, Register, Report, Section, Table
+from visenv.worlds.reports.words import STATUSES
+
+
+class _Asked(NamedTuple):
+    """What a maker of questions decides: the question, and how its answer is claimed."""
+
+    text: str
+    gold_query: str
+    answer: str
+    wrong: tuple[str, ...]
+    claims: tuple[str, ...]
+
+
+class _Kind(NamedTuple):
+    """A kind of question: what its section must show, where to look, and who makes it."""
+
+    exhibit: type[Any]
+    place: str
+    make: Callable[[np.random.Generator, Report, Section, Any], _Asked]
+
+
+def ask(rng: np.random.Generator, report: Report, kind: str) -> Question | None:
+    """A question of that kind about the report; None where no section has what it asks about.
+
+    Args:
+        rng: Source of all randomness.
+        report: What is asked about.
+        kind: A key of `KINDS`.
+    """
+    if kind == COMPARISON:
+        return _compare(rng, report)
+    exhibit, place, make = _KINDS[kind]
+    fitting = [section for section in report.sections if isinstance(section.exhibit, exhibit)]
+    if not fitting:
+        return None
+    section = pick(rng, fitting)
+    asked = make(rng, report, section, section.exhibit)
+    return Question(
+        kind=kind,
+        text=asked.text,
+        pages=(section.page,),
+        gold_query=asked.gold_query,
+        answer=asked.answer,
+        wrong=asked.wrong,
+        respond=responder(report, section.topic.phrase, place, asked.claims),
+    )
+
+
+def _ask_table(rng: np.random.Generator, report: Report, section: Section, table: Table) -> _Asked:
+    row, column = int(rng.integers(len(table.sites))), int(rng.integers(len(table.years)))
+    site, year, right = table.sites[row], table.years[column], table.values[row][column]
+    near = [*table.values[row], *(each[column] for each in table.values)]
+    topic, unit = section.topic.phrase, section.topic.unit
+    return _Asked(
+        f"How high was {topic} at {site} in {year}, in {unit}?",
+        f"{topic} {site} {year}",
+        str(right),
+        others(rng, right, near),
+        (
+            f"In {year}, {topic} at {site} came to {{}} {unit}.",
+            f"The entry for {site} in {year} is {{}} {unit} of {topic}.",
+            f"For {site}, {{}} {unit} of {topic} are given in {year}.",
+        ),
+    )
+
+
+def _ask_chart(rng: np.random.Generator, report: Report, section: Section, bars: Bars) -> _Asked:
+    place = int(rng.integers(len(bars.sites)))
+    site, right = bars.sites[place], bars.values[place]
+    topic, unit = section.topic.phrase, section.topic.unit
+    return _Asked(
+        f"In the chart, how high is {topic} at {site}, in {unit}?",
+        f"{topic} by site {site}",
+        str(right),
+        others(rng, right, bars.values),
+        (
+            f"The bar of {site} ends at {{}} {unit}.",
+            f"At {site}, {topic} reached {{}} {unit} in {report.year}.",
+            f"For {site}, the chart shows {{}} {unit} of {topic}.",
+        ),
+    )
+
+
+def _ask_peak(rng: np.random.Generator, report: Report, section: Section, curve: Curve) -> _Asked:
+    word, extreme = (("highest", max), ("lowest", min))[int(rng.integers(2))]
+    right = curve.years[curve.values.index(extreme(curve.values))]
+    topic = section.topic.phrase
+    return _Asked(
+        f"In which of the years shown was {topic} {word}?",
+        f"{topic} by year",
+        str(right),
+        others(rng, right, curve.years),
+        (
+            f"The curve is {word} in {{}}.",
+            f"Of all years shown, {{}} is the one in which {topic} was {word}.",
+            f"It was in {{}} that {topic} was {word}.",
+        ),
+    )
+
+
+def _ask_change(rng: np.random.Generator, report: Report, section: Section, curve: Curve) -> _Asked:
+    place = int(rng.integers(len(curve.years) - 1))
+    first, last = curve.years[place : place + 2]
+    step = curve.values[place + 1] - curve.values[place]
+    words = ("rose", "fell") if step > 0 else ("fell", "rose")
+    distances = abs(step), another_distance(rng, curve.values, abs(step))
+    topic, unit = section.topic.phrase, section.topic.unit
+    return _Asked(
+        f"How did {topic} change from {first} to {last}, in {unit}?",
+        f"{topic} by year {first} {last}",
+        *crossed(rng, words, distances, "{} by {}"),
+        (
+            f"From {first} to {last}, {topic} {{}} {unit}.",
+            f"Between {first} and {last}, it {{}} {unit}.",
+            f"After {first}, {topic} {{}} {unit} until {last}.",
+        ),
+    )
+
+
+def _ask_count(
+    rng: np.random.Generator, report: Report, section: Section, register: Register
+) -> _Asked:
+    counts = dict.fromkeys(STATUSES, 0)
+    for _, _, status in register.rows:
+        counts[status] += 1
+    status = pick(rng, STATUSES)
+    topic = section.topic.phrase
+    return _Asked(
+        f"How many works in the register on {topic} are {status}?",
+        f"{topic} register of works {status}",
+        str(counts[status]),
+        others(rng, counts[status], counts.values()),
+        (
+            f"The number of works that are {status} is {{}}.",
+            f"Counting the rows marked as {status}, one gets {{}}.",
+            f"Of the {len(register.rows)} works listed, the number marked as {status} is {{}}.",
+        ),
+    )
+
+
+def _ask_lead(rng: np.random.Generator, report: Report, section: Section, _: object) -> _Asked:
+    topic = section.topic.phrase
+    return _Asked(
+        f"Who is responsible for {topic}?",
+        f"responsible for {topic}",
+        section.lead,
+        others(rng, section.lead, [*report.board, *(each.lead for each in report.sections)]),
+        (
+            f"The person responsible for {topic} is {{}}.",
+            f"Responsibility for {topic} lies with {{}}.",
+            f"It names {{}} as the one responsible for {topic}.",
+        ),
+    )
+
+
+def _ask_review(rng: np.random.Generator, report: Report, section: Section, _: object) -> _Asked:
+    dates = [report.approved, *(each.reviewed for each in report.sections)]
+    topic = section.topic.phrase
+    return _Asked(
+        f"When did the last review of {topic} take place?",
+        f"last review of {topic}",
+        section.reviewed,
+        others(rng, section.reviewed, dates),
+        (
+            f"The last review of {topic} took place on {{}}.",
+            f"It was on {{}} that {topic} was last reviewed.",
+            f"The date of the last review of {topic} is {{}}.",
+        ),
+    )
+
+
+def _compare(rng: np.random.Generator, report: Report) -> Question:
+    one, two = (report.sections[place] for place in rng.permutation(len(report.sections))[:2])
+    names = one.topic.phrase, two.topic.phrase
+    order = names if one.budget > two.budget else (names[1], names[0])
+    gap = abs(one.budget - two.budget)
+    gaps = gap, another_distance(rng, [each.budget for each in report.sections], gap)
+    answer, wrong = crossed(rng, order, gaps, "{} has the larger one, by {} thousand crowns")
+    claims = (
+        "Of the two budgets, {}.",
+        "Once the two budgets are put side by side, {}.",
+        "As regards the budgets, {}.",
+    )
+    return Question(
+        kind=COMPARISON,
+        text=f"Which has the larger budget, {names[0]} or {names[1]}, and by how much?",
+        pages=tuple(sorted((one.page, two.page))),
+        gold_query=f"budget for {names[0]} {names[1]}",
+        answer=answer,
+        wrong=wrong,
+        respond=responder(report, " and ".join(names), "two budgets", claims),
+    )
+
+
+COMPARISON = "comparison"
+_KINDS = {
+    "table": _Kind(Table, "table", _ask_table),
+    "chart": _Kind(Bars, "chart", _ask_chart),
+    "peak": _Kind(Curve, "chart", _ask_peak),
+    "change": _Kind(Curve, "chart", _ask_change),
+    "count": _Kind(Register, "table", _ask_count),
+    "lead": _Kind(object, "text", _ask_lead),
+    "review": _Kind(object, "text", _ask_review),
+}
+KINDS = (*_KINDS, COMPARISON)
+"""A table cell; a bar; a year and a difference read from a curve; a count; a name and a date in a
+sentence; two budgets on two pages."""

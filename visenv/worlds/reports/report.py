@@ -1,0 +1,210 @@
+"""What a report says, as a function of its seed; `drawing` puts it on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from visenv.worlds.draws import pick, shuffled
+from visenv.worlds.reports.words import (
+    ACCENTS,
+    FILLER_SENTENCES,
+    FIRST_NAMES,
+    LAST_NAMES,
+    MONTHS,
+    OPENING_SENTENCES,
+    SITES,
+    STATUSES,
+    TOPICS,
+    TRADES,
+    WORKS,
+    Topic,
+)
+
+PAGES = (4, 24)
+"""Fewest and most pages."""
+
+STEP = 5
+"""Distance of two grid lines of a chart; every value drawn lies on one."""
+
+
+_BOARD = 3
+"""Names on the cover."""
+
+_STREAM = 0x4E90
+"""Keeps the generator of a report apart from others of the same seed."""
+
+
+class Table(NamedTuple):
+    """A quantity by site and year: ``values[row][column]``, all different."""
+
+    sites: tuple[str, ...]
+    years: tuple[int, ...]
+    values: tuple[tuple[int, ...], ...]
+
+
+class Bars(NamedTuple):
+    """A quantity by site in one year, drawn as bars; all different, multiples of `STEP`."""
+
+    sites: tuple[str, ...]
+    values: tuple[int, ...]
+
+
+class Curve(NamedTuple):
+    """A quantity by year, drawn as a line; all different, multiples of `STEP`."""
+
+    years: tuple[int, ...]
+    values: tuple[int, ...]
+
+
+class Register(NamedTuple):
+    """Works, each with its site and status."""
+
+    rows: tuple[tuple[str, str, str], ...]
+
+
+_COUNTS = ((1, 2, 3, 4), (1, 2, 3, 5), (1, 2, 4, 5))
+"""How often the four statuses occur in a register, in any order."""
+
+Exhibit = Table | Bars | Curve | Register
+
+
+class Section(NamedTuple):
+    """One page: an exhibit, and text with facts that stand nowhere else.
+
+    Attributes:
+        page: Its page, from 1.
+        topic: What it is about; no two sections of a report share one.
+        exhibit: The table or chart.
+        opening: A paragraph before the exhibit.
+        closing: A paragraph after it; the facts below follow it.
+        lead: Who is responsible.
+        reviewed: Date of the last review.
+        budget: Thousand crowns.
+    """
+
+    page: int
+    topic: Topic
+    exhibit: Exhibit
+    opening: str
+    closing: str
+    lead: str
+    reviewed: str
+    budget: int
+
+
+class Report(NamedTuple):
+    """A report: a cover with the contents, then one section to a page.
+
+    Attributes:
+        company: Whose it is.
+        year: What year it is about.
+        accent: Colour of headings and charts, ``"#rrggbb"``.
+        board: Names on the cover.
+        approved: The date on the cover.
+        sections: In order, from page 2.
+    """
+
+    company: str
+    year: int
+    accent: str
+    board: tuple[str, ...]
+    approved: str
+    sections: tuple[Section, ...]
+
+
+def write_report(seed: int) -> Report:
+    """The report of that seed."""
+    rng = np.random.default_rng([_STREAM, seed])
+    count = int(rng.integers(PAGES[0], PAGES[1] + 1)) - 1
+    year = int(rng.integers(2041, 2080))
+    company = f"{pick(rng, LAST_NAMES)} {pick(rng, TRADES)}"
+    topics = shuffled(rng, TOPICS)[:count]
+    board, leads = _split(_people(rng, _BOARD + count), _BOARD)
+    (approved,), dates = _split(_dates(rng, year, 1 + count), 1)
+    budgets = [10 * int(tens) for tens in rng.choice(np.arange(10, 100), count, replace=False)]
+    makers = _exhibits(rng, count)
+    sections = tuple(
+        Section(
+            page=place + 2,
+            topic=topic,
+            exhibit=makers[place](rng, year),
+            opening=_opening(rng, company, topic),
+            closing=" ".join(shuffled(rng, FILLER_SENTENCES)[:5]),
+            lead=leads[place],
+            reviewed=dates[place],
+            budget=budgets[place],
+        )
+        for place, topic in enumerate(topics)
+    )
+    return Report(company, year, pick(rng, ACCENTS), board, approved, sections)
+
+
+def _split(things: list[str], first: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(things[:first]), tuple(things[first:])
+
+
+def _opening(rng: np.random.Generator, company: str, topic: Topic) -> str:
+    first = pick(rng, OPENING_SENTENCES).format(company=company, topic=topic.phrase)
+    return " ".join([first, *shuffled(rng, FILLER_SENTENCES)[:3]])
+
+
+def _people(rng: np.random.Generator, count: int) -> list[str]:
+    """Names that share no part with each other while there are enough."""
+    first = shuffled(rng, FIRST_NAMES)
+    last = shuffled(rng, LAST_NAMES)
+    return [
+        f"{first[k % len(first)]} {last[(k + k // len(last)) % len(last)]}" for k in range(count)
+    ]
+
+
+def _dates(rng: np.random.Generator, year: int, count: int) -> list[str]:
+    """Days of that year, all different; none after the 28th."""
+    days = rng.choice(12 * 28, count, replace=False)
+    return [f"{day % 28 + 1} {MONTHS[day // 28]} {year}" for day in map(int, days)]
+
+
+# ------------------------------------------------------------------------------------- exhibits
+
+
+def _exhibits(rng: np.random.Generator, count: int) -> list[Callable[..., Exhibit]]:
+    """Which exhibit each section has: all four kinds in turn, in any order."""
+    makers: tuple[Callable[..., Exhibit], ...] = (_table, _bars, _curve, _register)
+    order = shuffled(rng, makers)
+    return [order[place % len(order)] for place in range(count)]
+
+
+def _table(rng: np.random.Generator, year: int) -> Table:
+    sites = shuffled(rng, SITES)[: int(rng.integers(4, 8))]
+    years = tuple(range(year - 3, year + 1))
+    values = rng.choice(np.arange(101, 1000), (len(sites), len(years)), replace=False)
+    return Table(tuple(sites), years, tuple(tuple(row) for row in values.tolist()))
+
+
+def _bars(rng: np.random.Generator, year: int) -> Bars:
+    sites = shuffled(rng, SITES)[: int(rng.integers(4, 7))]
+    return Bars(tuple(sites), _levels(rng, len(sites)))
+
+
+def _curve(rng: np.random.Generator, year: int) -> Curve:
+    years = tuple(range(year - 5, year + 1))
+    return Curve(years, _levels(rng, len(years)))
+
+
+def _levels(rng: np.random.Generator, count: int) -> tuple[int, ...]:
+    """Different multiples of `STEP`, from 1 to 12 of them."""
+    steps = rng.choice(np.arange(1, 13), count, replace=False)
+    return tuple(STEP * int(step) for step in steps)
+
+
+def _register(rng: np.random.Generator, year: int) -> Register:
+    """10 to 12 works; every status occurs, each a different number of times."""
+    counts = shuffled(rng, pick(rng, _COUNTS))
+    statuses = [
+        status for status, times in zip(STATUSES, counts, strict=True) for _ in range(times)
+    ]
+    works = shuffled(rng, WORKS)[: len(statuses)]
+    rows = [(work, pick(rng, SITES), status) for work, status in zip(works, statuses, strict=True)]
+    return Register(tuple(shuffled(rng, rows)))

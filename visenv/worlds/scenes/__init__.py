@@ -1,0 +1,7 @@
+"""A procedural world of signs in cluttered scenes, each with a detail only a zoom can read."""
+
+from visenv.worlds.scenes.details import KINDS, Kind
+from visenv.worlds.scenes.presets import PRESETS, Preset
+from visenv.worlds.scenes.world import ScenesWorld
+
+__all__ = ["KINDS", "PRESETS", "Kind", "Preset", "ScenesWorld"]

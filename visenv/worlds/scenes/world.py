@@ -1,0 +1,163 @@
+"""ScenesWorld: an endless supply of scenes with one question each and exact ground truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from visenv.errors import UnknownNameError
+from visenv.types import Image, Pixels, Sample
+from visenv.worlds.scenes.background import add_grain, paint_background
+from visenv.worlds.scenes.details import KINDS, PANEL, Canvas, engrave
+from visenv.worlds.scenes.presets import PRESETS, Preset
+from visenv.worlds.scenes.recent import RECENT
+from visenv.worlds.scenes.signs import Box, Sign, draw_plate, draw_post
+
+_PLACES_TRIED = 60
+
+
+class _Marked(NamedTuple):
+    """A sign and the answer written on it."""
+
+    sign: Sign
+    answer: str
+
+
+class ScenesWorld:
+    """Scenes whose decisive detail cannot be read in the view, but can after one zoom.
+
+    A `ProceduralSource`. Every scene has one or more signs in clutter; the question is about one of
+    them. The view, the scene averaged down to `Preset.view_side`, is the same whatever the answer
+    is (`visenv.worlds.scenes.details.hide`).
+
+    `Sample.meta` holds ``target_box`` and ``detail_box`` of the sign asked about, ``options`` (the
+    possible answers), ``kind``, and ``signs`` (name, frame, shape, answer and boxes of each sign);
+    boxes are ``[left, top, right, bottom]`` in native pixels.
+
+    Args:
+        preset: A key of `PRESETS`.
+        **overrides: Fields of `Preset` to change, for example ``difficulty=0.9``.
+
+    Raises:
+        UnknownNameError: If there is no such preset or field.
+        ConfigurationError: If a value is out of its range.
+    """
+
+    def __init__(self, preset: str = "default", **overrides: Any) -> None:
+        if preset not in PRESETS:
+            raise UnknownNameError("preset of scenes", str(preset), PRESETS)
+        for field in overrides:
+            if field not in Preset.__slots__:
+                raise UnknownNameError("field of a scenes preset", field, Preset.__slots__)
+        self.preset = replace(PRESETS[preset], **overrides)
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Make a scene; a function of the generator's state alone.
+
+        Scenes made lately are kept, so that the members of a group share one.
+        """
+        return RECENT.sample(self.preset, rng, self._make)
+
+    def _make(self, rng: np.random.Generator) -> Sample:
+        preset = self.preset
+        identity = f"scene-{int(rng.integers(2**63)):016x}"
+        kind = str(rng.choice(preset.kinds))
+        options = KINDS[kind].options
+        signs = [_Marked(sign, str(rng.choice(options))) for sign in self._place(rng)]
+        asked = signs[0]
+        name = asked.sign.name if len(signs) > 1 else "the sign"
+        return Sample(
+            id=identity,
+            question=KINDS[kind].question.format(sign=name),
+            images=(Image.from_pixels(self._paint(rng, kind, signs)),),
+            answers=(asked.answer,),
+            kind=kind,
+            meta=self._truth(kind, signs),
+        )
+
+    def _place(self, rng: np.random.Generator) -> list[Sign]:
+        """Signs of different looks, apart from each other; fewer where there is no room."""
+        preset = self.preset
+        looks = [(frame, shape) for frame in preset.frames for shape in preset.shapes]
+        order = rng.permutation(len(looks))[: round(preset.at(preset.signs))]
+        signs: list[Sign] = []
+        for look in order:
+            sign = self._place_one(rng, looks[int(look)], signs)
+            if sign is not None:
+                signs.append(sign)
+        return signs
+
+    def _place_one(
+        self, rng: np.random.Generator, look: tuple[str, str], others: list[Sign]
+    ) -> Sign | None:
+        preset = self.preset
+        frame, shape = look
+        grid = preset.unit.denominator
+        detail, side = preset.detail_side, preset.sign_side(shape)
+        margin = (side - detail) // 2
+        rows, columns = (
+            int(native / preset.unit - side) // grid + 1 for native in (preset.height, preset.width)
+        )
+        for _ in range(_PLACES_TRIED):
+            left, top = int(rng.integers(columns)) * grid, int(rng.integers(rows)) * grid
+            box = Box(left, top, left + side, top + side)
+            if not any(_touch(box, other.box) for other in others):
+                inner = left + margin, top + margin
+                return Sign(frame, shape, box, Box(*inner, inner[0] + detail, inner[1] + detail))
+        return None
+
+    def _paint(self, rng: np.random.Generator, kind: str, signs: list[_Marked]) -> Pixels:
+        preset = self.preset
+        clutter = preset.at(preset.clutter)
+        pixels = paint_background(rng, preset.width, preset.height, clutter)
+        if preset.posts:
+            for sign, _ in signs:
+                length = int(rng.integers(1, 4)) * (sign.box.bottom - sign.box.top)
+                draw_post(pixels, sign, preset.unit, length)
+        for sign, answer in signs:
+            draw_plate(pixels, sign, preset.frame, preset.unit, PANEL)
+            self._engrave(rng, pixels, sign, kind, answer)
+        add_grain(rng, pixels, preset.grain)
+        return pixels
+
+    def _engrave(
+        self, rng: np.random.Generator, pixels: Pixels, sign: Sign, kind: str, answer: str
+    ) -> None:
+        preset = self.preset
+        left, top, right, bottom = sign.panel.native(preset.unit)
+        canvas = Canvas(right - left, preset.unit, preset.stripe_period)
+        ink = KINDS[kind].draw(rng, answer, canvas)
+        contrast = preset.at(preset.contrast)
+        pixels[top:bottom, left:right] = engrave(rng, ink, preset.unit, contrast)
+
+    def _truth(self, kind: str, signs: list[_Marked]) -> dict[str, Any]:
+        unit = self.preset.unit
+        listed = [
+            {
+                "name": sign.name,
+                "frame": sign.frame,
+                "shape": sign.shape,
+                "answer": answer,
+                "box": sign.box.native(unit),
+                "detail_box": sign.panel.native(unit),
+            }
+            for sign, answer in signs
+        ]
+        return {
+            "kind": kind,
+            "options": list(KINDS[kind].options),
+            "target_box": listed[0]["box"],
+            "detail_box": listed[0]["detail_box"],
+            "signs": listed,
+        }
+
+
+def _touch(one: Box, other: Box) -> bool:
+    return (
+        one.left < other.right
+        and other.left < one.right
+        and one.top < other.bottom
+        and other.top < one.bottom
+    )
