@@ -67,8 +67,8 @@ class Bm25:
         Args:
             words: Words of the query. A word that is given twice counts twice.
         """
-        # Added in double precision and then rounded: sums of the same weights are equal in any
-        # order, and texts that tie come in the order of their numbers, not of rounding errors.
+        # In double precision the sum of some weights does not depend on their order, so that texts
+        # that tie come in the order of their numbers, and not of rounding errors.
         scores = np.zeros(self.texts)
         for word in words:
             found = self._postings(word)

@@ -40,7 +40,7 @@ _MOST_WORDS = 32
 _TITLE_WEIGHT = 2
 _K1, _B = 1.2, 0.75
 """The parameters of BM25 that SQLite and Lucene use."""
-_TOKENIZER = "porter unicode61 remove_diacritics 2"
+TOKENIZER = "porter unicode61 remove_diacritics 2"
 _NUMBERS, _COUNTS, _WEIGHTS = "<u4", "u1", "<f4"
 _MOST_COUNTED = 255
 
@@ -74,7 +74,7 @@ def _fill(connection: sqlite3.Connection, passages: Iterable[Passage]) -> int:
         CREATE TABLE facts (format INTEGER, passages INTEGER);
         CREATE TABLE temp.counted (word TEXT, numbers BLOB, counts BLOB);
         CREATE VIRTUAL TABLE temp.words USING fts5 (
-            title, text, content = '', tokenize = "{_TOKENIZER}"
+            title, text, content = '', tokenize = "{TOKENIZER}"
         );
         CREATE VIRTUAL TABLE temp.instances USING fts5vocab (temp, words, 'instance');
         """
@@ -241,7 +241,7 @@ class _Words:
         )
         self._connection.executescript(
             f"""
-            CREATE VIRTUAL TABLE query USING fts5 (text, tokenize = "{_TOKENIZER}");
+            CREATE VIRTUAL TABLE query USING fts5 (text, tokenize = "{TOKENIZER}");
             CREATE VIRTUAL TABLE words USING fts5vocab (query, 'row');
             """
         )

@@ -19,7 +19,7 @@ import pytest
 from visenv.documents.document import Document
 from visenv.documents.page_store import PageStore
 from visenv.documents.vector_ranker import VectorRanker
-from visenv.errors import ConfigurationError, DataError
+from visenv.errors import ConfigurationError
 from visenv.retrieval.sealed_vectors import SealedVectors, read_manifest
 from visenv.retrieval.vectors import Vectors
 from visenv.testing.documents import TextDocument, WordEmbedder
