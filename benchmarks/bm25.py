@@ -25,7 +25,7 @@ import importlib
 import math
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -89,7 +89,7 @@ class Plain:
 
     def best(self, query: Iterable[str], count: int) -> list[int]:
         total = len(self._norms)
-        scores: Counter[int] = Counter()
+        scores: defaultdict[int, float] = defaultdict(float)
         for word in query:
             holding = self._counts[word]
             rarity = math.log(1 + (total - len(holding) + 0.5) / (len(holding) + 0.5))

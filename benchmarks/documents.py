@@ -40,8 +40,8 @@ from visenv.documents.library import FolderLibrary
 from visenv.documents.overview import overview
 from visenv.documents.page_store import PageStore
 from visenv.documents.vector_ranker import VectorRanker
-from visenv.retrieval.vectors import Vectors
 from visenv.envs.arm.tools.pages import PageByQuery
+from visenv.retrieval.vectors import Vectors
 from visenv.testing.documents import TextDocument
 from visenv.tools.base import Store
 

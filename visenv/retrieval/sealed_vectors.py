@@ -4,15 +4,16 @@
 need neither a lock nor Chroma: forked, spawned and pickled readers are alike, and reading the
 vectors of one document touches only these, whatever the size of the store.
 
-A folder holds ``sealed.json`` (the embedder, the groups, the name of the array) and the array
-``vectors-<n>.npy``. Each is written beside the old one and renamed into its place, the array first,
-so that a reader sees either the old seal or the new one, and never a part of one.
+A folder holds ``sealed.json`` (the embedder, the groups, the name of the array) and the array,
+which has a new name each time. The array is complete before ``sealed.json`` is replaced and names
+it, so that a reader sees either the old seal or the new one, and never a part of one.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ class Seal(NamedTuple):
     embedder: str
     dimension: int
     groups: Mapping[str, Sequence[int]]
-    layout: str = ""
+    layout: str
 
     @property
     def rows(self) -> int:
@@ -166,26 +167,25 @@ def write_seal(folder: Path, seal: Seal, blocks: Iterable[Vectors]) -> None:
     Raises:
         DataError: If `blocks` hold more or fewer vectors than `seal` says.
     """
-    name = f"vectors-{_next_number(folder)}.npy"
-    partial = folder / f"{name}.partial"
-    array = _new_array(partial, seal.rows, seal.dimension)
-    written = 0
-    for vectors in blocks:
-        end = written + len(vectors)
-        if end <= seal.rows:
-            array[written:end] = vectors
-        written = end
-    if written != seal.rows:
-        raise DataError(f"{folder} was to have {seal.rows} vectors, and gave {written}.")
-    array.flush()  # before the manifest names it: after a power cut, zeros would be searched
-    partial.rename(folder / name)
+    name = f"vectors-{secrets.token_hex(8)}.npy"
+    with replacing(folder / name) as partial:
+        array = _new_array(partial, seal.rows, seal.dimension)
+        written = 0
+        for vectors in blocks:
+            end = written + len(vectors)
+            if end <= seal.rows:
+                array[written:end] = vectors
+            written = end
+        if written != seal.rows:
+            raise DataError(f"{folder} was to have {seal.rows} vectors, and gave {written}.")
+        array.flush()  # before the manifest names it: after a power cut, zeros would be searched
     with replacing(folder / MANIFEST) as manifest, manifest.open("w", encoding="utf-8") as file:
         json.dump({"format": _FORMAT, "array": name, **seal._asdict()}, file)
         file.flush()
         os.fsync(file.fileno())
-    for old in folder.glob("vectors-*"):
-        if old.name != name:
-            old.unlink()
+    for other in (*folder.glob("vectors-*"), *folder.glob(".vectors-*")):  # older, or killed
+        if other.name != name:
+            other.unlink()
 
 
 def _new_array(path: Path, rows: int, dimension: int) -> np.memmap[Any, np.dtype[np.float32]]:
@@ -195,13 +195,6 @@ def _new_array(path: Path, rows: int, dimension: int) -> np.memmap[Any, np.dtype
         path, "w+", np.float32, (rows, dimension)
     )
     return opened
-
-
-def _next_number(folder: Path) -> int:
-    numbers = [
-        path.name.split(".")[0].removeprefix("vectors-") for path in folder.glob("vectors-*")
-    ]
-    return 1 + max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 def _stamp(folder: Path) -> tuple[int, int]:

@@ -177,11 +177,11 @@ def test_stale_vectors_are_noticed_and_rebuilt_by_the_owner(folder: Path) -> Non
         assert not store.stale
 
 
-@pytest.mark.parametrize("lost", ["sealed.json", "vectors-1.npy"])
+@pytest.mark.parametrize("lost", ["sealed.json", "vectors-*"])
 def test_a_lost_file_is_made_again(folder: Path, lost: str) -> None:
     with PageStore(folder, WordEmbedder()) as store:
         store.ingest(report("a"))
-    (folder / lost).unlink()
+    next(folder.glob(lost)).unlink()
     with PageStore(folder, WordEmbedder()) as store:
         assert store.stale
     assert np.array_equal(sealed_vectors(folder), expected_vectors([report("a")]))

@@ -32,7 +32,7 @@ class Fixed:
 
 def fixed(folder: Path, vectors: list[list[float]], groups: dict[str, list[int]]) -> VectorRanker:
     rows = np.array(vectors, np.float32).reshape(-1, 2)
-    write_seal(folder, Seal("fixed", 2, groups), [rows])
+    write_seal(folder, Seal("fixed", 2, groups, "layout"), [rows])
     return VectorRanker(SealedVectors(folder), Fixed())
 
 
@@ -69,7 +69,7 @@ def test_an_unknown_document_names_the_nearest(tmp_path: Path) -> None:
 def ranked(folder: Path, texts: list[str]) -> VectorRanker:
     embedder = WordEmbedder()
     vectors = embedder.embed_pages(TextDocument("d", texts), range(1, len(texts) + 1))
-    seal = Seal(embedder.name, embedder.dimension, {"d": [len(page) for page in vectors]})
+    seal = Seal(embedder.name, embedder.dimension, {"d": [len(page) for page in vectors]}, "layout")
     write_seal(folder, seal, vectors)
     return VectorRanker(SealedVectors(folder), embedder)
 

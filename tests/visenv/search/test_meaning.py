@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError, DataError, ServiceError
-from visenv.retrieval.sealed_vectors import MANIFEST, Seal, write_seal
+from visenv.retrieval.sealed_vectors import MANIFEST, Seal, read_manifest, write_seal
 from visenv.search import Passage, meaning, open_searcher
 from visenv.search.encoder import SentenceEncoder, sentence_encoder
 from visenv.search.meaning import MeaningSearch
@@ -71,9 +71,9 @@ def test_damaged_vectors_are_named(tmp_path: Path, articles: list[Passage]) -> N
     with pytest.raises(DataError, match="--meaning"):
         MeaningSearch(tmp_path)
     meaning.build(tmp_path, sentence_encoder())
-    array = tmp_path / "vectors-1.npy"
+    array = tmp_path / read_manifest(tmp_path)[1]
     array.write_bytes(array.read_bytes()[:-100])
-    with pytest.raises(DataError, match=r"vectors-1\.npy"):
+    with pytest.raises(DataError, match=r"vectors-\w+\.npy"):
         MeaningSearch(tmp_path)
     np.save(array, np.zeros((2, 3), np.float32))
     with pytest.raises(DataError, match=r"holds float32 \[2, 3\]"):
@@ -81,7 +81,7 @@ def test_damaged_vectors_are_named(tmp_path: Path, articles: list[Passage]) -> N
     (tmp_path / MANIFEST).write_text("[]")
     with pytest.raises(DataError, match=r"sealed\.json is no manifest"):
         MeaningSearch(tmp_path)
-    write_seal(tmp_path, Seal(sentence_encoder().name, 384, {"d": [0]}), [])
+    write_seal(tmp_path, Seal(sentence_encoder().name, 384, {"d": [0]}, "layout"), [])
     with pytest.raises(DataError, match="none of passages"):
         MeaningSearch(tmp_path)
 
@@ -111,7 +111,7 @@ def test_any_query_gives_passages(both: Path, query: str) -> None:
 
 
 def test_another_encoder_is_refused(both: Path, tmp_path: Path) -> None:
-    for file in ("vectors-1.npy", MANIFEST):
+    for file in (read_manifest(both)[1], MANIFEST):
         (tmp_path / file).write_bytes((both / file).read_bytes())
     manifest = json.loads((both / MANIFEST).read_text())
     (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "embedder": str(tmp_path)}))
