@@ -66,7 +66,7 @@ help:
 
 .venv/.packages: .venv/.torch pyproject.toml $(wildcard constraints/torchvision/*)
 	@echo 'installing visenv and what it is tested with'
-	@$(PIP) --editable '.[train,data,documents,ray,search,dev]' $(VLLM)
+	@$(PIP) --editable '.[train,data,documents,ray,dev]' $(VLLM)
 	@$(BIN)/python -m pip --disable-pip-version-check uninstall -qq -y $(BROKEN)
 	@cp constraints/torchvision/* "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@

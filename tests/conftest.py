@@ -81,7 +81,6 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "reportlab": _distribution("reportlab"),
     "scikit-image": _distribution("scikit-image"),
     "sentence-transformers": _distribution("sentence-transformers"),
-    "tantivy": _distribution("tantivy"),
     "tensorboard": _distribution("tensorboard"),
     "torch": _distribution("torch"),
     "transformers": _distribution("transformers"),
