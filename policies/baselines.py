@@ -1,9 +1,9 @@
-"""Baselines of Visual-ARFT (arXiv 2505.14246, table 4): a model without the agent's steps.
+"""Baselines: a model without the agent's steps (Visual-ARFT, arXiv 2505.14246, table 4).
 
-Each wraps any policy and plays any environment: it drops the system message, which explains the
-tools, says at the end of the question what to do instead (appendix A.2), and puts what the policy
-says into the environment's grammar. So the same items are scored by the same metrics. What was
-said is no longer what was sampled: there is nothing here to train on.
+A baseline wraps any policy and plays any environment. It drops the system message, which explains
+the tools, says at the end of the question what to do instead, and puts what the policy says into
+the environment's grammar. So the same items are scored by the same metrics. The text that the
+environment reads is not the text that was sampled, so there is nothing here to train on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 
+from visenv.baselines import BaselinePrompts
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.grammar import Call, ParsedTurn
@@ -23,13 +24,6 @@ from visenv.registration import load
 from visenv.types import Ask, Message, Part, Reply, Sampling
 
 from .oracle import InsideSession
-
-ANSWER = "Answer the question at once, in a few words, inside <answer></answer> tags."
-REASON = (
-    "Think about the question step by step inside <think></think> tags. Then answer it in a few "
-    "words inside <answer></answer> tags."
-)
-LOOK = "Do not answer yet. In a few words: who or what does the image show?"
 
 _TAG = re.compile(r"</?[a-z_]+>")
 _STOP = "</answer>"
@@ -67,6 +61,8 @@ class _Baseline(Policy[BaselineSession]):
 
     Args:
         policy: Who is asked, or the name of a registered policy.
+        prompts: What the policy is told, or the name of a family's texts, a key of
+            `visenv.registration.BASELINE_PROMPTS`.
         instruct: Whether it is told in words what to do. A model too small for words is led by the
             beginning of its turn alone.
         **options: Of the policy that is named.
@@ -74,8 +70,18 @@ class _Baseline(Policy[BaselineSession]):
 
     name: ClassVar[str]
 
-    def __init__(self, policy: Policy[Any] | str, *, instruct: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        policy: Policy[Any] | str,
+        *,
+        prompts: BaselinePrompts | str = "arft",
+        instruct: bool = True,
+        **options: Any,
+    ) -> None:
         self.policy = load("policy", policy)(**options) if isinstance(policy, str) else policy
+        self.prompts: BaselinePrompts = (
+            load("baseline prompts", prompts) if isinstance(prompts, str) else prompts
+        )
         self.instruct = instruct
 
     def open(self, env: gym.Env[Observation, str], seed: int) -> BaselineSession:
@@ -125,7 +131,7 @@ class DirectPolicy(_Baseline):
     name = "direct"
 
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
-        return await self._answer(session, sampling, ANSWER, "<answer>")
+        return await self._answer(session, sampling, self.prompts.answer, "<answer>")
 
 
 class ChainOfThoughtPolicy(_Baseline):
@@ -134,7 +140,7 @@ class ChainOfThoughtPolicy(_Baseline):
     name = "cot"
 
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
-        return await self._answer(session, sampling, REASON, "<think>")
+        return await self._answer(session, sampling, self.prompts.reason, "<think>")
 
 
 class RetrievalPolicy(_Baseline):
@@ -162,10 +168,10 @@ class RetrievalPolicy(_Baseline):
 
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         if session.env.turn:
-            return await self._answer(session, sampling, ANSWER, "<answer>")
+            return await self._answer(session, sampling, self.prompts.answer, "<answer>")
         query = session.env.sample.question
         if self.instruct and session.env.sample.images:
-            session.tell(LOOK)
+            session.tell(self.prompts.look)
             seen = await self.policy.respond(session.inner, Ask(max_tokens=64), sampling)
             query = f"{query} {_plain(seen.text)}"
         return ParsedTurn(None, (Call("search", {"query": query}),))
