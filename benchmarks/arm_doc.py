@@ -28,7 +28,7 @@ import pypdfium2
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.registration import load
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, play
 from visenv.worlds.reports.drawing import draw_report
 from visenv.worlds.reports.report import write_report
 
@@ -39,8 +39,8 @@ BOUND = 150.0
 def episode(env: gym.Env[Any, str], policy: Any, seed: int) -> float:
     """Play one; processor milliseconds."""
     start = time.process_time()
-    done = asyncio.run(play(env, policy, Place(seed)))
-    assert done.reward == 1.5, (done.reward, done.reason)
+    done = asyncio.run(play(env, policy, EpisodeSpec(seed)))
+    assert done.reward == 1.5, (done.reward, done.reason, done.failure)
     return 1000 * (time.process_time() - start)
 
 

@@ -18,14 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import gymnasium as gym
 import numpy as np
 import torch
 import transformers
 import tyro
 
 from visenv.policies.transformers import TokenSession, TransformersPolicy, build_tiny
-from visenv.types import Ask, Image, Message, Sampling
+from visenv.types import Image, Message, Sampling, TurnRequest
 
 QUESTION = "\nWhat colour are the stripes on the sign?"
 
@@ -51,12 +50,12 @@ def play(policy: TransformersPolicy, work: Workload, *, forget: bool) -> None:
     """All episodes at once through the policy."""
 
     async def episode(seed: int) -> None:
-        session: TokenSession = policy.open(gym.Env(), seed)
+        session: TokenSession = policy.open(seed)
         for turn in range(work.turns):
             session.observe([Message("user", (shown(work, seed, turn), QUESTION))])
             if forget:
                 session.stream.memory = None
-            await policy.respond(session, Ask(), Sampling(1.0, work.tokens))
+            await policy.respond(session, TurnRequest(), Sampling(1.0, work.tokens))
 
     async def all_episodes() -> None:
         await asyncio.gather(*map(episode, range(work.episodes)))
@@ -75,9 +74,9 @@ def generate(folder: Path, work: Workload) -> Callable[[], None]:
     def show(stream: list[int], image: Image, turn: int) -> None:
         ended = turn > 0 and stream[-1] == template.end_id
         said = [Message("user", (image, QUESTION))]
+        length = encoder.span(image, 0, template.image_id).length
         for token in template.increment(said, "", turn > 0, ended).token_ids:
-            length = encoder.span(image, 0).length if token == template.image_id else 1
-            stream += [token] * length
+            stream += [token] * (length if token == template.image_id else 1)
 
     def say(streams: list[list[int]], images: list[list[Image]]) -> None:
         width = max(map(len, streams))

@@ -103,7 +103,7 @@ class Peer:
             "num_items_in_batch": sampled.sum(),
             "pixel_values": torch.cat([each.values for each in patches]),
             "image_grid_thw": torch.tensor([each.grid for each in patches]),
-            "mm_token_type_ids": (ids == segments[0].placeholder_id).long(),
+            "mm_token_type_ids": (ids == self._policy.codec.image_id).long(),
         }
         moved: dict[str, Any] = {name: each.to(self._device) for name, each in inputs.items()}
         return moved | {"num_images": [len(segment.images) for segment in segments]}

@@ -20,7 +20,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode
 
-from visenv.pool import EpisodePool
+from visenv.rollout import EpisodePool
 from visenv.testing import toy
 
 EPISODES = 8

@@ -164,7 +164,7 @@ def _segment(policy: TransformersPolicy, parts: Sequence[Any]) -> Segment:
     for part in parts:
         start = len(tokens)
         if isinstance(part, Image):
-            spans.append(codec.encoder.span(part, start))
+            spans.append(codec.encoder.span(part, start, codec.image_id))
             tokens += [codec.image_id] * spans[-1].length
             continue
         tokens += part
@@ -180,7 +180,7 @@ def _segment(policy: TransformersPolicy, parts: Sequence[Any]) -> Segment:
         policy_version=np.zeros(len(tokens), np.int32),
         turns=tuple(turns),
         images=tuple(spans),
-        placeholder_id=codec.image_id,
+        placeholder_ids=(codec.image_id,),
         merge=codec.encoder.merge,
         temperature=1.0,
         processor=codec.encoder.fingerprint,

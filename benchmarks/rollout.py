@@ -36,9 +36,9 @@ import numpy as np
 
 from visenv.policy import Policy, Session
 from visenv.registration import load
-from visenv.rollout import Collector, Place, ThreadExecutor
-from visenv.rollout.meter import Gauge
-from visenv.types import Ask, Image, Message, Reply, Sampling, StepRecord
+from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
+from visenv.rollout.stats import Gauge
+from visenv.types import Image, Message, Reply, Sampling, StepResult, TurnRequest
 
 EPISODES = 64
 TURNS = 8
@@ -86,22 +86,22 @@ class Errand(gym.Env[Any, str]):
         return None, 1.0, self._turn == len(self._plan.tokens), False, self._info()
 
     def _info(self) -> dict[str, Any]:
-        record = StepRecord()
+        record = StepResult()
         if self._turn < len(self._plan.tokens):
             pixels = np.full((56, 56, 3), (self._seed + self._turn) % 256, np.uint8)
             shown = Message("user", ("What is this?", Image.from_pixels(pixels)))
-            record = StepRecord((shown,), (), Ask(max_tokens=self._plan.tokens[self._turn]))
+            record = StepResult((shown,), (), TurnRequest(max_tokens=self._plan.tokens[self._turn]))
         return {"step": record, "aborted": "", "truncated_by": ""}
 
 
 class Simulated(Policy[Session]):
     """An engine with room for everyone: each turn gets a token every `TOKEN_SECONDS`."""
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
-        tokens = ask.max_tokens or 1
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
+        tokens = request.max_tokens or 1
         await asyncio.sleep(tokens * TOKEN_SECONDS)
         return Reply("", np.zeros(tokens, np.int32), np.zeros(tokens, np.float32))
 
@@ -118,10 +118,10 @@ class Measured(NamedTuple):
 def by_collector(policy: Policy[Any], seeds: range) -> Measured:
     collector = Collector(Errand, policy, concurrency=len(seeds), executor=ThreadExecutor())
     start = time.perf_counter()
-    episodes = collector.episodes([Place(seed) for seed in seeds])
+    episodes = collector.episodes([EpisodeSpec(seed) for seed in seeds])
     seconds = time.perf_counter() - start
-    assert all(episode.status == "terminated" for episode in episodes), episodes[0].reason
-    report = collector.meter.take()
+    assert all(episode.status == "terminated" for episode in episodes), episodes[0].failure
+    report = collector.stats.take()
     collector.close()
     tokens = round(report["tokens_per_second"] * report["episodes"] / report["episodes_per_second"])
     return Measured(seconds, report["engine_busy"], tokens)
@@ -142,7 +142,7 @@ async def lock_step(policy: Policy[Any], seeds: range, gauge: Gauge, tools: Any)
     envs = [Errand() for _ in seeds]
     records = [env.reset(seed=seed)[1]["step"] for env, seed in zip(envs, seeds, strict=True)]
     own = [int(np.random.SeedSequence([seed, 0]).generate_state(1)[0]) for seed in seeds]
-    sessions = [policy.open(env, seed) for env, seed in zip(envs, own, strict=True)]
+    sessions = [policy.open(seed) for seed in own]
     active = list(range(len(envs)))
     tokens = 0
 
@@ -150,11 +150,11 @@ async def lock_step(policy: Policy[Any], seeds: range, gauge: Gauge, tools: Any)
         record = records[index]
         sessions[index].observe(record.messages)
         sampling = Sampling(1.0, 512, own[index])
-        reply: Reply = await policy.respond(sessions[index], record.ask, sampling)
+        reply: Reply = await policy.respond(sessions[index], record.request, sampling)
         return reply
 
-    def step(index: int, reply: Reply) -> StepRecord:
-        record: StepRecord = envs[index].step(reply.text)[-1]["step"]
+    def step(index: int, reply: Reply) -> StepResult:
+        record: StepResult = envs[index].step(reply.text)[-1]["step"]
         return record
 
     while active:
@@ -163,7 +163,7 @@ async def lock_step(policy: Policy[Any], seeds: range, gauge: Gauge, tools: Any)
         tokens += sum(len(reply.token_ids) for reply in replies)
         for index, record in zip(active, list(tools(step, active, replies)), strict=True):
             records[index] = record
-        active = [index for index in active if records[index].ask is not None]
+        active = [index for index in active if records[index].request is not None]
     return tokens
 
 

@@ -19,9 +19,9 @@ from pydantic import Field
 from visenv.env import Limits, VisEnv
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.registration import load
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, play
 from visenv.tools import Arguments, Store, Tool, ToolResult
-from visenv.types import Ask, Image, Message, Sample
+from visenv.types import Image, Message, Sample, TurnRequest
 
 COLOURS = {"red": (200, 30, 40), "green": (30, 140, 60), "blue": (40, 70, 200)}
 
@@ -54,7 +54,7 @@ class TurnOver(Tool[CardNumber]):
     description = "Turns one card over and shows it."
     arguments = CardNumber
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Remember the cards."""
         self._cards = sample.meta["cards"]
 
@@ -85,16 +85,16 @@ class Cards(VisEnv):
             render_mode=render_mode,
         )
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         """The rules, the backs of the cards, the question."""
         rules = Message("system", (self.grammar.instructions(list(self.tools.values())),))
         return [rules, Message("user", (*self.sample.images, f"\n{self.sample.question}"))]
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         """Each turn begins with a thought."""
-        return Ask("<think>", self.grammar.stop)
+        return TurnRequest("<think>", self.grammar.stop)
 
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         """1 for the right colour."""
         return float(self.log.answer in self.sample.answers)
 
@@ -117,7 +117,7 @@ def main() -> None:
     gym.register("mine/Cards-v0", "new_env:Cards")
     check_all(lambda: gym.make("mine/Cards-v0"))
     episode = asyncio.run(
-        play(gym.make("mine/Cards-v0"), load("policy", "oracle")(), Place(seed=0))
+        play(gym.make("mine/Cards-v0"), load("policy", "oracle")(), EpisodeSpec(seed=0))
     )
     for turn in episode.turns:
         print(*(message.plain() for message in turn.messages), turn.text, sep="\n\n", end="\n\n")

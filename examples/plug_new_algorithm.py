@@ -98,7 +98,7 @@ def tensors(episode: Episode, policy: Any) -> dict[str, torch.Tensor]:
     seen = policy.codec.processor.image_processor(images=pictures, return_tensors="pt")
     return {
         "input_ids": ids,
-        "mm_token_type_ids": (ids == segment.placeholder_id).int(),
+        "mm_token_type_ids": (ids == policy.codec.image_id).int(),
         "sampled": torch.from_numpy(segment.loss_mask)[None],
         **seen,
     }

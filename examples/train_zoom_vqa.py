@@ -181,7 +181,7 @@ class Run:
 def make_executor(environments: str) -> Executor | None:
     """What calls the environments; None calls them one after the other, always alike."""
     if environments == "ray":
-        from visenv.rollout.on_ray import RayExecutor
+        from visenv.rollout.ray_executor import RayExecutor
 
         return RayExecutor()
     return ThreadExecutor() if environments == "threads" else None

@@ -11,37 +11,53 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
-
-import gymnasium as gym
+from typing import Any
 
 from visenv.baselines import BaselinePrompts
-from visenv.env import Observation
-from visenv.errors import ConfigurationError
+from visenv.errors import ConfigurationError, PolicyError
 from visenv.grammar import Call, ParsedTurn
 from visenv.policy import Policy, Session
 from visenv.registration import load
-from visenv.types import Ask, Message, Part, Reply, Sampling
-
-from .oracle import InsideSession
+from visenv.types import (
+    Context,
+    Description,
+    Message,
+    Part,
+    Reply,
+    Sampling,
+    TurnDescription,
+    TurnRequest,
+)
 
 _TAG = re.compile(r"</?[a-z_]+>")
 _STOP = "</answer>"
 
 
-class BaselineSession(InsideSession):
-    """The conversation of the environment, and the one that the wrapped policy sees."""
+class BaselineSession(Session):
+    """The conversation of the environment, and that of the wrapped policy."""
 
-    def __init__(self, env: gym.Env[Observation, str], name: str, inner: Session) -> None:
-        super().__init__(env, name)
+    def __init__(self, inner: Session) -> None:
+        super().__init__()
         self.inner = inner
         self.pending: list[Message] = []
-        self._context: Literal["append", "replace"] = "append"
+        self._context: Context = "append"
 
-    def observe(
-        self, messages: Sequence[Message], context: Literal["append", "replace"] = "append"
-    ) -> None:
-        """Keep what is new for the next turn, without what explains the tools."""
+    @property
+    def turn(self) -> TurnDescription:
+        """The environment's description of the coming turn.
+
+        Raises:
+            PolicyError: If the environment gave none.
+        """
+        if not isinstance(self.advice, TurnDescription):
+            raise PolicyError(
+                "A baseline needs the environment's description of the turn, and got none. Play it "
+                "with visenv.rollout, which passes Policy.advice_request on to the environment."
+            )
+        return self.advice
+
+    def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
+        """Keep new messages for the next turn, except those that explain the tools."""
         super().observe(messages, context)
         self._context = context
         self.pending += [message for message in messages if message.role != "system"]
@@ -68,7 +84,7 @@ class _Baseline(Policy[BaselineSession]):
         **options: Of the policy that is named.
     """
 
-    name: ClassVar[str]
+    advice_request = Description()
 
     def __init__(
         self,
@@ -84,22 +100,20 @@ class _Baseline(Policy[BaselineSession]):
         )
         self.instruct = instruct
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> BaselineSession:
-        """A session that speaks the grammar of `env`.
+    def open(self, seed: int) -> BaselineSession:
+        """Return a session around one of the wrapped policy."""
+        return BaselineSession(self.policy.open(seed))
+
+    async def respond(
+        self, session: BaselineSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
+        """Take the baseline's turn.
 
         Raises:
-            PolicyError: If there is no `VisEnv` under `env` in this process.
-        """
-        return BaselineSession(env, self.name, self.policy.open(env, seed))
-
-    async def respond(self, session: BaselineSession, ask: Ask, sampling: Sampling) -> Reply:
-        """The baseline's turn.
-
-        Raises:
-            PolicyError: If the wrapped policy has no reply.
+            PolicyError: If the wrapped policy cannot reply.
         """
         turn = await self._turn(session, sampling)
-        reply = Reply.of_text(session.env.grammar.compose(turn))
+        reply = Reply.of_text(session.turn.grammar.compose(turn))
         session.said(reply)
         return reply
 
@@ -116,9 +130,9 @@ class _Baseline(Policy[BaselineSession]):
     ) -> ParsedTurn:
         """Have the policy answer; text without an answer's tags is the answer as a whole."""
         session.tell(instruction if self.instruct else "")
-        grammar = session.env.grammar
-        ask = Ask(prefix, (_STOP,), grammar.answer_regex(prefix))
-        said = (await self.policy.respond(session.inner, ask, sampling)).text
+        grammar = session.turn.grammar
+        request = TurnRequest(prefix, (_STOP,), grammar.answer_regex(prefix))
+        said = (await self.policy.respond(session.inner, request, sampling)).text
         turn = grammar.parse(said)
         if turn.answer is not None and not turn.problems:
             return ParsedTurn(turn.thought, answer=_plain(turn.answer))
@@ -128,16 +142,12 @@ class _Baseline(Policy[BaselineSession]):
 class DirectPolicy(_Baseline):
     """Answers at once."""
 
-    name = "direct"
-
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.answer, "<answer>")
 
 
 class ChainOfThoughtPolicy(_Baseline):
     """Thinks, then answers; takes no other step."""
-
-    name = "cot"
 
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.reason, "<think>")
@@ -150,29 +160,19 @@ class RetrievalPolicy(_Baseline):
     that is not instructed searches for the question alone.
     """
 
-    name = "rag"
-
-    def open(self, env: gym.Env[Observation, str], seed: int) -> BaselineSession:
-        """See `DirectPolicy`.
-
-        Raises:
-            ConfigurationError: If `env` has no tool called ``search``.
-        """
-        session = super().open(env, seed)
-        if "search" not in session.env.tools:
-            tools = ", ".join(session.env.tools) or "none"
+    async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
+        turn = session.turn
+        if "search" not in turn.tools:
+            tools = ", ".join(turn.tools) or "none"
             raise ConfigurationError(
                 f"The rag policy needs an environment with the tool 'search', got one with: {tools}"
             )
-        return session
-
-    async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
-        if session.env.turn:
+        if turn.turn:
             return await self._answer(session, sampling, self.prompts.answer, "<answer>")
-        query = session.env.sample.question
-        if self.instruct and session.env.sample.images:
+        query = turn.question
+        if self.instruct and turn.has_image:
             session.tell(self.prompts.look)
-            seen = await self.policy.respond(session.inner, Ask(max_tokens=64), sampling)
+            seen = await self.policy.respond(session.inner, TurnRequest(max_tokens=64), sampling)
             query = f"{query} {_plain(seen.text)}"
         return ParsedTurn(None, (Call("search", {"query": query}),))
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import gymnasium as gym
-
-from visenv.env import Observation
 from visenv.errors import PolicyError
 from visenv.policy import Policy, Session
-from visenv.types import Ask, Message, Reply, Sampling
+from visenv.types import Message, Reply, Sampling, TurnRequest
 
-Script = Sequence[str] | Callable[[Sequence[Message], Ask], str]
+Script = Sequence[str] | Callable[[Sequence[Message], TurnRequest], str]
 
 
 class ScriptedSession(Session):
@@ -28,7 +25,7 @@ class ScriptedPolicy(Policy[ScriptedSession]):
 
     Args:
         turns: The whole turns of an episode in order, prefixes included; or a function of the
-            conversation so far and the `Ask` that returns the next turn.
+            conversation so far and the `TurnRequest` that returns the next turn.
     """
 
     def __init__(self, turns: Script) -> None:
@@ -36,24 +33,26 @@ class ScriptedPolicy(Policy[ScriptedSession]):
             raise TypeError("A script is a sequence of turns, not one string: [text].")
         self.turns = turns if callable(turns) else tuple(turns)
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> ScriptedSession:
+    def open(self, seed: int) -> ScriptedSession:
         """Begin the script; neither the environment nor the seed is looked at."""
         return ScriptedSession()
 
-    async def respond(self, session: ScriptedSession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(
+        self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
         """Say the next turn.
 
         Raises:
             PolicyError: If the script has run out.
         """
-        reply = Reply.of_text(self._next(session, ask))
+        reply = Reply.of_text(self._next(session, request))
         session.taken += 1
         session.said(reply)
         return reply
 
-    def _next(self, session: ScriptedSession, ask: Ask) -> str:
+    def _next(self, session: ScriptedSession, request: TurnRequest) -> str:
         if callable(self.turns):
-            return self.turns(session.messages, ask)
+            return self.turns(session.messages, request)
         if session.taken >= len(self.turns):
             raise PolicyError(
                 f"The script has {len(self.turns)} turns, but the episode asks for turn "

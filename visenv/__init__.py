@@ -32,7 +32,7 @@ _PUBLIC = {
     "RewardWrapper": "visenv.rewards",
     "Collector": "visenv.rollout",
     "play": "visenv.rollout",
-    "Ask": "visenv.types",
+    "TurnRequest": "visenv.types",
     "Episode": "visenv.types",
     "Image": "visenv.types",
     "Message": "visenv.types",
@@ -40,7 +40,7 @@ _PUBLIC = {
     "Sample": "visenv.types",
     "Sampling": "visenv.types",
     "Segment": "visenv.types",
-    "StepRecord": "visenv.types",
+    "StepResult": "visenv.types",
 }
 
 __all__ = sorted(["__version__", *_PUBLIC])  # noqa: PLE0605

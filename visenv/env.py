@@ -1,29 +1,35 @@
-"""VisEnv: the loop every environment shares; a task fills in a few hooks.
+"""VisEnv: the loop that every environment shares; a task fills in a few hooks.
 
-`reset` picks a sample, opens the tools and shows the opening messages. `step` reads a turn through
-the grammar, runs its tool call or takes its answer, and shows the result. What a policy writes
-never makes `step` raise: it becomes an event and a message, and costs a turn.
+`reset` picks a sample, prepares the tools and shows the initial messages. `step` parses a turn with
+the grammar, carries out its tool calls or takes its answer, and shows the result. The text of a
+policy never makes `step` raise: a malformed turn becomes an event and a message, and costs a turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Awaitable, Iterable, Sequence
+from concurrent.futures import Future
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
 import gymnasium as gym
 import numpy as np
 
+from visenv import background
 from visenv.data.source import Source, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Call, Grammar, ParsedTurn
-from visenv.images import QWEN_PIXELS, fit
+from visenv.images import QWEN_PIXELS, fit, fit_all
+from visenv.scorers.recording import using
+from visenv.scorers.verdict_events import EpisodeVerdicts
 from visenv.spaces import Unicode, observation_space
 from visenv.tools.base import Store, Tool, ToolResult, shown
 from visenv.types import (
     Aborted,
     Answered,
-    Ask,
+    CallSkipped,
     Event,
+    Failure,
     Image,
     Log,
     Malformed,
@@ -31,10 +37,12 @@ from visenv.types import (
     Part,
     Pixels,
     Sample,
-    StepRecord,
+    StepResult,
     ToolCalled,
     Truncated,
+    TurnRequest,
     TurnTaken,
+    Video,
     all_images,
     flatten,
 )
@@ -48,39 +56,47 @@ class Observation(TypedDict):
 
 
 class Limits(NamedTuple):
-    """What bounds an episode.
+    """The limits of an episode.
 
     Attributes:
         turns: Turns of the policy.
         invalid_actions: Malformed turns and failed calls before the episode is truncated.
-        tool_characters: Characters shown of one text a tool returns.
-        image_pixels: Pixels of one image shown; larger ones are shrunk.
+        tool_characters: Characters shown of one text that a tool returns.
+        image_pixels: Pixels of one image shown; larger images are shrunk.
+        env_steps: Environment steps of all tool calls together (`ToolResult.env_steps`), for
+            simulators in which one turn takes several steps.
+        observation_pixels: Pixels of all images of one observation together; if they have more,
+            all of them are shrunk by one factor.
     """
 
     turns: int
     invalid_actions: int | None = None
     tool_characters: int = 4096
     image_pixels: int = QWEN_PIXELS
+    env_steps: int | None = None
+    observation_pixels: int | None = None
 
 
 class VisEnv(gym.Env[Observation, str]):
     """Base class of all environments.
 
-    A task passes its parts to the constructor and overrides `opening`, `ask`, `outcome`,
-    `oracle_turn`, and perhaps `reminder`, `refusal`, `random_answer` and `metrics`.
+    A task passes its parts to the constructor and overrides `initial_messages`, `turn_request`,
+    `task_score` and `oracle_turn`. The other hooks have defaults: `is_done`, `end_episode`,
+    `stop_calls`, `turn_events`, `check_turn`, `reject_call`, `turn_notice`, `random_answer`,
+    `metrics` and `media_hashes`.
 
     Args:
-        source: Where samples come from.
-        grammar: How turns are read and results written.
-        tools: What the policy can call.
-        limits: What bounds an episode.
+        source: The samples.
+        grammar: Parses turns and renders results.
+        tools: The tools that the policy can call.
+        limits: The limits of an episode.
         render_mode: ``"ansi"`` (the conversation), ``"rgb_array"`` (the last image shown) or None.
         on_abort: What a `ServiceError` does: ``"truncate"`` ends the episode with reward 0 and the
-            reason in ``info["aborted"]``; ``"raise"`` lets it through.
+            reason in ``info["aborted"]``; ``"raise"`` raises the error.
 
     Observations are ``Dict(text=Unicode, images=Sequence(RgbImage))`` and hold only what is new.
-    ``info`` holds ``"step"`` (a `StepRecord`), ``"aborted"`` and ``"truncated_by"`` (reasons, empty
-    when there is none).
+    ``info`` holds ``"step"`` (a `StepResult`), ``"aborted"`` and ``"truncated_by"`` (reasons,
+    empty if there is none).
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 1}  # noqa: RUF012
@@ -113,54 +129,103 @@ class VisEnv(gym.Env[Observation, str]):
         self.observation_space = observation_space()  # type: ignore[assignment]
         self.action_space = Unicode()
         self.turn = 0
+        self.env_steps = 0
         self.log = Log()
         self.store = Store()
         self.sample: Sample
+        self.defers = False
+        self._is_open = False
         self._over = True
         self._invalid = 0
+        self._hidden: list[Video] = []
+        self._late: list[tuple[int, Future[Iterable[Event]]]] = []
         self._conversation: list[Message] = []
 
-    # ------------------------------------------------------------------ hooks of a task
+    # ------------------------------------------------------------------ hooks that a task fills in
 
-    def opening(self) -> list[Message]:
-        """The first messages of the episode about `self.sample`; may store images."""
+    def initial_messages(self) -> list[Message]:
+        """Return the first messages of the episode about `self.sample`; may store images."""
         raise NotImplementedError
 
-    def ask(self) -> Ask:
-        """The request for turn `self.turn`, the first being 0."""
+    def turn_request(self) -> TurnRequest:
+        """Return the request for turn `self.turn`, the first being 0."""
         raise NotImplementedError
 
-    def outcome(self) -> float:
-        """The bare result of an episode that terminated, 0 to 1, from `self.log`."""
+    def task_score(self) -> float:
+        """Return the bare result of an episode that terminated, 0 to 1, from `self.log`."""
         raise NotImplementedError
 
     def oracle_turn(self) -> ParsedTurn:
-        """What a policy that knows the ground truth says now."""
+        """Return the next turn of a player that knows the ground truth."""
         raise NotImplementedError
 
-    def reminder(self) -> tuple[Part, ...]:
-        """What is said before turn `self.turn`, after the result of the one before it."""
-        return ()
+    # ------------------------------------------------------------------ hooks with a default
 
-    def refusal(self, call: Call) -> str:
-        """Why a call is not carried out in turn `self.turn`; ``""`` when it is."""
+    def is_done(self) -> bool:
+        """Return whether the task is done, which terminates the episode.
+
+        It is called after each turn, and between two calls of a turn. The default is that an answer
+        was given; a simulator also looks at its goal.
+        """
+        return self.log.answer is not None
+
+    def end_episode(self) -> None:
+        """End the episode without closing the environment: tools and simulators stay open."""
+        for tool in self.tools.values():
+            tool.end_episode()
+
+    def check_turn(self, turn: ParsedTurn) -> str:
+        """Return why a well-formed turn is malformed for this task, or ``""``.
+
+        The text is shown to the policy, and nothing of the turn is acted on.
+        """
         return ""
 
+    def reject_call(self, call: Call) -> str:
+        """Return why a call is not carried out in turn `self.turn`, or ``""``."""
+        return ""
+
+    def stop_calls(self, called: ToolCalled) -> str:
+        """Return why the remaining calls of the turn are not carried out, or ``""``.
+
+        It is called after each call but the last of a turn. By default the remaining calls stop
+        when the task is done or the limit of environment steps is reached; a failed call
+        (``called.ok`` is False) does not stop them.
+        """
+        if self.is_done():
+            return "the task is done"
+        if self._has_used_env_steps():
+            return f"the limit of {self.limits.env_steps} environment steps is reached"
+        return ""
+
+    def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
+        """Return the task's own events for a turn (points, time spans, plans) to log.
+
+        It is called after the calls or the answer of the turn, before rewards read the log. An
+        override may be an ``async def``, for example to ask a scorer: a plain `step` waits for it,
+        a `Collector` defers it until the episode is scored. Such a coroutine should read
+        `self.turn` and other state before its first ``await``.
+        """
+        return ()
+
+    def turn_notice(self) -> tuple[Part, ...]:
+        """Return what is shown before turn `self.turn`, after the result of the turn before."""
+        return ()
+
     def random_answer(self, rng: np.random.Generator) -> str:
-        """An answer that a policy which knows nothing might give."""
+        """Return an answer that a policy without knowledge might give."""
         return str(rng.integers(0, 100))
 
     def metrics(self) -> dict[str, float]:
-        """Task metrics of the ended episode."""
+        """Return the task's metrics of the ended episode."""
         return {}
 
-    def truth(self) -> dict[str, Any]:
-        """Ground truth a person wants to see beside the episode, JSON-like."""
-        return {
-            "question": self.sample.question,
-            "answers": list(self.sample.answers),
-            **self.sample.meta,
-        }
+    def media_hashes(self) -> dict[str, str]:
+        """Return the SHA-256 of the sample's media in native size, by name.
+
+        A saved episode holds them, so that it is only scored again with the same media.
+        """
+        return {f"image_{place}": each.sha256 for place, each in enumerate(self.sample.images)}
 
     # ------------------------------------------------------------------ Gymnasium
 
@@ -170,7 +235,7 @@ class VisEnv(gym.Env[Observation, str]):
         """Start an episode.
 
         Args:
-            seed: One seed, one episode, to the byte.
+            seed: The seed; equal seeds give equal episodes, to the byte.
             options: ``{"sample": Sample}`` or ``{"index": int}`` picks the sample; otherwise the
                 seed does.
 
@@ -179,71 +244,72 @@ class VisEnv(gym.Env[Observation, str]):
             DataError: If the sample or its images cannot be read.
         """
         super().reset(seed=seed)
-        self.close()
-        self._over = True  # a reset that fails leaves no old episode to step or to report
-        vars(self).pop("sample", None)
+        self._leave_episode()
         self.sample = draw(self.source, self.np_random, options or {})
         self.store = Store()
         self.log = Log()
-        self.turn = 0
-        self._invalid = 0
+        self.turn = self.env_steps = self._invalid = 0
+        self._open_tools()
         for tool in self.tools.values():
-            tool.open(self.sample, self.store)
-        messages = tuple(self.opening())
+            tool.reset(self.sample, self.store)
+        messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        record = StepRecord(messages, (), self.ask())
-        return _observe(messages), _info(record)
+        return observe(messages), _info(_result(messages, (), self.turn_request()))
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take one whole turn of the policy, the asked-for prefix included.
+        """Take one whole turn of the policy, the requested prefill included.
 
         Raises:
             EpisodeOverError: If the episode has ended or none was started.
-            TypeError: If `action` is not a string (a fault of the caller, not of a policy).
+            TypeError: If `action` is not a string (an error of the caller, not of a policy).
         """
         if self._over:
             raise EpisodeOverError("The episode is over; call reset() before step().")
         if not isinstance(action, str):
             raise TypeError(f"An action is a string, got {type(action).__name__}.")
-        parsed = self.grammar.parse(action)
-        events: list[Event] = [TurnTaken(self.turn, action, parsed.thought)]
+        log, start = self.log, len(self.log)
+        failure: Failure | None = None
         parts: tuple[Part, ...] = ()
-        aborted = ""
         try:
-            parts = self._act(parsed, events)
+            parts = self._take(action)
         except ServiceError as error:
             if self.on_abort == "raise":
+                log.truncate(start)
                 raise
-            aborted = str(error)
-            events.append(Aborted(self.turn, error.boundary, error.reason))
-        terminated = not aborted and parsed.answer is not None and not parsed.problems
-        truncated_by = "" if terminated or aborted else self._limit_hit()
+            failure = Failure.of(error)
+            log.append(Aborted(self.turn, failure.name, failure.reason))
+        terminated = failure is None and self.is_done()
+        truncated_by = "" if terminated or failure is not None else self._limit_hit()
         if truncated_by:
-            events.append(Truncated(self.turn, truncated_by))
-        self.log.extend(events)
+            log.append(Truncated(self.turn, truncated_by))
         self.turn += 1
-        truncated = bool(aborted or truncated_by)
-        self._over = terminated or truncated
-        if not self._over:
-            parts += self.reminder()
-        messages = (Message("user", parts),) if parts else ()
+        self._over = over = terminated or bool(truncated_by) or failure is not None
+        if not over:
+            parts += self.turn_notice()
+        messages = self._within_pixels((Message("user", parts),)) if parts else ()
         if self.render_mode is not None:
             self._conversation += [Message("assistant", (action,)), *messages]
-        record = StepRecord(messages, tuple(events), None if self._over else self.ask())
-        reward = self.outcome() if terminated else 0.0
-        if self._over and not aborted:
-            record.metrics = self.metrics()
-        info = _info(record, aborted, truncated_by)
-        return _observe(messages), reward, terminated, truncated, info
+        request = None if over else self.turn_request()
+        hidden = tuple(self._hidden)
+        self._hidden.clear()
+        result = _result(
+            messages, log.since(start), request, terminated, truncated_by, failure, hidden
+        )
+        if over and failure is None:
+            result = result._replace(pending=True) if self._late else self._scored(result)
+        return observe(messages), result.reward, terminated, over and not terminated, _info(result)
 
     def close(self) -> None:
         """Close the tools; the environment can be reset again."""
-        for tool in self.tools.values():
-            tool.close()
+        self._leave_episode()
+        if self._is_open:
+            self._is_open = False
+            for tool in self.tools.values():
+                tool.close()
 
     def render(self) -> Any:
-        """The conversation so far, or the last image shown (uint8 ``[height, width, 3]``)."""
+        """Return the conversation so far, or the last image shown, uint8 ``[height, width, 3]``."""
         if self.render_mode == "ansi":
             return "\n\n".join(f"[{each.role}]\n{each.plain()}" for each in self._conversation)
         if self.render_mode == "rgb_array":
@@ -251,46 +317,144 @@ class VisEnv(gym.Env[Observation, str]):
             return np.array(images[-1].pixels) if images else np.zeros((1, 1, 3), np.uint8)
         return None
 
-    # ------------------------------------------------------------------ how a turn is acted on
+    # ------------------------------------------------------------------ for players
 
     @property
     def turns_left(self) -> int:
-        """Turns the policy still has, the coming one included."""
+        """Turns that the policy still has, the coming one included."""
         return self.limits.turns - self.turn
 
-    def _act(self, parsed: ParsedTurn, events: list[Event]) -> tuple[Part, ...]:
-        """Do what the turn says, log it, and return what to show for it."""
-        if parsed.problems:
-            problem = parsed.problems[0]
-            events.append(Malformed(self.turn, problem.code, problem.message))
-            if problem.in_call:
-                events.append(ToolCalled(self.turn, "", {}, False, problem.message))
-            self._invalid += 1
-            return self.grammar.render_error(problem.message)
-        if parsed.answer is not None:
-            events.append(Answered(self.turn, parsed.answer))
-            return ()
-        shown: tuple[Part, ...] = ()
-        for call in parsed.calls:
-            shown += self._call(call, events)
-        return shown
+    @property
+    def has_late_events(self) -> bool:
+        """Whether deferred events have not been logged yet."""
+        return bool(self._late)
 
-    def _call(self, call: Call, events: list[Event]) -> tuple[Part, ...]:
+    @property
+    def waits(self) -> bool:
+        """Whether `step` may wait for something asynchronous: a tool call, or `turn_events`."""
+        asynchronous = any(tool.is_async for tool in self.tools.values())
+        return asynchronous or (not self.defers and inspect.iscoroutinefunction(self.turn_events))
+
+    async def finish(self, result: StepResult) -> StepResult:
+        """Wait for deferred events, then score the episode.
+
+        A player that set `defers` calls it for a last result that is `pending`.
+
+        Args:
+            result: The result of the last step.
+
+        Returns:
+            The result with reward, metrics and all events.
+
+        Raises:
+            ServiceError: If a service that the events need failed beyond its retries.
+        """
+        late, self._late = self._late, []
+        for place, events in reversed(late):
+            self.log.insert(place, await background.wait(events))
+        by_turn = self.log.by_turn()
+        last = by_turn.pop(self.turn - 1)
+        return self._scored(result._replace(events=last, late_events=by_turn, pending=False))
+
+    def end_by_wrapper(self, result: StepResult, terminated: bool) -> StepResult:
+        """End an episode that a wrapper has ended, and score it.
+
+        Args:
+            result: The result of the step.
+            terminated: Whether the wrapper terminated the episode instead of truncating it.
+
+        Returns:
+            The result without request, with the metrics and, for a truncation, a `Truncated` event
+            with the reason ``"wrapper"``.
+        """
+        self._over = True
+        reason = "" if terminated else "wrapper"
+        if reason:
+            self.log.append(Truncated(self.turn - 1, reason))
+            result = result._replace(events=(*result.events, self.log[-1]))
+        result = result._replace(
+            messages=(), request=None, terminated=terminated, truncated_by=reason
+        )
+        return result._replace(pending=True) if self._late else self._scored(result)
+
+    # ------------------------------------------------------------------ inside
+
+    def _open_tools(self) -> None:
+        if not self._is_open:
+            for tool in self.tools.values():
+                tool.open()
+            self._is_open = True
+
+    def _leave_episode(self) -> None:
+        """End the present episode, if there is one; a reset that fails leaves none behind."""
+        self._over = True
+        for _, events in self._late:
+            events.cancel()
+        self._late = []
+        self._hidden.clear()
+        if vars(self).pop("sample", None) is not None:
+            self.end_episode()
+
+    def _take(self, action: str) -> tuple[Part, ...]:
+        """Parse a turn, act on it, log it, and return what to show for it."""
+        turn = self.grammar.parse(action)
+        self.log.append(TurnTaken(self.turn, action, turn.thought))
+        parts = self._act(turn)
+        events = self.turn_events(turn)
+        if isinstance(events, Awaitable):
+            coming = _with_verdicts(self.turn, events)
+            if self.defers:
+                self._late.append((len(self.log), background.submit(coming)))
+                return parts
+            events = background.run(coming)
+        self.log.extend(events)
+        return parts
+
+    def _act(self, turn: ParsedTurn) -> tuple[Part, ...]:
+        if turn.problems:
+            problem = turn.problems[0]
+            return self._reject_turn(problem.code, problem.message, problem.in_call)
+        if message := self.check_turn(turn):
+            return self._reject_turn("unexpected", message, bool(turn.calls))
+        if turn.answer is not None:
+            self.log.append(Answered(self.turn, turn.answer))
+            return ()
+        parts: tuple[Part, ...] = ()
+        for number, call in enumerate(turn.calls, start=1):
+            parts += self._call(call)
+            if number < len(turn.calls) and (reason := self.stop_calls(self.log[-1])):
+                return parts + self._skip(turn.calls[number:], reason)
+        return parts
+
+    def _reject_turn(self, code: str, message: str, in_call: bool) -> tuple[Part, ...]:
+        self.log.append(Malformed(self.turn, code, message))
+        if in_call:
+            self.log.append(ToolCalled(self.turn, "", {}, False, message))
+        self._invalid += 1
+        return self.grammar.render_error(message)
+
+    def _skip(self, calls: Sequence[Call], reason: str) -> tuple[Part, ...]:
+        for call in calls:
+            self.log.append(CallSkipped(self.turn, call.name, call.arguments, reason))
+        what = "call of this turn was" if len(calls) == 1 else "calls of this turn were"
+        return self.grammar.render_error(f"{len(calls)} further {what} not carried out: {reason}.")
+
+    def _call(self, call: Call) -> tuple[Part, ...]:
         try:
             tool = self.tools.get(call.name)
             if tool is None:
                 there = ", ".join(self.tools) or "none"
                 raise ToolError(f"There is no tool called {shown(call.name)}. Tools: {there}.")
-            if refusal := self.refusal(call):
-                raise ToolError(refusal)
+            if message := self.reject_call(call):
+                raise ToolError(message)
             result = tool.run(call.arguments, self.store)
         except ToolError as error:
             self._invalid += 1
-            events.append(ToolCalled(self.turn, call.name, call.arguments, False, str(error)))
+            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, str(error)))
             return self.grammar.render_error(str(error))
-        return self._show(call, result, events)
+        return self._show(call, result)
 
-    def _show(self, call: Call, result: ToolResult, events: list[Event]) -> tuple[Part, ...]:
+    def _show(self, call: Call, result: ToolResult) -> tuple[Part, ...]:
         parts: list[Part] = []
         names: list[str] = []
         for part in result.parts:
@@ -298,24 +462,66 @@ class VisEnv(gym.Env[Observation, str]):
                 image = fit(part, self.limits.image_pixels)
                 names.append(self.store.add_image(self.grammar.result_prefix, image))
                 parts.append(image)
+            elif isinstance(part, Video):
+                frames = tuple(fit(frame, self.limits.image_pixels) for frame in part.frames)
+                parts.append(Video(frames, part.times))
             else:
                 parts.append(_cut(part, self.limits.tool_characters))
+        self.env_steps += result.env_steps
+        self._invalid += not result.ok
+        self._hidden += result.hidden_frames
         event = ToolCalled(
-            self.turn, call.name, call.arguments, True, "", tuple(names), result.detail
+            self.turn,
+            call.name,
+            call.arguments,
+            result.ok,
+            result.reason,
+            tuple(names),
+            result.detail,
+            result.env_steps,
         )
-        events.append(event)
+        self.log.append(event)
         return self.grammar.render(parts, names)
+
+    def _within_pixels(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Shrink the images of one observation to their common budget, also in the store."""
+        budget = self.limits.observation_pixels
+        if budget is None:
+            return messages
+        images = all_images(messages)
+        smaller = dict(zip(map(id, images), fit_all(images, budget), strict=True))
+        for image in images:
+            self.store.replace_image(image, smaller[id(image)])
+        return tuple(message.replace_images(lambda each: smaller[id(each)]) for message in messages)
 
     def _limit_hit(self) -> str:
         if self.turn + 1 >= self.limits.turns:
             return "turns"
+        if self._has_used_env_steps():
+            return "env steps"
         allowed = self.limits.invalid_actions
         if allowed is not None and self._invalid >= allowed:
             return "invalid actions"
         return ""
 
+    def _has_used_env_steps(self) -> bool:
+        return self.limits.env_steps is not None and self.env_steps >= self.limits.env_steps
 
-def _observe(messages: Sequence[Message]) -> Observation:
+    def _scored(self, result: StepResult) -> StepResult:
+        reward = float(self.task_score()) if result.terminated else 0.0
+        return result._replace(reward=reward, metrics=self.metrics())
+
+
+async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterable[Event]:
+    """Return the events of a turn, after the verdicts of the scorers that were asked for them."""
+    verdicts = EpisodeVerdicts(turn, "", None)
+    with using(verdicts):
+        found = await events
+    return (*verdicts.sorted_events(), *found)
+
+
+def observe(messages: Sequence[Message]) -> Observation:
+    """Return the observation that holds these messages."""
     if not messages:
         return {"text": "", "images": ()}
     text, images = flatten(messages)
@@ -323,8 +529,35 @@ def _observe(messages: Sequence[Message]) -> Observation:
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
 
 
-def _info(record: StepRecord, aborted: str = "", truncated_by: str = "") -> dict[str, Any]:
-    return {"step": record, "aborted": aborted, "truncated_by": truncated_by}
+def _result(
+    messages: tuple[Message, ...],
+    events: tuple[Any, ...],
+    request: TurnRequest | None,
+    terminated: bool = False,
+    truncated_by: str = "",
+    failure: Failure | None = None,
+    hidden_frames: tuple[Video, ...] = (),
+) -> StepResult:
+    """Return a result with mappings of its own: no two results may share one."""
+    return StepResult(
+        messages,
+        events,
+        request,
+        0.0,
+        terminated,
+        truncated_by,
+        failure,
+        {},
+        {},
+        {},
+        hidden_frames,
+        {},
+    )
+
+
+def _info(result: StepResult) -> dict[str, Any]:
+    aborted = "" if result.failure is None else str(result.failure)
+    return {"step": result, "aborted": aborted, "truncated_by": result.truncated_by}
 
 
 def _cut(text: str, characters: int) -> str:

@@ -1,12 +1,12 @@
-"""Episodes on disk: one JSON object a line, arrays exact to the bit, images stored once beside it.
+"""Episodes on disk: one JSON object per line, arrays exact to the bit, images stored once.
 
 ::
 
     episodes.jsonl
-    images/<sha256>.png     named by the hash of the pixels, lossless
+    images/<sha256>.png     named by the hash of the pixels, lossless; frames of videos included
 
-What is read equals what was written in every field, NaN log-probabilities included, and has passed
-every invariant of `Episode` and `Segment` again.
+An episode that is read equals the one that was written in every field, NaN log-probabilities
+included, and has passed every invariant of `Episode` and `Segment` again.
 """
 
 from __future__ import annotations
@@ -23,37 +23,43 @@ from numpy.typing import NDArray
 
 from visenv.errors import DataError, EpisodeError, ImageError, VisenvError
 from visenv.files import replacing
+from visenv.records import event_from_json, event_to_json, truth_from_json, truth_to_json
 from visenv.types import (
-    Ask,
     Episode,
+    Failure,
     Image,
     ImageSpan,
     Message,
+    Part,
     Role,
     Segment,
     Turn,
+    TurnRequest,
     TurnSpan,
-    event_from_json,
-    event_to_json,
+    Video,
+    VideoSpan,
 )
 
-FORMAT = 1
-"""Written into every line; another number is refused."""
+FORMAT = 2
+"""Written into every line. Format 1 had neither the environment's spec nor typed failures."""
 
-_WORDS = ("env_id", "sample_id", "kind", "status", "reason")
+_WORDS = ("env_id", "sample_id", "kind", "status", "reason", "question", "env_spec")
 _NUMBERS = ("seed", "group", "member")
-_PLAIN = (*_WORDS[:3], *_NUMBERS, *_WORDS[3:])
-_MAPPINGS = ("terms", "metrics", "truth")
-_TYPES = {
+_PLAIN = (*_WORDS[:3], *_NUMBERS, *_WORDS[3:], "index")
+_MAPPINGS = ("terms", "term_notes", "metrics", "media")
+_TYPES: dict[str, type | UnionType] = {
     **dict.fromkeys(_WORDS, str),
     **dict.fromkeys(_NUMBERS, int),
     **dict.fromkeys(_MAPPINGS, dict),
+    "index": int | None,
+    "failure": list | None,
+    "answers": list,
 }
 _TURN_TYPES = {"text": str, "reward": float | int}
 _ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
-_SETTINGS = ("placeholder_id", "merge", "temperature", "processor")
+_SETTINGS = ("merge", "temperature", "processor")
 _BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, VisenvError)
-"""What reading a line can raise, whatever stands in it."""
+"""The errors that reading a line can raise, whatever its content."""
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
@@ -78,27 +84,35 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     ):
         for episode in episodes:
             file.write(_line(episode) + "\n")
-            save_images(images, episode.images)
+            save_images(images, _all_images(episode))
 
 
 def append_episode(path: str | Path, episode: Episode) -> None:
     """Add an episode to the end of a file, which is begun if there is none.
 
-    A process that is killed while it writes leaves half a line at most; images are there before the
-    line that names them.
+    Images are written before the line that names them. A process that is killed while it writes
+    leaves at most half a line; a full disk leaves the file as it was.
 
     Args:
         path: The file; its folder is made, images go to ``images/`` in it.
-        episode: What to add.
+        episode: The episode to add.
 
     Raises:
         EpisodeError: If a field that must be JSON-like holds something else.
+        OSError: If the disk is full.
     """
     path = Path(path)
-    line = _line(episode) + "\n"
-    save_images(path.parent / "images", episode.images)
-    with path.open("ab") as file:
-        file.write(line.encode("utf-8", "surrogatepass"))
+    line = (_line(episode) + "\n").encode("utf-8", "surrogatepass")
+    save_images(path.parent / "images", _all_images(episode))
+    with path.open("ab", buffering=0) as file:
+        start = file.tell()
+        try:
+            written = file.write(line)
+            while written < len(line):
+                written += file.write(line[written:])
+        except OSError:
+            file.truncate(start)
+            raise
 
 
 def read_episodes(path: str | Path) -> Iterator[Episode]:
@@ -128,6 +142,9 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
         "format": FORMAT,
         **{name: getattr(episode, name) for name in _PLAIN},
         **{name: dict(getattr(episode, name)) for name in _MAPPINGS},
+        "failure": episode.failure,
+        "answers": episode.answers,
+        "ground_truth": truth_to_json(episode.ground_truth),
         "turns": [_turn_record(turn) for turn in episode.turns],
         "closing": [_message_record(message) for message in episode.closing],
         "segments": [_segment_record(segment) for segment in episode.segments],
@@ -180,21 +197,38 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
         "reward": turn.reward,
         "events": [event_to_json(event) for event in turn.events],
         "finish_reason": turn.finish_reason,
-        "ask": turn.ask._asdict(),
+        "request": turn.request._asdict(),
+        "hidden_frames": [_video_record(video) for video in turn.hidden_frames],
     }
 
 
 def _message_record(message: Message) -> dict[str, Any]:
-    parts = [{"image": p.sha256} if isinstance(p, Image) else {"text": p} for p in message.parts]
-    return {"role": message.role, "parts": parts}
+    return {"role": message.role, "parts": [_part_record(part) for part in message.parts]}
+
+
+def _part_record(part: Part) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"text": part}
+    return {"image": part.sha256} if isinstance(part, Image) else {"video": _video_record(part)}
+
+
+def _video_record(video: Video) -> dict[str, Any]:
+    return {"frames": [frame.sha256 for frame in video.frames], "times": video.times}
+
+
+def _all_images(episode: Episode) -> Iterator[Image]:
+    yield from episode.images
+    yield from episode.hidden_frames
 
 
 def _segment_record(segment: Segment) -> dict[str, Any]:
     return {
         **{name: _encode(getattr(segment, name), dtype) for name, dtype in _ARRAYS.items()},
         **{name: getattr(segment, name) for name in _SETTINGS},
+        "placeholder_ids": segment.placeholder_ids,
         "turns": segment.turns,
         "images": segment.images,
+        "videos": segment.videos,
     }
 
 
@@ -215,7 +249,10 @@ def _write_image(path: Path, image: Image) -> None:
 
 def _episode(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Episode:
     if record["format"] != FORMAT:
-        raise EpisodeError(f"it has the format {record['format']!r}; this version reads {FORMAT}.")
+        raise EpisodeError(
+            f"it has the format {record['format']!r}, and this version of visenv reads {FORMAT}: "
+            "play the episode again, or read it with the version that wrote it."
+        )
     _check_types(record, _TYPES)
 
     def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
@@ -230,12 +267,17 @@ def _episode(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) 
             turn["reward"],
             tuple([event_from_json(event) for event in turn["events"]]),
             turn["finish_reason"],
-            Ask(**{**turn["ask"], "stop": tuple(turn["ask"]["stop"])}),
+            TurnRequest(**{**turn["request"], "stop": tuple(turn["request"]["stop"])}),
+            tuple([_video(video, folder, images) for video in turn["hidden_frames"]]),
         )
         for turn in record["turns"]
     ]
+    failure = record["failure"]
     return Episode(
         **{name: record[name] for name in (*_PLAIN, *_MAPPINGS)},
+        failure=None if failure is None else Failure(*failure),
+        answers=tuple(record["answers"]),
+        ground_truth=truth_from_json(record["ground_truth"]),
         turns=tuple(turns),
         closing=messages(record["closing"]),
         segments=tuple([_segment(each) for each in record["segments"]]),
@@ -251,13 +293,19 @@ def _check_types(record: Mapping[str, Any], types: Mapping[str, type | UnionType
 def _message(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Message:
     if record["role"] not in get_args(Role):
         raise ValueError(f"there is no role {record['role']!r:.80}")
-    for part in record["parts"]:
-        _check_types(part, {"text" if "text" in part else "image": str})
-    parts = [
-        part["text"] if "text" in part else _image(part["image"], folder, images)
-        for part in record["parts"]
-    ]
-    return Message(record["role"], tuple(parts))
+    return Message(record["role"], tuple([_part(part, folder, images) for part in record["parts"]]))
+
+
+def _part(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Part:
+    if "video" in record:
+        return _video(record["video"], folder, images)
+    _check_types(record, {"text" if "text" in record else "image": str})
+    return record["text"] if "text" in record else _image(record["image"], folder, images)
+
+
+def _video(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Video:
+    frames = [_image(sha256, folder, images) for sha256 in record["frames"]]
+    return Video(tuple(frames), tuple(map(float, record["times"])))
 
 
 def _image(sha256: str, folder: Path, images: dict[str, Image]) -> Image:
@@ -273,14 +321,20 @@ def _image(sha256: str, folder: Path, images: dict[str, Image]) -> Image:
 def _segment(record: Mapping[str, Any]) -> Segment:
     arrays: dict[str, Any] = {name: _decode(record[name], dtype) for name, dtype in _ARRAYS.items()}
     images = [
-        ImageSpan(offset, length, sha256, tuple(grid))
-        for offset, length, sha256, grid in record["images"]
+        ImageSpan(offset, length, sha256, tuple(grid), placeholder)
+        for offset, length, sha256, grid, placeholder in record["images"]
+    ]
+    videos = [
+        VideoSpan(offset, length, sha256, tuple(grid), placeholder, seconds, first)
+        for offset, length, sha256, grid, placeholder, seconds, first in record["videos"]
     ]
     return Segment(
         **arrays,
         **{name: record[name] for name in _SETTINGS},
+        placeholder_ids=tuple(record["placeholder_ids"]),
         turns=tuple([TurnSpan(*span) for span in record["turns"]]),
         images=tuple(images),
+        videos=tuple(videos),
     )
 
 

@@ -8,7 +8,7 @@
     ├── DataError                           a row or a file cannot be read; says which
     │   └── ImageError                      an image cannot be decoded, or is too large to try
     ├── EpisodeError                        an episode breaks one of its invariants
-    ├── EpisodeOverError                    step() on an episode that has ended
+    ├── EpisodeOverError (ResetNeeded)      step() on an episode that has ended
     ├── ToolError                           a tool refuses; its text goes back to the policy
     ├── ServiceError                        a judge, tool server or simulator failed beyond retries
     ├── PolicyError                         a policy cannot answer (server, tokens, template)
@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+import gymnasium.error
 
 
 class VisenvError(Exception):
@@ -64,7 +66,7 @@ class EpisodeError(VisenvError):
     """Raised when an episode or a segment breaks one of its invariants."""
 
 
-class EpisodeOverError(VisenvError):
+class EpisodeOverError(VisenvError, gymnasium.error.ResetNeeded):
     """Raised by `step` before the first `reset` or after the episode has ended."""
 
 

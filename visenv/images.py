@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -83,6 +84,24 @@ def fit(image: Image, max_pixels: int, side: int | None = None) -> Image:
         size = size_with_long_side(size, side)
     size = size_within(size, max_pixels)
     return image if size == image.size else Image.from_pixels(shrink(image.pixels, size))
+
+
+def fit_all(images: Sequence[Image], max_pixels: int) -> list[Image]:
+    """Return the images, all shrunk by one factor if they have more than `max_pixels` together.
+
+    Args:
+        images: Images of any size.
+        max_pixels: Maximum number of pixels of all of them, each repeat counted.
+    """
+    areas = [image.size[0] * image.size[1] for image in images]
+    total = sum(areas)
+    if total <= max_pixels:
+        return list(images)
+    # One pixel is the least that an image can have.
+    return [
+        fit(image, max(1, area * max_pixels // total))
+        for image, area in zip(images, areas, strict=True)
+    ]
 
 
 def scale_window(window: Window, size: tuple[int, int], new_size: tuple[int, int]) -> Window:

@@ -1,4 +1,4 @@
-"""The Policy contract: a session remembers one conversation, `respond` takes the next turn."""
+"""The Policy contract: a session holds one conversation, `respond` takes the next turn."""
 
 from __future__ import annotations
 
@@ -6,41 +6,49 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-import gymnasium as gym
-
-from visenv.env import Observation
-from visenv.types import Ask, Episode, Image, Message, Reply, Sampling, Segment
+from visenv.types import (
+    Advice,
+    AdviceRequest,
+    Context,
+    Episode,
+    Image,
+    Message,
+    Reply,
+    Sampling,
+    Segment,
+    TurnRequest,
+)
 
 if TYPE_CHECKING:
     import torch
 
 
 class Session:
-    """One conversation with one episode. Policies that deal in tokens extend it.
+    """The conversation of one episode. Policies with tokens extend it.
 
     Attributes:
-        messages: The conversation the policy sees, its own turns included.
+        messages: The conversation that the policy sees, its own turns included.
+        advice: The answer of the environment to `Policy.advice_request`, for the coming turn.
     """
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
+        self.advice: Advice | None = None
 
-    def observe(
-        self, messages: Sequence[Message], context: Literal["append", "replace"] = "append"
-    ) -> None:
-        """Take in what the environment showed since the last turn."""
+    def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
+        """Add the messages that the environment showed since the last turn."""
         if context == "replace":
             self.messages = []
         self.messages += messages
 
     def said(self, reply: Reply) -> None:
-        """Remember the policy's own turn."""
+        """Add the policy's own turn."""
         self.messages.append(Message("assistant", (reply.text,)))
 
     def segments(self) -> tuple[Segment, ...]:
-        """The session as training data; empty for a policy without tokens."""
+        """Return the session as training data; empty for a policy without tokens."""
         return ()
 
 
@@ -48,27 +56,35 @@ SessionT = TypeVar("SessionT", bound=Session)
 
 
 class Policy(ABC, Generic[SessionT]):
-    """Whatever takes turns: a model, a server, a script, a person."""
+    """Anything that takes turns: a model, a server, a script, a person.
+
+    A policy never receives the environment, which may run in another process. It reads messages.
+
+    Attributes:
+        advice_request: What the policy asks of the environment beside its messages: demonstrations,
+            random turns, or a description of the turn. None for a model.
+    """
+
+    advice_request: AdviceRequest | None = None
 
     @abstractmethod
-    def open(self, env: gym.Env[Observation, str], seed: int) -> SessionT:
-        """A new session for an episode of `env`.
+    def open(self, seed: int) -> SessionT:
+        """Return a new session for one episode.
 
         Args:
-            env: The environment, for policies that look into it (oracle, random); a model must not.
-            seed: Seeds whatever the session draws.
+            seed: Seeds what the session draws.
         """
 
     @abstractmethod
-    async def respond(self, session: SessionT, ask: Ask, sampling: Sampling) -> Reply:
-        """Take the next turn and remember it in the session.
+    async def respond(self, session: SessionT, request: TurnRequest, sampling: Sampling) -> Reply:
+        """Take the next turn and add it to the session.
 
         Raises:
-            PolicyError: If there is no reply to be had.
+            PolicyError: If the policy cannot reply.
         """
 
     def close(self) -> None:
-        """Release what the policy holds."""
+        """Release the resources of the policy."""
 
 
 class Scores(NamedTuple):

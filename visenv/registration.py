@@ -128,6 +128,17 @@ CURATION: dict[str, str] = {
     "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
 
+RECORD_TYPES: dict[str, str] = {}
+"""Event types and ground-truth types of the families, by the name under which they are saved."""
+
+SCORERS: dict[str, str] = {
+    "openai": "visenv.scorers.backends.openai:OpenAIBackend",
+    "transformers": "visenv.scorers.backends.transformers:TransformersBackend",
+    "encoder": "visenv.scorers.backends.encoder:EncoderBackend",
+    "rules": "visenv.scorers.backends.rules:RulesBackend",
+    "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
+}
+
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
     "policy": POLICIES,
@@ -138,6 +149,7 @@ TABLES = {
     "vocabulary": WORDS,
     "recipe": RECIPES,
     "curation step": CURATION,
+    "scorer": SCORERS,
 }
 
 
@@ -186,5 +198,5 @@ def register(env_id: str, entry_point: str) -> None:
         env_id,
         entry_point,
         order_enforce=False,  # `VisEnv.step` refuses an episode that was never started
-        vector_entry_point=f"visenv.pool.registered:{env_id}",
+        vector_entry_point=f"visenv.rollout.vector_entry_points:{env_id}",
     )

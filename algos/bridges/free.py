@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
-
-from visenv.env import Observation
 from visenv.policy import Policy, Session
-from visenv.types import Ask, Reply, Sampling
+from visenv.types import Reply, Sampling, TurnRequest
 
 
 class FreePolicy(Policy[Session]):
-    """A policy whose turns are sampled freely where the environment asks for a form (`Ask.regex`).
+    """A policy whose turns are sampled without the form that an environment asks for.
+
+    It ignores `TurnRequest.regex`.
 
     A token that was drawn among a few allowed ones and is scored among all would be learnt for
     having been allowed. Our own trainer scores it among the few; the losses of others cannot.
@@ -24,14 +23,14 @@ class FreePolicy(Policy[Session]):
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         """A session of the policy."""
-        session: Session = self._policy.open(env, seed)
+        session: Session = self._policy.open(seed)
         return session
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """The policy's turn, in whatever form."""
-        return await self._policy.respond(session, ask._replace(regex=None), sampling)
+        return await self._policy.respond(session, request._replace(regex=None), sampling)
 
     def close(self) -> None:
         """Close the policy."""

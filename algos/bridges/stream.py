@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from visenv.errors import ConfigurationError
 from visenv.types import Image, Segment
 
 
@@ -38,7 +39,15 @@ def cut(segment: Segment, images: Mapping[str, Image]) -> Stream:
     Args:
         segment: A token stream.
         images: Every image it names, by hash.
+
+    Raises:
+        ConfigurationError: If the segment holds a video, which no bridge exports yet.
     """
+    if segment.videos:
+        raise ConfigurationError(
+            f"The segment shows {len(segment.videos)} videos as video tokens, which a bridge "
+            "cannot export. Show the frames as images, or train with visenv's own trainer."
+        )
     sampled = np.flatnonzero(segment.loss_mask)
     start = int(sampled[0]) if len(sampled) else len(segment) - 1
     return Stream(

@@ -36,5 +36,6 @@ def play_demonstrations(
     collector.close()
     whole = [episode for episode in played if episode.status == "terminated"]
     if not whole:
-        raise RunError(f"The oracle finished no episode: {played[0].reason}")
+        reason = played[0].failure or played[0].reason
+        raise RunError(f"The oracle finished no episode: {reason}")
     return [policy.encode(episode) for episode in whole]

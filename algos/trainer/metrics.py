@@ -19,7 +19,8 @@ def measure(groups: Sequence[Group]) -> dict[str, float]:
     """Means over the episodes of a step; aborted ones are counted, and left out of the rest.
 
     Returns:
-        ``reward``; ``terms/…`` and ``metrics/…`` by name; ``tools/…`` (`tool_metrics`);
+        ``reward``; ``terms/…`` by name (means over the episodes to which the term applies);
+        ``metrics/…`` by name; ``tools/…`` (`tool_metrics`);
         ``episodes/aborted`` (a count),
         ``episodes/truncated`` (a share), ``episodes/turns`` and ``episodes/tokens`` (sampled);
         ``groups/alike``, the share of groups of several in which all got one reward.
@@ -40,7 +41,7 @@ def measure(groups: Sequence[Group]) -> dict[str, float]:
 def _of_episode(episode: Episode) -> dict[str, float]:
     return {
         "reward": episode.reward,
-        **{f"terms/{name}": value for name, value in episode.terms.items()},
+        **{f"terms/{name}": value for name, value in episode.terms.items() if value is not None},
         **{f"metrics/{name}": value for name, value in episode.metrics.items()},
         **{
             f"tools/{name.replace(' ', '_')}": value
@@ -52,7 +53,10 @@ def _of_episode(episode: Episode) -> dict[str, float]:
     }
 
 
-_MEANS = ("engine_busy", "sampling_seconds", "env_seconds", "waiting_seconds", "staleness")
+_MEANS = (
+    *("engine_busy", "staleness"),
+    *("sampling_seconds", "env_seconds", "scoring_seconds", "waiting_seconds"),
+)
 _LARGEST = ("longest_seconds", "stalest", "waited_seconds")
 
 

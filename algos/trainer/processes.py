@@ -16,10 +16,13 @@ import torch
 import torch.distributed as dist
 from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
-from torch.distributed.distributed_c10d import _set_pg_timeout
+from torch.distributed import distributed_c10d as c10d
 
 from visenv.errors import RunError
+from visenv.private_names import check_private_names
 from visenv.types import Image
+
+from .private_names import PROCESS_NAMES
 
 Value = TypeVar("Value")
 
@@ -41,10 +44,12 @@ class Processes:
         count: How many there are.
 
     Raises:
+        ConfigurationError: If PyTorch or accelerate lacks a private name that is used here.
         RunError: If the launcher has started more processes than have found one another.
     """
 
     def __init__(self, timeout: float) -> None:
+        check_private_names(PROCESS_NAMES)
         self._timeout = timeout
         self.accelerator = _accelerator(timedelta(seconds=timeout))
         if self.accelerator.deepspeed_plugin is not None:
@@ -109,7 +114,7 @@ class Processes:
         timeout = timedelta(seconds=self._timeout)
         if dist.get_backend() == "gloo":
             # It was made with the time-out of this process's first run.
-            _set_pg_timeout(timeout, dist.group.WORLD)
+            c10d._set_pg_timeout(timeout, dist.group.WORLD)  # noqa: SLF001 - nothing public does it
             return dist.group.WORLD  # by name, as a sampling engine that starts exchanges worlds
         group: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=timeout)
         return group

@@ -22,9 +22,11 @@ from accelerate.utils import DummyOptim
 
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import Scores, TrainablePolicy
+from visenv.private_names import check_private_names
 
 from .backend import Accept, Backend, make_optimizer, parameter_groups
 from .config import Optimisation
+from .private_names import ZERO_NAMES
 from .processes import Processes
 
 _DECIDED = ("gradient_clipping", "gradient_accumulation_steps", "train_micro_batch_size_per_gpu")
@@ -40,11 +42,16 @@ class Partitioned(Backend):
         policy: Whose weights change.
         optimisation: How they change; its clipping is DeepSpeed's.
         processes: Who takes part.
+
+    Raises:
+        ConfigurationError: If DeepSpeed's configuration does not fit the run, or the installed
+            DeepSpeed lacks a private name that is used here.
     """
 
     def __init__(
         self, policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
     ) -> None:
+        check_private_names(ZERO_NAMES)
         self._policy = policy
         self._processes = processes
         accelerator = processes.accelerator

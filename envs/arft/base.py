@@ -14,7 +14,7 @@ from visenv.grammar import Call
 from visenv.grammar.tags import TagGrammar
 from visenv.images import fit
 from visenv.tools import Tool
-from visenv.types import Ask, Image, Part, ToolCalled
+from visenv.types import Image, Part, ToolCalled, TurnRequest
 
 from . import prompts
 from .presets import Preset
@@ -75,19 +75,19 @@ class ArftEnv(VisEnv):
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         """A free turn."""
-        return Ask(stop=self.grammar.stop)
+        return TurnRequest(stop=self.grammar.stop)
 
-    def reminder(self) -> tuple[Part, ...]:
+    def turn_notice(self) -> tuple[Part, ...]:
         """Before the last turn: that it must answer."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
-    def refusal(self, call: Call) -> str:
+    def reject_call(self, call: Call) -> str:
         """The last turn has no tools: what it did could not be seen any more."""
         return prompts.NO_STEP_LEFT if self.turns_left == 1 else ""
 
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         """F1 of the answer, 0 to 1."""
         return self.metrics()["f1"]
 

@@ -30,7 +30,7 @@ from functools import partial
 
 from visenv.errors import UnknownNameError
 from visenv.grammar.tool_call import Compat, scan
-from visenv.rewards import RewardTerm
+from visenv.rewards import RewardTerm, of_log
 from visenv.types import Log, Malformed, Sample
 
 from .datasets.rewardbench2 import rating_of
@@ -62,7 +62,7 @@ def terms(reward: str, compat: Compat = None) -> list[RewardTerm]:
     if reward not in REWARDS:
         raise UnknownNameError("reward", reward, [*REWARDS, "outcome"])
     return [
-        RewardTerm(name, weight, partial(_paid, score=score, compat=compat))
+        RewardTerm(name, weight, of_log(partial(_paid, score=score, compat=compat)))
         for name, weight, score in REWARDS[reward]
     ]
 

@@ -12,7 +12,7 @@ from visenv.env import Limits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.images import fit
-from visenv.types import Ask, Image, Message
+from visenv.types import Image, Message, TurnRequest
 
 from .presets import Preset
 from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
@@ -43,8 +43,8 @@ class ZoomVQA(VisEnv):
     (`visenv.envs.zoom_vqa.rewards`). ``"outcome"``: the answer's score alone, 0 to 1.
 
     ### Episode end
-    Terminated by an answer; truncated after ``tool_calls + 1`` turns. The last turn's `Ask` holds
-    the regular expression that forces an answer.
+    Terminated by an answer; truncated after ``tool_calls + 1`` turns. The last turn's `TurnRequest`
+    holds the regular expression that forces an answer.
 
     ### Information
     ``info["step"].metrics`` on the last step: ``accuracy`` (the answer's score, 0 to 1), ``zoomed``
@@ -87,7 +87,7 @@ class ZoomVQA(VisEnv):
             on_abort=on_abort,
         )
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         """Show the image at its limited size, and ask."""
         view = self._view()
         self.store.images[INPUT_IMAGE] = view
@@ -95,13 +95,13 @@ class ZoomVQA(VisEnv):
         question = self.sample.question
         return opening(self.preset.prompt, question, view, self._key_value, tools, self.tool_calls)
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         """A free turn while a tool call is left; on the last turn the answer is forced."""
         prefix = LATER_PREFIX if self.turn else first_prefix(self.preset.prompt)
         regex = self.grammar.answer_regex(prefix) if self.turns_left == 1 else None
-        return Ask(prefix, self.grammar.stop, regex)
+        return TurnRequest(prefix, self.grammar.stop, regex)
 
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         """The data set's own score of the answer, 0 to 1."""
         answer = self.log.answer
         return 0.0 if answer is None else float(self._answer_score(answer, self.sample))
@@ -109,7 +109,7 @@ class ZoomVQA(VisEnv):
     def metrics(self) -> dict[str, float]:
         """``accuracy``, ``zoomed`` and, where the truth has a box, ``hit``."""
         crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
-        metrics = {"accuracy": self.outcome(), "zoomed": float(bool(crops))}
+        metrics = {"accuracy": self.task_score(), "zoomed": float(bool(crops))}
         box = self.sample.meta.get("detail_box")
         if box is not None:
             metrics["hit"] = float(any(_holds(crop, box) for crop in crops))
@@ -117,7 +117,8 @@ class ZoomVQA(VisEnv):
 
     def oracle_turn(self) -> ParsedTurn:
         """Zoom onto the target's middle, then give the commonest reference answer."""
-        begun = self.ask().prefix.removeprefix(LATER_PREFIX)  # a thought goes on from the prefix
+        # The thought goes on from the prefill.
+        begun = self.turn_request().prefill.removeprefix(LATER_PREFIX)
         if self.turns_left > 1:
             thought = looking(self.preset.prompt)
             call = Call("zoom", {"keypoint": self._target_in_view()})

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Literal
 
 from visenv.grammar.key_value import scan
-from visenv.rewards import RewardTerm
+from visenv.rewards import RewardTerm, of_log
 from visenv.rewards.text import soft_score
 from visenv.types import Log, Sample
 
@@ -39,10 +39,10 @@ def paper_terms(answer_score: AnswerScore, compat: Compat) -> list[RewardTerm]:
             and its edit score of two empty strings, 0.
     """
     return [
-        RewardTerm("vqa", ALPHA * LAMBDA, partial(_exact, answer_score=answer_score)),
-        RewardTerm("soft", ALPHA * (1 - LAMBDA), partial(_soft, compat=compat)),
-        RewardTerm("format", BETA, partial(_format, compat=compat)),
-        RewardTerm("tool", GAMMA, tool_success),
+        RewardTerm("vqa", ALPHA * LAMBDA, of_log(partial(_exact, answer_score=answer_score))),
+        RewardTerm("soft", ALPHA * (1 - LAMBDA), of_log(partial(_soft, compat=compat))),
+        RewardTerm("format", BETA, of_log(partial(_format, compat=compat))),
+        RewardTerm("tool", GAMMA, of_log(tool_success)),
     ]
 
 

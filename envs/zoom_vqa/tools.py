@@ -96,7 +96,7 @@ class KeypointZoom(Tool[ZoomArguments]):
         self._native: Image | None = None
         self._rng = np.random.default_rng(0)
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Take the handle of the sample's image, without decoding it."""
         self._native = sample.images[0] if sample.images else None
         self._rng = np.random.default_rng(list(hashlib.sha256(sample.id.encode()).digest()))
@@ -127,8 +127,8 @@ class KeypointZoom(Tool[ZoomArguments]):
         }
         return ToolResult((_resample(part, size_within(size, self.max_pixels)),), detail)
 
-    def close(self) -> None:
-        """Let go of the image."""
+    def end_episode(self) -> None:
+        """Release the image."""
         self._native = None
 
     def example(self) -> ZoomArguments:

@@ -7,16 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from visenv.env import Observation
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
-from visenv.types import Ask, FinishReason, Message, Reply, Sampling
-
-from .client import ChatClient, Choice
+from visenv.scorers.chat import ChatClient, Choice
+from visenv.types import FinishReason, Message, Reply, Sampling, TurnRequest
 
 RegexField = Literal["structured_outputs", "guided_regex", "regex"]
 _REGEX_FIELDS = ("structured_outputs", "guided_regex", "regex")
@@ -93,11 +90,13 @@ class OpenAIPolicy(Policy[ChatSession]):
             concurrency=concurrency,
         )
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> ChatSession:
+    def open(self, seed: int) -> ChatSession:
         """An empty conversation; the server knows nothing of the environment."""
         return ChatSession()
 
-    async def respond(self, session: ChatSession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(
+        self, session: ChatSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
         """Ask the server for the next turn.
 
         `Reply.logprobs` is filled when the server sends them; `Reply.token_ids` never is: generic
@@ -108,21 +107,23 @@ class OpenAIPolicy(Policy[ChatSession]):
             PolicyError: If the server cannot be reached, refuses, or sends no text.
         """
         messages = await asyncio.to_thread(session.encoded)
-        choice = await self.client.complete(self._body(messages, ask, sampling))
+        choice = await self.client.complete(self._body(messages, request, sampling))
         if choice.message.content is None:
             raise PolicyError(
                 f"{self.model} sent no text (finish reason {choice.finish_reason!r}). If the "
                 "server splits off reasoning or tool calls, switch its parsers off: the "
                 "environment's grammar reads the whole text."
             )
-        text, cut = _whole_turn(choice.message.content, choice, ask, self.prefill)
+        text, cut = _whole_turn(choice.message.content, choice, request, self.prefill)
         finish: FinishReason = "stop" if cut else _FINISH.get(choice.finish_reason, "abort")
         reply = Reply(text, np.zeros(0, np.int32), _logprobs(choice), finish)
         session.said(reply)
         return reply
 
-    def _body(self, messages: list[dict[str, Any]], ask: Ask, sampling: Sampling) -> dict[str, Any]:
-        limits = (sampling.max_tokens, ask.max_tokens)
+    def _body(
+        self, messages: list[dict[str, Any]], request: TurnRequest, sampling: Sampling
+    ) -> dict[str, Any]:
+        limits = (sampling.max_tokens, request.max_tokens)
         body: dict[str, Any] = {
             "model": self.model,
             "messages": messages,
@@ -130,13 +131,13 @@ class OpenAIPolicy(Policy[ChatSession]):
             "max_tokens": min(limit for limit in limits if limit is not None),
             "seed": sampling.seed,
         }
-        if ask.stop:
-            body["stop"] = list(ask.stop)
-        if self.prefill and ask.prefix:
-            body["messages"] = [*messages, {"role": "assistant", "content": ask.prefix}]
+        if request.stop:
+            body["stop"] = list(request.stop)
+        if self.prefill and request.prefill:
+            body["messages"] = [*messages, {"role": "assistant", "content": request.prefill}]
             body |= {"continue_final_message": True, "add_generation_prompt": False}
-        if self.regex_field is not None and ask.regex is not None:
-            body |= self._constraint(ask.prefix, ask.regex)
+        if self.regex_field is not None and request.regex is not None:
+            body |= self._constraint(request.prefill, request.regex)
         return body | self.extra
 
     def _constraint(self, prefix: str, regex: str) -> dict[str, Any]:
@@ -148,20 +149,22 @@ class OpenAIPolicy(Policy[ChatSession]):
         return {str(self.regex_field): regex}
 
     def __repr__(self) -> str:
-        return f"OpenAIPolicy({self.model!r}, {self.client.url!r})"
+        return f"OpenAIPolicy({self.model!r}, {self.client.endpoint.url!r})"
 
 
-def _whole_turn(content: str, choice: Choice, ask: Ask, prefill: bool) -> tuple[str, bool]:
+def _whole_turn(
+    content: str, choice: Choice, request: TurnRequest, prefill: bool
+) -> tuple[str, bool]:
     """The turn from its prefix to its stop string, and whether text after that was cut off."""
-    prefix = ask.prefix if prefill and not content.startswith(ask.prefix) else ""
-    start = len(ask.prefix) if prefill else 0
+    prefix = request.prefill if prefill and not content.startswith(request.prefill) else ""
+    start = len(request.prefill) if prefill else 0
     text = prefix + content
-    ends = [text.find(stop, start) + len(stop) for stop in ask.stop if stop in text[start:]]
+    ends = [text.find(stop, start) + len(stop) for stop in request.stop if stop in text[start:]]
     if ends:
         end = min(ends)
         return text[:end], end < len(text)
     if choice.finish_reason == "stop":
-        text += _stripped(text, choice, ask.stop)
+        text += _stripped(text, choice, request.stop)
     return text, False
 
 

@@ -81,12 +81,12 @@ class Codec:
         """
         session = self.open(seed=0)
         for turn in episode.turns:
-            session.observe(turn.messages, turn.ask.context)
+            session.observe(turn.messages, turn.request.context)
             stream = session.stream
-            increment = self.increment(stream, session.pending, turn.ask.prefix)
+            increment = self.increment(stream, session.pending, turn.request.prefill)
             session.pending = []
             stream.show(increment, self.encoder, self.image_id)
-            said = self.vocabulary.encode(turn.text.removeprefix(turn.ask.prefix))
+            said = self.vocabulary.encode(turn.text.removeprefix(turn.request.prefill))
             said.append(self.end_id)
             stream.say(session.turn, said, [math.nan] * len(said), version, turn.finish_reason)
         return replace(episode, segments=session.segments())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
-from transformers.processing_utils import ProcessorMixin
+from transformers import ProcessorMixin
 from transformers.utils.import_utils import is_torchvision_available
 
 from visenv.errors import PolicyError

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import torch
 
 from visenv.errors import PolicyError
 from visenv.policy import Session
-from visenv.types import FinishReason, Image, ImageSpan, Message, Segment, TurnSpan
+from visenv.types import Context, FinishReason, Image, ImageSpan, Message, Segment, TurnSpan
 
 from .template import Increment
 from .vision import ImageEncoder
@@ -52,7 +51,7 @@ class Stream:
                 shown.append(token)
                 continue
             image = next(images)
-            span = encoder.span(image, len(self.token_ids) + len(shown))
+            span = encoder.span(image, len(self.token_ids) + len(shown), placeholder)
             self.images.append(image)
             self.spans.append(span)
             shown += [placeholder] * span.length
@@ -89,7 +88,7 @@ class Stream:
             policy_version=np.array(self.versions, np.int32),
             turns=tuple(self.turns),
             images=tuple(self.spans),
-            placeholder_id=placeholder,
+            placeholder_ids=(placeholder,),
             merge=encoder.merge,
             temperature=1.0 if self.temperature is None else self.temperature,
             processor=encoder.fingerprint,
@@ -123,10 +122,12 @@ class TokenSession(Session):
         """How many turns the policy took, over all contexts."""
         return sum(len(stream.turns) for stream in self.streams)
 
-    def observe(
-        self, messages: Sequence[Message], context: Literal["append", "replace"] = "append"
-    ) -> None:
-        """Take in messages, encoded with the next turn; a replaced context is a new stream."""
+    def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
+        """Add messages, encoded with the next turn; a replaced context is a new stream.
+
+        Videos are shown as their frames.
+        """
+        messages = [message.with_frames() for message in messages]
         super().observe(messages, context)
         if context == "replace":
             self.pending = []

@@ -75,11 +75,11 @@ class ImageEncoder:
             self._known.put(sha256, made)
         return [patches for image in images if (patches := known[image.sha256]) is not None]
 
-    def span(self, image: Image, offset: int) -> ImageSpan:
+    def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
         """The placeholders of an image whose first stands at `offset`."""
         grid = self.encode([image])[0].grid
         length = int(np.prod(grid)) // self.merge**2
-        return ImageSpan(offset, length, image.sha256, grid)
+        return ImageSpan(offset, length, image.sha256, grid, placeholder_id)
 
     def _process(self, images: Iterable[Image]) -> list[Patches]:
         pixels = [image.pixels.copy() for image in images]  # torch wants memory it may write to

@@ -18,10 +18,12 @@ import torch.nn.functional as F
 import transformers
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.utils.rnn import pad_sequence
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 ATTENTION = "visenv"
 """The name under which transformers knows `attend`."""
+
+_SDPA = transformers.AttentionInterface()["sdpa"]
+"""What transformers itself uses for PyTorch's attention."""
 
 _ALIKE = 0.75
 """In one call the shortest stream has at least this share of the longest's tokens."""
@@ -80,9 +82,7 @@ def attend(
         return _packed(query, key, value, layout, scaling), None
     if query.device.type != "cpu":
         # Its kernels for masks know no grouped heads; transformers copies them there.
-        attended, _ = sdpa_attention_forward(
-            module, query, key, value, attention_mask, scaling=scaling, **options
-        )
+        attended, _ = _SDPA(module, query, key, value, attention_mask, scaling=scaling, **options)
         return attended, None
     # Shared key-value heads left shared: on a CPU the copy that transformers makes for each query
     # head where there is a mask costs several times the attention of one new token.

@@ -11,11 +11,13 @@ from typing import Any
 import torch
 import transformers
 
-from visenv.errors import PolicyError, RunError
+from visenv.errors import ConfigurationError, PolicyError, RunError
 from visenv.policy import as_they_are
+from visenv.private_names import check_private_names
 
 from ..tokens.processor import processor_class
 from . import lora
+from .private_names import MODEL_NAMES
 
 ADAPTER = "adapter"
 """The folder of the adapters, inside a checkpoint."""
@@ -32,6 +34,7 @@ def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
     Raises:
         RunError: If there is no checkpoint that can be read.
         PolicyError: If it is of another architecture, or has no vision.
+        ConfigurationError: If transformers lacks a private name that is used of this architecture.
     """
     try:
         with _quiet():
@@ -41,6 +44,8 @@ def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
                 dtype=dtype,
                 attn_implementation={"text_config": attention, "vision_config": "sdpa"},
             )
+    except ConfigurationError:  # a ValueError, and not about the checkpoint
+        raise
     except (OSError, ValueError) as error:
         raise RunError(f"There is no model to load at {name}: {error}") from error
 
@@ -52,6 +57,7 @@ def _check_architecture(name: str, config: Any) -> None:
             "these environments show. Name a vision-language model, Qwen2.5-VL or Qwen3-VL."
         )
     processor_class(config.model_type)
+    check_private_names(MODEL_NAMES[config.model_type])
 
 
 def named_weights(

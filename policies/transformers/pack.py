@@ -101,6 +101,8 @@ def _check(encoder: ImageEncoder, segments: Sequence[Segment], images: Mapping[s
                 f"The segment was made with the image processor {segment.processor}, "
                 f"this policy's is {encoder.fingerprint}: its images would not fit their tokens."
             )
+        if segment.videos:
+            raise PolicyError("This policy scores no video tokens; it shows videos as frames.")
         missing = [span.sha256 for span in segment.images if span.sha256 not in images]
         if missing:
             raise PolicyError(f"The image {missing[0]} that a segment names was not given.")

@@ -8,14 +8,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import torch
 
-from visenv.env import Observation
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Budget, TrainablePolicy, as_they_are
-from visenv.types import Ask, Episode, Image, Reply, Sampling, Segment
+from visenv.types import Episode, Image, Reply, Sampling, Segment, TurnRequest
 
 from ..tokens.codec import Codec
 from ..tokens.processor import save_processor
@@ -129,28 +127,30 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     # ------------------------------------------------------------------ sampling
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> TokenSession:
+    def open(self, seed: int) -> TokenSession:
         """A new session; the environment is not looked at."""
         return self.codec.open(seed)
 
-    async def respond(self, session: TokenSession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(
+        self, session: TokenSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
         """Sample the next turn, together with whoever else asks now.
 
-        It ends with the end token, after a stop string, or at the token limit; with `ask.regex`, a
-        stop string ends it only where the whole turn matches. A limit may cut a turn before it
+        It ends with the end token, after a stop string, or at the token limit; with a regex, a stop
+        string ends it only where the whole turn matches. A limit may cut a turn before it
         matches: the finish reason is then ``"length"``.
 
         Raises:
             PolicyError: If the context is full, or the regular expression cannot be used.
         """
-        turn = self._turn(session, ask, sampling)
+        turn = self._turn(session, request, sampling)
         await self._batcher.submit(turn)
         if turn.finish is None:
             raise PolicyError(f"The context of {self._context} tokens is full.")
-        said = (turn.token_ids, turn.logprobs, self.version, turn.finish, ask.regex)
+        said = (turn.token_ids, turn.logprobs, self.version, turn.finish, request.regex)
         session.stream.say(session.turn, *said)
         reply = Reply(
-            ask.prefix + self.codec.vocabulary.decode(turn.token_ids),
+            request.prefill + self.codec.vocabulary.decode(turn.token_ids),
             np.array(turn.token_ids, np.int32),
             np.array(turn.logprobs, np.float32),
             turn.finish,
@@ -158,20 +158,20 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         session.said(reply)
         return reply
 
-    def _turn(self, session: TokenSession, ask: Ask, sampling: Sampling) -> Turn:
+    def _turn(self, session: TokenSession, request: TurnRequest, sampling: Sampling) -> Turn:
         session.sample_at(sampling.temperature)
-        increment = self.codec.increment(session.stream, session.pending, ask.prefix)
+        increment = self.codec.increment(session.stream, session.pending, request.prefill)
         session.pending = []
         self.codec.encoder.check(increment.images)
-        limits = (sampling.max_tokens, ask.max_tokens or sampling.max_tokens)
+        limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)
         return Turn(
             stream=session.stream,
             increment=increment,
             rng=session.rng if sampling.temperature else None,
             temperature=sampling.temperature or 1.0,
             limit=min(limits),
-            stop=tuple(stop.encode() for stop in ask.stop),
-            constraint=None if ask.regex is None else self.codec.constraints.get(ask.regex),
+            stop=tuple(stop.encode() for stop in request.stop),
+            constraint=None if request.regex is None else self.codec.constraints.get(request.regex),
         )
 
     # ------------------------------------------------------------------ training

@@ -25,9 +25,11 @@ import numpy as np
 import torch
 
 from visenv.errors import PolicyError
+from visenv.private_names import check_private_names
 from visenv.types import FinishReason, Image
 
 from .launch import alone
+from .private_names import ENGINE_NAMES
 from .request import Piece, Request
 from .transfer import EXECUTOR, Transfer, connect
 from .weights import Delivery, compare
@@ -57,6 +59,7 @@ class Engine:
         transfer: How it is sent weights.
 
     Raises:
+        ConfigurationError: If vLLM or PyTorch lacks a private name that is used here.
         PolicyError: If vLLM cannot run this model here.
     """
 
@@ -225,6 +228,7 @@ def _keep_process_groups(client: Any) -> None:
 
 
 def _start(arguments: Mapping[str, Any]) -> Any:
+    check_private_names(ENGINE_NAMES)
     from vllm import EngineArgs
     from vllm.model_executor.layers import rotary_embedding
     from vllm.v1.engine.llm_engine import LLMEngine

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
-
+from visenv.private_names import check_private_names
 from visenv.types import Image, ImageSpan
 
 from ..tokens.vision import ImageEncoder
+from .private_names import IMAGE_NAMES
 
 
 class ImageMeter(ImageEncoder):
@@ -16,17 +16,24 @@ class ImageMeter(ImageEncoder):
 
     Args:
         image_processor: Of a Qwen-VL model.
+
+    Raises:
+        ConfigurationError: If transformers lacks the function that computes an image's size.
     """
 
     def __init__(self, image_processor: Any) -> None:
+        check_private_names(IMAGE_NAMES)
+        from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
+
         super().__init__(image_processor)
+        self._resize = smart_resize
         self._patch: int = image_processor.patch_size
         self._edges: dict[str, int] = image_processor.size
 
-    def span(self, image: Image, offset: int) -> ImageSpan:
+    def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
         """The placeholders of an image whose first stands at `offset`."""
         width, height = image.size
-        resized = smart_resize(
+        resized = self._resize(
             height,
             width,
             factor=self._patch * self.merge,
@@ -34,4 +41,6 @@ class ImageMeter(ImageEncoder):
             max_pixels=self._edges["longest_edge"],
         )
         rows, across = (side // self._patch for side in resized)
-        return ImageSpan(offset, rows * across // self.merge**2, image.sha256, (1, rows, across))
+        return ImageSpan(
+            offset, rows * across // self.merge**2, image.sha256, (1, rows, across), placeholder_id
+        )

@@ -15,11 +15,17 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from vllm.v1.sample.logits_processor import LogitsProcessor
-from vllm.v1.sample.logits_processor.builtin import process_dict_updates
 
+from visenv.private_names import check_private_names
+
+from .private_names import PROCESSOR_NAMES, WORKER_NAMES
 from .request import ARGUMENT
 from .rules import Rules, TurnState, rules_of
+
+check_private_names(PROCESSOR_NAMES)  # before they are imported
+
+from vllm.v1.sample.logits_processor import LogitsProcessor  # noqa: E402
+from vllm.v1.sample.logits_processor.builtin import process_dict_updates  # noqa: E402
 
 
 class Row:
@@ -44,9 +50,14 @@ class Row:
 
 
 class TurnProcessor(LogitsProcessor):
-    """Gives probability only to what `Rules` allow. vLLM makes it, by its name."""
+    """Gives probability only to what `Rules` allow. vLLM makes it in each worker, by its name.
+
+    Raises:
+        ConfigurationError: If vLLM lacks a private name that is used in its workers.
+    """
 
     def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None:
+        check_private_names(WORKER_NAMES)
         self._rules: Rules = rules_of(vllm_config.model_config)
         self._banned = self._rules.banned.to(device)
         self._rows: dict[int, Row] = {}

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-import gymnasium as gym
 import numpy as np
 
-from visenv.env import Observation
 from visenv.errors import PolicyError
 from visenv.policy import EnginePolicy
-from visenv.types import Ask, FinishReason, Reply, Sampling
+from visenv.types import FinishReason, Reply, Sampling, TurnRequest
 
 from ..tokens.codec import Codec
 from ..tokens.session import Stream, TokenSession
@@ -66,11 +64,13 @@ class EngineSampler(EnginePolicy[TokenSession]):
 
     # ------------------------------------------------------------------ sampling
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> TokenSession:
+    def open(self, seed: int) -> TokenSession:
         """A new session; the environment is not looked at."""
         return self.codec.open(seed)
 
-    async def respond(self, session: TokenSession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(
+        self, session: TokenSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
         """Sample the next turn; others are sampled beside it, in no lock step.
 
         It ends as a turn of `TransformersPolicy` does. Cancelling the task aborts it.
@@ -79,15 +79,15 @@ class EngineSampler(EnginePolicy[TokenSession]):
             PolicyError: If the context is full, there are too many images, the engine reads another
                 prompt than ours, refuses, dies or hangs.
         """
-        request, prompt = self._prepare(session, ask, sampling)
+        engine_request, prompt = self._prepare(session, request, sampling)
         said = Said()
         finish: FinishReason = "abort"
         while finish == "abort":
-            piece = await self._answer(self._client().submit(_rest(request, said)))
-            finish = self._take(piece, said, request, prompt)
-        _write(session, said, finish, ask.regex)
+            piece = await self._answer(self._client().submit(_rest(engine_request, said)))
+            finish = self._take(piece, said, engine_request, prompt)
+        _write(session, said, finish, request.regex)
         reply = Reply(
-            ask.prefix + self.codec.vocabulary.decode(said.token_ids),
+            request.prefill + self.codec.vocabulary.decode(said.token_ids),
             np.array(said.token_ids, np.int32),
             np.array(said.logprobs, np.float32),
             finish,
@@ -96,7 +96,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
         return reply
 
     def _prepare(
-        self, session: TokenSession, ask: Ask, sampling: Sampling
+        self, session: TokenSession, request: TurnRequest, sampling: Sampling
     ) -> tuple[Request, list[int]]:
         """Show the session what is new; what to ask of the engine, and the expanded prompt."""
         if 0 < sampling.temperature < _LOWEST_TEMPERATURE:
@@ -105,23 +105,23 @@ class EngineSampler(EnginePolicy[TokenSession]):
                 f"not at {sampling.temperature}."
             )
         session.sample_at(sampling.temperature)
-        self.rules.start(ask.stop, ask.regex)  # an expression that is none is refused here
-        increment = self.codec.increment(session.stream, session.pending, ask.prefix)
+        self.rules.start(request.stop, request.regex)  # an expression that is none is refused here
+        increment = self.codec.increment(session.stream, session.pending, request.prefill)
         session.pending = []
         self.codec.encoder.check(increment.images)
         stream = session.stream
         stream.show(increment, self.codec.encoder, self.codec.image_id)
-        limits = (sampling.max_tokens, ask.max_tokens or sampling.max_tokens)
-        request = Request(
+        limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)
+        engine_request = Request(
             token_ids=_collapsed(stream),
             images=tuple(stream.images),
             temperature=sampling.temperature,
             seed=int(session.rng.integers(2**62)),
             limit=min(*limits, self._room(stream)),
-            stop=ask.stop,
-            regex=ask.regex,
+            stop=request.stop,
+            regex=request.regex,
         )
-        return request, stream.token_ids
+        return engine_request, stream.token_ids
 
     def _room(self, stream: Stream) -> int:
         context = self._client().context

@@ -12,6 +12,10 @@ import signal
 import sys
 import threading
 
+from visenv.private_names import check_private_names
+
+from .private_names import SERVER_NAMES
+
 
 def _end_with_parent() -> None:
     sys.stdin.buffer.read()
@@ -19,7 +23,13 @@ def _end_with_parent() -> None:
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends.
+
+    Raises:
+        ConfigurationError: If vLLM lacks a private name that is used here; the error is printed to
+            the server's log, whose end `VLLMServer` shows.
+    """
+    check_private_names(SERVER_NAMES)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Not `vllm serve`: that asks for a distribution called vllm, and the CPU build is another.
     runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__", alter_sys=True)

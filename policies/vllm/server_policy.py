@@ -11,11 +11,13 @@ from urllib.parse import urlsplit
 import torch
 
 from visenv.errors import ConfigurationError
+from visenv.private_names import check_private_names
 
 from . import environment
 from .client import ServerClient
 from .control import ServerControl
 from .launch import rank
+from .private_names import SENDER_NAMES
 from .restartable import RestartableSampler
 from .server import VLLMServer
 from .settings import EngineSettings
@@ -147,6 +149,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
     def _transfer(self, control: ServerControl) -> Transfer:
         if self._kind == "folder":
             return Folder(control.call, self._folder)
+        check_private_names(SENDER_NAMES)
         from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
 
         native = HTTPVLLMWeightSyncClient(control.url, self._limits["transfer_timeout"])

@@ -21,8 +21,10 @@ import torch
 from safetensors.torch import save_file
 
 from visenv.errors import ConfigurationError, PolicyError
+from visenv.private_names import check_private_names
 
 from . import launch
+from .private_names import SENDER_NAMES
 from .weights import Delivery
 
 KINDS = ("auto", "direct", "ipc", "nccl", "folder")
@@ -89,18 +91,10 @@ class Native:
         self.broken = False
 
     def _connect(self) -> Any:
-        try:
-            from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
+        from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
 
-            information = self._information()
-        except ImportError as error:
-            raise PolicyError(
-                f"Weight transfer between processes needs vLLM 0.28 or newer ({error}). "
-                "With VLLM_ENABLE_V1_MULTIPROCESSING=0 the engine is in this process, and none "
-                "is needed."
-            ) from error
         return WeightTransferTrainerFactory.trainer_init(
-            information, client=self._client, source=self._source
+            self._information(), client=self._client, source=self._source
         )
 
     def _information(self) -> Any:
@@ -225,12 +219,18 @@ def own_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def connect(engine: Any, kind: str) -> Transfer:
-    """The transfer to an `LLMEngine` of this process."""
+    """Return the transfer to an `LLMEngine` of this process.
+
+    Raises:
+        ConfigurationError: If vLLM has no weight transfer between processes (before 0.28), or lacks
+            a private name of it. An engine in this process needs none.
+    """
     if kind == "folder":
         return Folder(lambda name, given: engine.collective_rpc(name, kwargs=given), None)
     if kind == "direct":
         core = engine.engine_core.engine_core
         return Direct(core.model_executor.driver_worker.worker)
+    check_private_names(SENDER_NAMES)
     return Native(EngineControl(engine), kind, engine.vllm_config.parallel_config.world_size)
 
 

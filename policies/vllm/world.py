@@ -21,6 +21,10 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+from visenv.private_names import check_private_names
+
+from .private_names import WORLD_NAMES
+
 _FIRST_NAME = 1_000_000
 """Groups are named by counting, alike in all processes: ours must not be counted among those."""
 
@@ -43,7 +47,12 @@ class World:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """A context in which an engine starts; from then on it counts, unless it failed."""
+        """Give a context in which an engine starts; the engine then counts, unless it failed.
+
+        Raises:
+            ConfigurationError: If PyTorch lacks a private name that is used here.
+        """
+        check_private_names(WORLD_NAMES)
         with self._lock:
             known = set(c10d._world.pg_map)  # noqa: SLF001 - see above
             if self._default is not None and self._default not in known:

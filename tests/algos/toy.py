@@ -18,7 +18,6 @@ import torch
 from visenv.errors import PolicyError, RunError
 from visenv.policy import Budget, EnginePolicy, Scores, Session, TrainablePolicy
 from visenv.types import (
-    Ask,
     Episode,
     Event,
     Image,
@@ -28,8 +27,9 @@ from visenv.types import (
     Sample,
     Sampling,
     Segment,
-    StepRecord,
+    StepResult,
     Turn,
+    TurnRequest,
     TurnSpan,
     TurnTaken,
 )
@@ -60,22 +60,25 @@ class Echo(gym.Env[Any, str]):
         self._letters = [LETTERS[index] for index in self.np_random.integers(4, size=2)]
         self._turn = 0
         self.sample = Sample("".join(self._letters), "Which capital?")
-        return None, self._info(StepRecord((Message("user", (self._letters[0],)),), (), Ask()))
+        return None, self._info(
+            StepResult((Message("user", (self._letters[0],)),), (), TurnRequest())
+        )
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         right = action == self._letters[self._turn].upper()
         event: Event = TurnTaken(self._turn, action, None)
         self._turn += 1
-        record = StepRecord((), (event,), terms={"right": float(right)})
+        record = StepResult((), (event,), terms={"right": float(right)})
         if self._turn == 1:
             grey = Image.from_pixels(np.full((2, 2, 3), self._seed % 256, np.uint8))
-            record.messages, record.ask = (Message("user", (grey, self._letters[1])),), Ask()
+            messages = (Message("user", (grey, self._letters[1])),)
+            record = record._replace(messages=messages, request=TurnRequest())
             return None, right / 2, False, False, self._info(record)
         aborted = "judge: away" if self._aborts(self._seed) else ""
         reward = 0.0 if aborted else right / 2
         return None, reward, not aborted, bool(aborted), self._info(record, aborted)
 
-    def _info(self, record: StepRecord, aborted: str = "") -> dict[str, Any]:
+    def _info(self, record: StepResult, aborted: str = "") -> dict[str, Any]:
         return {"step": record, "aborted": aborted, "truncated_by": ""}
 
 
@@ -94,9 +97,11 @@ class ToySession(Session):
         super().observe(messages, context)
         for part in (part for message in messages for part in message.parts):
             if isinstance(part, Image):
-                self.image_spans.append(ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2)))
+                self.image_spans.append(
+                    ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2), PLACEHOLDER)
+                )
                 self.tokens.append(PLACEHOLDER)
-            else:
+            elif isinstance(part, str):
                 self.tokens += [TOKENS.index(letter) for letter in part]
 
     def add(self, tokens: Sequence[int], logprobs: Sequence[float], version: int) -> None:
@@ -114,7 +119,7 @@ class ToySession(Session):
             mask[place], logprobs[place], versions[place] = True, logprob, version
         tokens = np.array(self.tokens, np.int32)
         spans = (tuple(self.turns), tuple(self.image_spans))
-        return (Segment(tokens, mask, logprobs, versions, *spans, PLACEHOLDER, 2, 1.0, "toy"),)
+        return (Segment(tokens, mask, logprobs, versions, *spans, (PLACEHOLDER,), 2, 1.0, "toy"),)
 
 
 class Bigrams(torch.nn.Module):
@@ -165,10 +170,10 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         self.module = Scorer(self.network)
         self.scored: list[int] = []
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> ToySession:
+    def open(self, seed: int) -> ToySession:
         return ToySession(seed)
 
-    async def respond(self, session: ToySession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: ToySession, request: TurnRequest, sampling: Sampling) -> Reply:
         rng = np.random.default_rng([sampling.seed, len(session.turns)])
         tokens: list[int] = []
         logprobs: list[float] = []
@@ -253,17 +258,17 @@ class ToyEngine(EnginePolicy[ToySession]):
         self._failures = failures
         self._left = dies_at
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> ToySession:
+    def open(self, seed: int) -> ToySession:
         return ToySession(seed)
 
-    async def respond(self, session: ToySession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: ToySession, request: TurnRequest, sampling: Sampling) -> Reply:
         if self._left is not None:
             self._left -= 1
             if self._left < 0:
                 self._left, self.stale = None, True
         if self.stale:
             raise PolicyError("The engine is dead.")
-        return await self._inner.respond(session, ask, sampling)
+        return await self._inner.respond(session, request, sampling)
 
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         self.log.append(f"load {version}")

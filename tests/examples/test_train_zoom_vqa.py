@@ -99,7 +99,7 @@ def test_a_data_set_is_played_as_the_paper_does(example: ModuleType, tmp_path: P
     shown = base.store.images["input_image"]
     assert shown.size == (1024, 512)
     assert len(base.source) == 3
-    while info["step"].ask is not None:
+    while info["step"].request is not None:
         _, reward, terminated, _, info = env.step("<think> x </think><answer>stop</answer>")
     assert terminated
     # 0.5 vqa + 0.5 soft + 1 format + 0.1 tool: all but the tool

@@ -7,14 +7,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-from visenv.types import Ask, Image, Message, Reply, Sampling
+from visenv.types import Image, Message, Reply, Sampling, TurnRequest
 
 if TYPE_CHECKING:
-    from visenv.env import Observation
     from visenv.policies.transformers import TokenSession, TransformersPolicy
 
     Conversation = tuple[TokenSession, list[Reply]]
@@ -23,8 +21,7 @@ if TYPE_CHECKING:
 class Talk:
     """Conversations with a policy, without an environment."""
 
-    no_env: gym.Env[Observation, str] = gym.Env()
-    ask = Ask("<think>")
+    request = TurnRequest("<think>")
     sampling = Sampling(1.0, 12)
 
     def picture(self, seed: int, width: int = 64, height: int = 64) -> Image:
@@ -39,18 +36,20 @@ class Talk:
         policy: TransformersPolicy,
         seed: int,
         turns: Sequence[Sequence[Message]],
-        ask: Ask | None = None,
+        request: TurnRequest | None = None,
         sampling: Sampling | None = None,
         before: Callable[[TokenSession], None] | None = None,
     ) -> Conversation:
         """One conversation; `before` is called ahead of each turn."""
-        session = policy.open(self.no_env, seed)
+        session = policy.open(seed)
         replies = []
         for messages in turns:
             session.observe(messages)
             if before is not None:
                 before(session)
-            reply = await policy.respond(session, ask or self.ask, sampling or self.sampling)
+            reply = await policy.respond(
+                session, request or self.request, sampling or self.sampling
+            )
             replies.append(reply)
         return session, replies
 

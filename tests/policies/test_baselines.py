@@ -20,8 +20,8 @@ from visenv.errors import ConfigurationError
 from visenv.makers import make_policy
 from visenv.policies.baselines import ChainOfThoughtPolicy, DirectPolicy, RetrievalPolicy
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.rollout import Place, play
-from visenv.types import Answered, Ask, Episode, Image, Message, Sample, ToolCalled
+from visenv.rollout import EpisodeSpec, play
+from visenv.types import Answered, Episode, Image, Message, Sample, ToolCalled, TurnRequest
 
 
 class One:
@@ -42,11 +42,11 @@ class Listener:
     def __init__(self, *replies: str) -> None:
         self.replies = replies
         self.shown: list[list[Message]] = []
-        self.asked: list[Ask] = []
+        self.asked: list[TurnRequest] = []
 
-    def __call__(self, messages: Sequence[Message], ask: Ask) -> str:
+    def __call__(self, messages: Sequence[Message], request: TurnRequest) -> str:
         self.shown.append(list(messages))
-        self.asked.append(ask)
+        self.asked.append(request)
         return self.replies[len(self.asked) - 1]
 
 
@@ -58,21 +58,21 @@ def played(
     env: gym.Env[object, str], made: Callable[..., object], listener: Listener, **options: bool
 ) -> Episode:
     policy = made(ScriptedPolicy(listener), **options)
-    return asyncio.run(play(env, policy, Place(0)))  # type: ignore[arg-type]
+    return asyncio.run(play(env, policy, EpisodeSpec(0)))  # type: ignore[arg-type]
 
 
 def test_direct_asks_for_an_answer_and_explains_no_tool() -> None:
     listener = Listener("<answer>Yes, indeed!</answer>")
     episode = played(coding(), DirectPolicy, listener)
-    (messages,), (ask,) = listener.shown, listener.asked
+    (messages,), (request,) = listener.shown, listener.asked
     assert [message.role for message in messages] == ["user"]
     said = messages[0].plain()
     assert "Question: Is it so?" in said
     assert said.endswith(PROMPTS.answer)
     assert "OpenCV" not in said
-    assert (ask.prefix, ask.stop) == ("<answer>", ("</answer>",))
-    assert re.fullmatch(str(ask.regex), "yes</answer>")
-    assert not re.fullmatch(str(ask.regex), "<code>…</code></answer>")
+    assert (request.prefill, request.stop) == ("<answer>", ("</answer>",))
+    assert re.fullmatch(str(request.regex), "yes</answer>")
+    assert not re.fullmatch(str(request.regex), "<code>…</code></answer>")
     # the environment scores it as any other answer
     assert (episode.status, len(episode.turns)) == ("terminated", 1)
     assert episode.metrics["accuracy"] == 1.0
@@ -83,7 +83,7 @@ def test_chain_of_thought_thinks_and_takes_no_step() -> None:
     listener = Listener("<think>It is <code>so</code>.</think><answer>yes</answer>")
     episode = played(coding(), ChainOfThoughtPolicy, listener)
     assert listener.shown[0][-1].plain().endswith(PROMPTS.reason)
-    assert listener.asked[0].prefix == "<think>"
+    assert listener.asked[0].prefill == "<think>"
     assert not any(isinstance(event, ToolCalled) for event in episode.events)
     assert episode.turns[0].text.startswith("<think>It is")
     # "yes" of "yes indeed": precision 1, recall 1/2, F1 2 * 1 / (1 + 2)
@@ -94,7 +94,7 @@ def test_without_words_the_turn_s_beginning_leads() -> None:
     listener = Listener("<answer>yes</answer>")
     played(coding(), DirectPolicy, listener, instruct=False)
     assert "inside <answer>" not in listener.shown[0][-1].plain()
-    assert listener.asked[0].prefix == "<answer>"
+    assert listener.asked[0].prefill == "<answer>"
 
 
 @pytest.mark.parametrize("made", [DirectPolicy, ChainOfThoughtPolicy])

@@ -22,9 +22,9 @@ import pytest
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policies.openai import OpenAIPolicy
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, play
 from visenv.testing import toy
-from visenv.types import Ask, Image, Message, Reply, Sampling
+from visenv.types import Image, Message, Reply, Sampling, TurnRequest
 
 KEY = "sk-very-secret"
 
@@ -130,13 +130,13 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def ask_once(
     policy: OpenAIPolicy,
-    ask: Ask = Ask(),  # noqa: B008  (immutable)
+    request: TurnRequest = TurnRequest(),  # noqa: B008  (immutable)
     messages: tuple[Message, ...] = (Message("user", ("hello",)),),
     sampling: Sampling = Sampling(),  # noqa: B008
 ) -> Reply:
-    session = policy.open(gym.Env(), 0)
+    session = policy.open(0)
     session.observe(messages)
-    reply = asyncio.run(policy.respond(session, ask, sampling))
+    reply = asyncio.run(policy.respond(session, request, sampling))
     assert session.messages == [*messages, Message("assistant", (reply.text,))]
     return reply
 
@@ -151,7 +151,7 @@ def test_the_request_holds_the_conversation_and_the_sampling(server: Server) -> 
         Message("system", ("rules",)),
         Message("user", ("look: ", Image.from_pixels(pixels), "?")),
     )
-    ask = Ask(stop=("</tool>", "</answer>"), max_tokens=9)
+    ask = TurnRequest(stop=("</tool>", "</answer>"), max_tokens=9)
     reply = ask_once(
         OpenAIPolicy("tiny", server.url + "/"), ask, messages, Sampling(0.5, 20, seed=3)
     )
@@ -213,7 +213,7 @@ def test_the_key_is_not_kept_shown_logged_or_in_errors(
 
 def test_messages_are_encoded_once_and_a_replaced_context_anew() -> None:
     policy = OpenAIPolicy("m")
-    session = policy.open(gym.Env(), 0)
+    session = policy.open(0)
     picture = Image.from_pixels(np.zeros((2, 2, 3), np.uint8))
     message = Message("user", (picture,))
     session.observe([message, message])
@@ -239,7 +239,7 @@ def test_half_a_surrogate_pair_is_sent_as_a_question_mark(server: Server) -> Non
 @pytest.mark.parametrize("content", [" so </think>", "<think> so </think>"])
 def test_prefilled_text_holds_the_prefix_exactly_once(server: Server, content: str) -> None:
     server.script = [said(content)]
-    reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), Ask(prefix="<think>"))
+    reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), TurnRequest(prefill="<think>"))
     assert reply.text == "<think> so </think>"
     [body] = server.bodies
     assert body["messages"][-1] == {"role": "assistant", "content": "<think>"}
@@ -250,7 +250,7 @@ def test_without_prefill_the_prefix_is_not_sent_and_the_reply_is_the_whole_turn(
     server: Server,
 ) -> None:
     server.script = [said("Straight to it.")]
-    reply = ask_once(OpenAIPolicy("m", server.url), Ask(prefix="<think>"))
+    reply = ask_once(OpenAIPolicy("m", server.url), TurnRequest(prefill="<think>"))
     assert reply.text == "Straight to it."
     [body] = server.bodies
     assert [message["role"] for message in body["messages"]] == ["user"]
@@ -294,27 +294,27 @@ def test_stop_strings_are_kept(
     server: Server, content: str, choice: dict[str, Any], whole: str | None
 ) -> None:
     server.script = [said(content, **({"finish": choice.pop("finish_reason", "stop")} | choice))]
-    reply = ask_once(OpenAIPolicy("m", server.url), Ask(stop=STOP))
+    reply = ask_once(OpenAIPolicy("m", server.url), TurnRequest(stop=STOP))
     tag = "answer" if content.rfind("<answer>") > content.rfind("<tool>") else "tool"
     assert reply.text == (whole if whole is not None else f"{content}</{tag}>")
 
 
 def test_text_after_a_stop_string_is_cut_where_the_server_ignores_stops(server: Server) -> None:
     server.script = [said("<tool>a</tool><result>made up</result><answer>7</answer>", "length")]
-    reply = ask_once(OpenAIPolicy("m", server.url), Ask(stop=STOP))
+    reply = ask_once(OpenAIPolicy("m", server.url), TurnRequest(stop=STOP))
     assert (reply.text, reply.finish_reason) == ("<tool>a</tool>", "stop")
 
 
 def test_a_stop_string_inside_the_prefix_does_not_end_the_turn(server: Server) -> None:
     server.script = [said("b</tool>")]
-    ask = Ask(prefix="<tool>a</tool><tool>", stop=STOP)
+    ask = TurnRequest(prefill="<tool>a</tool><tool>", stop=STOP)
     reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), ask)
     assert reply.text == "<tool>a</tool><tool>b</tool>"
 
 
 def test_a_tag_that_the_prefix_closes_is_not_closed_again(server: Server) -> None:
     server.script = [said(" and so on")]
-    ask = Ask(prefix="<tool>a</tool>", stop=STOP)
+    ask = TurnRequest(prefill="<tool>a</tool>", stop=STOP)
     reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), ask)
     assert reply.text == "<tool>a</tool> and so on"
 
@@ -335,7 +335,7 @@ def test_a_regex_is_sent_in_the_field_the_server_knows(
 ) -> None:
     server.script = [said("7</answer>")]
     policy = OpenAIPolicy("m", server.url, prefill=True, regex_field=field)
-    ask_once(policy, Ask(prefix="<answer>", regex=r"\d</answer>"))
+    ask_once(policy, TurnRequest(prefill="<answer>", regex=r"\d</answer>"))
     sent: Any = server.bodies[0]
     for key in path:
         sent = sent[key]
@@ -345,7 +345,7 @@ def test_a_regex_is_sent_in_the_field_the_server_knows(
 def test_without_prefill_the_regex_covers_the_prefix(server: Server) -> None:
     server.script = [said("<think> (a|b)? 7")]
     policy = OpenAIPolicy("m", server.url, regex_field="regex")
-    ask_once(policy, Ask(prefix="<think> (a|b)? ", regex=r"7|8"))
+    ask_once(policy, TurnRequest(prefill="<think> (a|b)? ", regex=r"7|8"))
     expression = server.bodies[0]["regex"]
     assert expression == r"<think> \(a\|b\)\? (?:7|8)"
     assert re.fullmatch(expression, "<think> (a|b)? 8")
@@ -353,7 +353,7 @@ def test_without_prefill_the_regex_covers_the_prefix(server: Server) -> None:
 
 def test_no_regex_is_sent_unless_configured_and_asked(server: Server) -> None:
     server.script = [said("7"), said("7")]
-    ask_once(OpenAIPolicy("m", server.url), Ask(regex="7"))
+    ask_once(OpenAIPolicy("m", server.url), TurnRequest(regex="7"))
     ask_once(OpenAIPolicy("m", server.url, regex_field="structured_outputs"))
     assert all("structured_outputs" not in body for body in server.bodies)
 
@@ -494,9 +494,11 @@ def test_a_failing_server_aborts_the_episode(server: Server, waits: list[float])
     server.script = [said("noise"), Answer("down", 500)]
     env = gym.make(toy.register())
     policy = OpenAIPolicy("m", server.url, retries=0)
-    episode = asyncio.run(play(env, policy, Place(0)))
+    episode = asyncio.run(play(env, policy, EpisodeSpec(0)))
     assert episode.status == "aborted"
-    assert "HTTP 500: down" in episode.reason
+    assert episode.failure is not None
+    assert (episode.failure.source, episode.failure.name) == ("policy", "PolicyError")
+    assert "HTTP 500: down" in episode.failure.reason
     assert episode.reward == 0.0
 
 
@@ -506,7 +508,7 @@ def test_a_failing_server_aborts_the_episode(server: Server, waits: list[float])
 def test_plays_an_episode(server: Server) -> None:
     policy = OpenAIPolicy("m", server.url)
     server.script = [said("<think></think><answer>-1")]
-    episode = asyncio.run(play(gym.make(toy.register()), policy, Place(0)))
+    episode = asyncio.run(play(gym.make(toy.register()), policy, EpisodeSpec(0)))
     assert episode.status == "terminated"
     assert episode.turns[0].text == "<think></think><answer>-1</answer>"
 
@@ -530,8 +532,10 @@ def test_never_more_requests_than_the_limit(server: Server, limit: int) -> None:
     policy = OpenAIPolicy("m", server.url, concurrency=limit)
 
     async def all_at_once() -> None:
-        sessions = [policy.open(gym.Env(), 0) for _ in range(3 * limit)]
-        await asyncio.gather(*(policy.respond(each, Ask(), Sampling()) for each in sessions))
+        sessions = [policy.open(0) for _ in range(3 * limit)]
+        await asyncio.gather(
+            *(policy.respond(each, TurnRequest(), Sampling()) for each in sessions)
+        )
 
     asyncio.run(all_at_once())
     assert most == limit
@@ -542,8 +546,10 @@ def test_serves_one_event_loop_after_another_and_pickles(server: Server) -> None
     policy = OpenAIPolicy("m", server.url, concurrency=1)
 
     async def twice() -> None:
-        sessions = [policy.open(gym.Env(), 0) for _ in range(2)]
-        await asyncio.gather(*(policy.respond(each, Ask(), Sampling()) for each in sessions))
+        sessions = [policy.open(0) for _ in range(2)]
+        await asyncio.gather(
+            *(policy.respond(each, TurnRequest(), Sampling()) for each in sessions)
+        )
 
     asyncio.run(twice())
     asyncio.run(twice())

@@ -10,26 +10,29 @@ import pytest
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policies.oracle import OraclePolicy
-from visenv.rollout import Place, play
+from visenv.rollout import Collector, EpisodeSpec, play
 from visenv.testing import toy
-from visenv.types import Answered, ToolCalled
+from visenv.types import Answered, Failure, Sampling, StepResult, ToolCalled, TurnRequest
 
 ENV_ID = toy.register()
 
 
 class Foreign(gym.Env[Any, str]):
-    """An environment that visenv did not make."""
+    """An environment that does not extend VisEnv."""
+
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        return None, {"step": StepResult((), (), TurnRequest())}
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_gets_the_top_reward(seed: int) -> None:
-    episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), Place(seed)))
+    episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), EpisodeSpec(seed)))
     assert (episode.status, episode.reward) == ("terminated", 1.0)  # 0.8 * 1 + 0.2 * 1
 
 
 def test_plays_through_the_grammar_of_the_environment() -> None:
     env = gym.make(ENV_ID)
-    episode = asyncio.run(play(env, OraclePolicy(), Place(0)))
+    episode = asyncio.run(play(env, OraclePolicy(), EpisodeSpec(0)))
     first, second = env.unwrapped.sample.meta["add"]  # type: ignore[attr-defined]
     calls = [event for event in episode.events if isinstance(event, ToolCalled)]
     assert [dict(call.arguments) for call in calls] == [{"amount": first}, {"amount": second}]
@@ -38,21 +41,32 @@ def test_plays_through_the_grammar_of_the_environment() -> None:
 
 
 def test_a_thought_replaces_the_thoughts_and_nothing_else() -> None:
-    plain = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), Place(3)))
-    spoken = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(thought="hm"), Place(3)))
+    plain = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), EpisodeSpec(3)))
+    spoken = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(thought="hm"), EpisodeSpec(3)))
     assert spoken.turns[0].text.startswith("<think>hm</think>")
     rest = [[turn.text.partition("</think>")[2] for turn in each.turns] for each in (plain, spoken)]
     assert rest[0] == rest[1]
 
 
-def test_an_environment_of_another_process_is_named() -> None:
-    with pytest.raises(PolicyError, match=r"oracle policy reads .* in this process, got Foreign"):
-        OraclePolicy().open(Foreign(), 0)
+def test_an_environment_that_knows_no_ground_truth_is_named() -> None:
+    episode = asyncio.run(play(Foreign(), OraclePolicy(), EpisodeSpec(0)))
+    assert episode.failure == Failure(
+        "policy",
+        "PolicyError",
+        "Demonstration needs an environment that extends VisEnv, got Foreign.",
+    )
+
+
+def test_a_loop_that_gives_no_advice_is_named() -> None:
+    policy = OraclePolicy()
+    with pytest.raises(PolicyError, match=r"The oracle policy takes turns .* and got none"):
+        asyncio.run(policy.respond(policy.open(0), TurnRequest(), Sampling()))
 
 
 def hasty(care: float) -> list[bool]:
-    env, policy = gym.make(ENV_ID), OraclePolicy(care=care)
-    return [policy.open(env, seed).hasty for seed in range(200)]
+    collector = Collector(lambda: gym.make(ENV_ID), OraclePolicy(care=care))
+    episodes = collector.episodes([EpisodeSpec(seed) for seed in range(200)])
+    return [len(episode.turns) == 1 for episode in episodes]
 
 
 def test_the_seed_decides_which_episodes_are_hasty() -> None:
@@ -63,7 +77,7 @@ def test_the_seed_decides_which_episodes_are_hasty() -> None:
 
 
 def test_in_a_hurry_it_gives_up_without_a_tool() -> None:
-    episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(care=0.0), Place(0)))
+    episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(care=0.0), EpisodeSpec(0)))
     assert not any(isinstance(event, ToolCalled) for event in episode.events)
     assert [event.answer for event in episode.events if isinstance(event, Answered)] == ["unknown"]
     assert len(episode.turns) == 1

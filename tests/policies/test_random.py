@@ -11,15 +11,15 @@ import pytest
 from visenv.env import VisEnv
 from visenv.errors import PolicyError
 from visenv.policies.random import RandomPolicy
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, play
 from visenv.testing import toy
-from visenv.types import Ask, Episode, Sampling
+from visenv.types import Episode, Sampling, TurnRequest
 
 ENV_ID = toy.register()
 
 
 def played(seed: int, member: int = 0) -> Episode:
-    return asyncio.run(play(gym.make(ENV_ID), RandomPolicy(), Place(seed, member=member)))
+    return asyncio.run(play(gym.make(ENV_ID), RandomPolicy(), EpisodeSpec(seed, member=member)))
 
 
 def test_one_seed_one_episode() -> None:
@@ -35,15 +35,10 @@ def test_half_of_the_turns_are_well_formed() -> None:
     env = gym.make(ENV_ID)
     base = env.unwrapped
     assert isinstance(base, VisEnv)
-    env.reset(seed=0)
-    policy = RandomPolicy()
-    session = policy.open(env, 0)
-
-    async def many() -> list[str]:
-        return [(await policy.respond(session, Ask(), Sampling())).text for _ in range(400)]
-
+    # The first turns of 400 episodes: each draws from a generator of its own.
+    texts = [played(seed).turns[0].text for seed in range(400)]
     kinds: Counter[str] = Counter()
-    for text in asyncio.run(many()):
+    for text in texts:
         turn = base.grammar.parse(text)
         kinds["noise" if turn.problems else "call" if turn.calls else "answer"] += 1
         if turn.calls:
@@ -58,16 +53,14 @@ def test_half_of_the_turns_are_well_formed() -> None:
 def test_leaves_the_generators_of_the_environment_alone() -> None:
     touched, untouched = gym.make(ENV_ID), gym.make(ENV_ID)
     for env in (touched, untouched):
-        env.reset(seed=1)
         env.action_space.seed(1)
-    policy = RandomPolicy()
-    session = policy.open(touched, 5)
-    for _ in range(10):
-        asyncio.run(policy.respond(session, Ask(), Sampling()))
+    asyncio.run(play(touched, RandomPolicy(), EpisodeSpec(1)))
+    untouched.reset(seed=1)
     assert touched.action_space.sample() == untouched.action_space.sample()
     assert touched.np_random.random() == untouched.np_random.random()
 
 
-def test_an_environment_of_another_process_is_named() -> None:
-    with pytest.raises(PolicyError, match="random policy reads"):
-        RandomPolicy().open(gym.Env(), 0)
+def test_a_loop_that_gives_no_advice_is_named() -> None:
+    policy = RandomPolicy()
+    with pytest.raises(PolicyError, match=r"The random policy takes turns .* and got none"):
+        asyncio.run(policy.respond(policy.open(0), TurnRequest(), Sampling()))

@@ -10,9 +10,9 @@ import pytest
 
 from visenv.errors import PolicyError
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, play
 from visenv.testing import toy
-from visenv.types import Ask, Message, Sampling
+from visenv.types import Message, Sampling, TurnRequest
 
 ENV_ID = toy.register()
 NOTHING = "<answer>0</answer>"
@@ -22,7 +22,7 @@ def test_says_its_turns_in_order_in_every_episode() -> None:
     call = "<think></think><tool>\nname: add\namount: 3\n</tool>"
     policy = ScriptedPolicy([call, NOTHING])
     for seed in (1, 2):
-        episode = asyncio.run(play(gym.make(ENV_ID), policy, Place(seed)))
+        episode = asyncio.run(play(gym.make(ENV_ID), policy, EpisodeSpec(seed)))
         assert [turn.text for turn in episode.turns] == [call, NOTHING]
         assert episode.status == "terminated"
 
@@ -30,11 +30,13 @@ def test_says_its_turns_in_order_in_every_episode() -> None:
 def test_two_sessions_read_the_script_independently() -> None:
     policy = ScriptedPolicy(["one", "two"])
     env = gym.make(ENV_ID)
-    first, second = policy.open(env, 0), policy.open(env, 0)
+    first, second = policy.open(0), policy.open(0)
 
     async def interleaved() -> list[str]:
         order = (first, second, first, second)
-        return [(await policy.respond(session, Ask(), Sampling())).text for session in order]
+        return [
+            (await policy.respond(session, TurnRequest(), Sampling())).text for session in order
+        ]
 
     assert asyncio.run(interleaved()) == ["one", "one", "two", "two"]
     assert first.messages == [Message("assistant", ("one",)), Message("assistant", ("two",))]
@@ -42,28 +44,30 @@ def test_two_sessions_read_the_script_independently() -> None:
 
 def test_a_script_that_runs_out_says_so() -> None:
     policy = ScriptedPolicy(["only turn"])
-    session = policy.open(gym.make(ENV_ID), 0)
-    asyncio.run(policy.respond(session, Ask(), Sampling()))
+    session = policy.open(0)
+    asyncio.run(policy.respond(session, TurnRequest(), Sampling()))
     with pytest.raises(PolicyError, match="has 1 turns, but the episode asks for turn 2"):
-        asyncio.run(policy.respond(session, Ask(), Sampling()))
+        asyncio.run(policy.respond(session, TurnRequest(), Sampling()))
 
 
 def test_a_short_script_aborts_the_episode_with_the_reason() -> None:
-    episode = asyncio.run(play(gym.make(ENV_ID), ScriptedPolicy(["noise"]), Place(0)))
+    episode = asyncio.run(play(gym.make(ENV_ID), ScriptedPolicy(["noise"]), EpisodeSpec(0)))
     assert episode.status == "aborted"
-    assert "The script has 1 turns" in episode.reason
+    assert episode.failure is not None
+    assert episode.failure.source == "policy"
+    assert "The script has 1 turns" in episode.failure.reason
 
 
 def test_a_function_sees_the_conversation_and_the_ask() -> None:
-    seen: list[tuple[int, Ask]] = []
+    seen: list[tuple[int, TurnRequest]] = []
 
-    def answer_at_the_second_turn(messages: object, ask: Ask) -> str:
+    def answer_at_the_second_turn(messages: object, request: TurnRequest) -> str:
         assert isinstance(messages, list)
-        seen.append((len(messages), ask))
+        seen.append((len(messages), request))
         return "noise" if len(messages) == 1 else NOTHING
 
     policy = ScriptedPolicy(answer_at_the_second_turn)
-    episode = asyncio.run(play(gym.make(ENV_ID), policy, Place(0)))
+    episode = asyncio.run(play(gym.make(ENV_ID), policy, EpisodeSpec(0)))
     assert [turn.text for turn in episode.turns] == ["noise", NOTHING]
     # Question; then question, own turn, error.
     assert [count for count, _ in seen] == [1, 3]

@@ -21,14 +21,14 @@ from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import (
     Aborted,
     Answered,
-    Ask,
     Image,
     Malformed,
     Message,
     Sample,
-    StepRecord,
+    StepResult,
     ToolCalled,
     Truncated,
+    TurnRequest,
     TurnTaken,
 )
 
@@ -43,9 +43,9 @@ def adder(**options: Any) -> VisEnv:
     return env
 
 
-def record(info: dict[str, Any]) -> StepRecord:
+def record(info: dict[str, Any]) -> StepResult:
     found = info["step"]
-    assert isinstance(found, StepRecord)
+    assert isinstance(found, StepResult)
     return found
 
 
@@ -72,7 +72,7 @@ def test_reset_shows_the_opening_and_asks_for_a_turn() -> None:
     first, second = env.sample.meta["add"]
     assert observation == shows(f"Add {first}, then {second}, and say the total.")
     assert record(info).messages == (Message("user", (observation["text"],)),)
-    assert record(info).ask == Ask(stop=("</tool>", "</answer>"))
+    assert record(info).request == TurnRequest(stop=("</tool>", "</answer>"))
     assert (info["aborted"], info["truncated_by"], env.turns_left) == ("", "", 4)
 
 
@@ -86,7 +86,7 @@ def test_a_tool_call_shows_its_result() -> None:
         TurnTaken(0, ADD.format(12), "go"),
         ToolCalled(0, "add", {"amount": 12}, True, "", (), {"total": 12}),
     )
-    assert record(info).ask is not None
+    assert record(info).request is not None
     assert list(env.log) == list(record(info).events)
 
 
@@ -98,7 +98,7 @@ def test_a_right_answer_terminates_with_its_outcome_and_metrics() -> None:
     assert observation == shows("")
     assert (reward, terminated, truncated) == (1.0, True, False)
     assert record(info).events[1] == Answered(0, total)
-    assert record(info).ask is None
+    assert record(info).request is None
     assert record(info).metrics == {"accuracy": 1.0}
     assert env.metrics() == {"accuracy": 1.0}
 
@@ -150,7 +150,7 @@ def test_the_last_turn_truncates() -> None:
     _, reward, terminated, truncated, info = env.step(ADD.format(1))
     assert (reward, terminated, truncated, info["truncated_by"]) == (0.0, False, True, "turns")
     assert record(info).events[-1] == Truncated(1, "turns")
-    assert record(info).ask is None
+    assert record(info).request is None
     assert record(info).metrics == {"accuracy": 0.0}
 
 
@@ -375,33 +375,38 @@ def test_an_observation_shares_no_memory_with_the_episode() -> None:
     assert np.array_equal(env.store.image("tool_result_1").pixels, before)
 
 
-class Closing(Camera):
-    """Counts how often it is opened and closed."""
+class Noting(Camera):
+    """Notes which of its methods are called."""
 
     def __init__(self) -> None:
-        self.counts = [0, 0]
+        self.calls: list[str] = []
 
-    def open(self, sample: Sample, store: Store) -> None:
-        self.counts[0] += 1
+    def open(self) -> None:
+        self.calls.append("open")
+
+    def reset(self, sample: Sample, store: Store) -> None:
+        self.calls.append("reset")
+
+    def end_episode(self) -> None:
+        self.calls.append("end_episode")
 
     def close(self) -> None:
-        self.counts[1] += 1
+        self.calls.append("close")
 
 
-def test_tools_are_closed_before_they_are_opened_again() -> None:
-    tool = Closing()
+def test_tools_are_opened_once_and_reset_for_each_episode() -> None:
+    tool = Noting()
     env = toy.Adder(source=Rows(), grammar=KeyValueGrammar(), tools=[tool], limits=Limits(1))
+    assert tool.calls == []
     env.reset(seed=0)
     env.reset(seed=1)
-    assert tool.counts == [2, 2], "the first reset closes too, which a closed tool must bear"
+    assert tool.calls == ["open", "reset", "end_episode", "reset"]
     env.close()
-    assert tool.counts == [2, 3]
-
-
-def test_truth_is_what_a_person_wants_to_see() -> None:
-    env = of_rows()
-    env.reset(options={"index": 1})
-    assert env.truth() == {"question": "question 1", "answers": ["1"], "add": [0, 1]}
+    assert tool.calls[4:] == ["end_episode", "close"]
+    env.close()
+    assert len(tool.calls) == 6, "a closed environment has nothing left to close"
+    env.reset(seed=0)
+    assert tool.calls[6:] == ["open", "reset"]
 
 
 def test_the_oracle_is_right_and_the_random_answer_a_number() -> None:

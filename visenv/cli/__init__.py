@@ -31,11 +31,15 @@ COMMANDS = {
     "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),
     "train": Command("", "warm a model up, train it with RL, compare, report"),
     "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
+    "rescore": Command("visenv.cli.rescore:Rescore", "compute rewards of saved episodes again"),
     "data": Command("visenv.cli.data:Data", "make training and benchmark data, step by step"),
     "index": Command(
         "visenv.cli.index:Index", "embed a folder of documents, for search by meaning"
     ),
     "search": Command("visenv.cli.search:Search", "index a corpus for search, and try it"),
+    "judge-check": Command(
+        "visenv.cli.judge_check:JudgeCheck", "compare a judge with exact ground truth"
+    ),
     "doctor": Command(
         "visenv.cli.doctor:Doctor", "how code that a model wrote is isolated on this machine"
     ),
@@ -75,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _usage() -> str:
-    lines = [f"  {name:8} {command.summary}" for name, command in COMMANDS.items()]
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}} {command.summary}" for name, command in COMMANDS.items()]
     return "\n".join(
         ["usage: visenv COMMAND …", "", *lines, "", "visenv COMMAND --help lists its options."]
     )

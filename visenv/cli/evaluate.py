@@ -32,7 +32,7 @@ class Evaluate:
     """
 
     env: EnvName
-    """Id, with or without the namespace."""
+    """Id, with or without the namespace; or a file of saved episodes (.jsonl) to sum up again."""
     policy: PolicyName = "oracle"
     """Name of a policy (visenv list), or module:Class."""
     policy_option: Settings = field(default_factory=list)
@@ -47,6 +47,9 @@ class Evaluate:
     """Sampling temperature; 0 is greedy."""
     max_tokens: int = 2048
     """Most tokens in a turn."""
+    judge: str | None = None
+    """A scorer that also judges the answers, for example openai:gpt-4o or
+    rules:module:function; adds the metric "judge"."""
     out: Path | None = None
     """Folder for the table (summary.md, .csv, .json), items.csv and episodes.jsonl; a new one."""
 
@@ -67,7 +70,25 @@ class Evaluate:
             self._write(self.out, episodes, summary)
 
     def _play(self) -> tuple[list[Episode], Summary]:
-        """The episodes, and what they come to."""
+        """Return the episodes and their summary."""
+        from visenv.evaluation.summary import summarise
+
+        if self.env.endswith(".jsonl"):
+            from visenv.episodes import read_episodes
+
+            saved = self._judged(list(read_episodes(self.env)))
+            return saved, summarise(saved)
+        return self._play_new()
+
+    def _judged(self, episodes: list[Episode]) -> list[Episode]:
+        if self.judge is None:
+            return episodes
+        from visenv.evaluation.answer_judge import judge_answers
+        from visenv.scorers import Scorer
+
+        return judge_answers(episodes, Scorer.parse(self.judge))
+
+    def _play_new(self) -> tuple[list[Episode], Summary]:
         from visenv.cli.tables import progress
         from visenv.evaluation import evaluate, places
         from visenv.evaluation.summary import summarise
@@ -81,7 +102,7 @@ class Evaluate:
         # Listed when the data set was opened; a row that fails later is an aborted episode.
         unread = [str(problem) for problem in getattr(source, "problems", ())]
         with progress("episodes", len(places(env, self.episodes))) as advance:
-            episodes = evaluate(collector, env, self.episodes, lambda _: advance())
+            episodes = self._judged(evaluate(collector, env, self.episodes, lambda _: advance()))
         collector.close()
         policy.close()
         env.close()
@@ -92,7 +113,9 @@ class Evaluate:
         from visenv.episodes import write_episodes
         from visenv.evaluation.summary_files import write_summary
 
-        title = f"{env_id(self.env)}, {self.policy}, {self.data or 'held-out scenes'}"
+        saved = self.env.endswith(".jsonl")
+        played = f"{self.policy}, {self.data or 'held-out scenes'}"
+        title = self.env if saved else f"{env_id(self.env)}, {played}"
         write_episodes(folder / EPISODES_FILE, episodes)
         write_summary(folder, title, summary, episodes)
         print(f"written to {folder}; look at the episodes: visenv view {folder}")

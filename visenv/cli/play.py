@@ -10,7 +10,9 @@ from typing import Any
 from visenv.cli.arguments import DataName, EnvName, Settings, check_at_least
 from visenv.cli.screen import open_on_screen
 from visenv.makers import env_maker
-from visenv.types import Image, Message, StepRecord
+from visenv.records import fields_of
+from visenv.rollout import EnvAdapter
+from visenv.types import Image, Message, StepResult
 
 
 @dataclass(frozen=True)
@@ -37,38 +39,39 @@ class Play:
     def run(self) -> None:
         """Play one episode."""
         check_at_least(0, seed=self.seed)
-        env = env_maker(self.env, self.option, self.data)()
-        _, info = env.reset(seed=self.seed)
-        record: StepRecord = info["step"]
+        adapter = EnvAdapter(env_maker(self.env, self.option, self.data)())
+        episode, result = adapter.begin(self.seed)
         total, shown = 0.0, 0
         print("An empty line ends your turn, Ctrl-D gives up.\n")
-        while record.ask is not None:
-            shown = self._print(record.messages, shown)
-            text = read_turn(record.ask.prefix)
+        while result.request is not None:
+            shown = self._print(result.messages, shown)
+            text = read_turn(result.request.prefill)
             if text is None:
                 print("You gave up.")
                 break
-            _, reward, _, _, info = env.step(text)
-            record = info["step"]
-            total += float(reward)
+            result = adapter.act(text)
+            if result.pending:
+                result = adapter.finish()
+            total += result.reward
         else:
-            if record.messages:
-                self._print(record.messages, shown)
+            if result.messages:
+                self._print(result.messages, shown)
                 print()
-            _print_result(total, info["truncated_by"] or info["aborted"], record)
-        _print_facts("truth", getattr(env.unwrapped, "truth", dict)())
-        env.close()
+            _print_result(total, result)
+        answers = {"question": episode.question, "answers": list(episode.answers)}
+        _print_facts("ground truth", {**answers, **fields_of(episode.ground_truth)})
+        adapter.close()
 
     def _print(self, messages: tuple[Message, ...], shown: int) -> int:
         """Print messages, save their images; return how many images have been shown."""
         spoken = []
         for message in messages:
             pieces = [f"[{message.role}]"]
-            for part in message.parts:
+            for part in message.with_frames().parts:
                 if isinstance(part, Image):
                     shown += 1
                     pieces.append(self._save(part, shown))
-                else:
+                elif isinstance(part, str):
                     pieces.append(part.strip("\n"))
             spoken.append("\n".join(filter(None, pieces)))
         if spoken:
@@ -108,10 +111,11 @@ def read_turn(prefix: str) -> str | None:
             return prefix + "\n".join(lines)
 
 
-def _print_result(total: float, cut_short: str, record: StepRecord) -> None:
-    print(f"reward {total:.3f}" + f", cut short: {cut_short}" * bool(cut_short))
-    _print_facts("reward terms", record.terms)
-    _print_facts("metrics", record.metrics)
+def _print_result(total: float, result: StepResult) -> None:
+    reason = result.truncated_by or (result.failure and str(result.failure))
+    print(f"reward {total:.3f}" + (f", ended by: {reason}" if reason else ""))
+    _print_facts("reward terms", result.terms)
+    _print_facts("metrics", result.metrics)
 
 
 def _print_facts(title: str, facts: Mapping[str, Any]) -> None:

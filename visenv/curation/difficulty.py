@@ -33,7 +33,7 @@ from visenv.errors import ConfigurationError, DataError
 from visenv.images import fit
 from visenv.policy import Policy
 from visenv.rollout import Collector
-from visenv.types import Ask, Episode, Message, Sample, Sampling
+from visenv.types import Episode, Message, Sample, Sampling, TurnRequest
 
 AnswerScore = Callable[[str, Sample], float]
 
@@ -151,7 +151,7 @@ class PlayDifficulty(Step):
         episodes = await asyncio.gather(*(self._collector.play(place) for place in places))
         for episode in episodes:
             if episode.status == "aborted":
-                return failed("aborted", episode.reason)
+                return failed("aborted", str(episode.failure))
         return self._difficulty.outcome(row, [self._score(episode) for episode in episodes])
 
     def close(self) -> None:
@@ -172,8 +172,8 @@ class AskDifficulty(Step):
 
     Args:
         source: The samples.
-        policy: Who answers. It is opened on a bare `gym.Env`, so it cannot be one that looks into
-            its environment (oracle, random).
+        policy: The policy that answers. It cannot be one that asks an environment for advice
+            (oracle, random).
         difficulty: How to measure.
         score: Scores an answer; the source's own by default.
         view_side: An image is shrunk to this many pixels on its longer side, as in training.
@@ -197,7 +197,6 @@ class AskDifficulty(Step):
         self._score = score or source.score
         self._view_side = view_side
         self._label = label
-        self._env: gym.Env[Any, str] = gym.Env()
 
     def settings(self) -> dict[str, Any]:
         """The measurement's, the size of the data and the policy."""
@@ -218,11 +217,11 @@ class AskDifficulty(Step):
         return self._difficulty.outcome(row, scores, sample=sample.id, answers=list(answers))
 
     async def _answer(self, message: Message, seed: int) -> str:
-        session = self._policy.open(self._env, seed)
+        session = self._policy.open(seed)
         session.observe([message])
         most = self._difficulty.max_tokens
         sampling = Sampling(self._difficulty.temperature, most, seed)
-        reply = await self._policy.respond(session, Ask(max_tokens=most), sampling)
+        reply = await self._policy.respond(session, TurnRequest(max_tokens=most), sampling)
         return reply.text.strip()
 
 

@@ -25,7 +25,7 @@ from visenv.curation.lines import Lines, Row, read_object
 from visenv.curation.step import Account, Step
 from visenv.episodes import episode_from_json, save_images
 from visenv.errors import DataError, UnknownNameError
-from visenv.types import Episode, Image, Message, all_images, flatten
+from visenv.types import Episode, Message, all_images, flatten
 
 LAYOUTS = ("llama-factory", "trl")
 
@@ -95,7 +95,7 @@ def conversations(episode: Episode) -> Iterator[list[Message]]:
     """
     messages: list[Message] = []
     for turn in episode.turns:
-        if turn.ask.context == "replace" and messages:
+        if turn.request.context == "replace" and messages:
             yield messages
             messages = []
         for shown in turn.messages:
@@ -117,8 +117,8 @@ def _marked(message: Message) -> str:
 
 def _parts(message: Message) -> list[dict[str, str]]:
     return [
-        {"type": "image"} if isinstance(part, Image) else {"type": "text", "text": part}
-        for part in message.parts
+        {"type": "text", "text": part} if isinstance(part, str) else {"type": "image"}
+        for part in message.with_frames().parts
     ]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from visenv.curation.lines import Line, Row, row_line
 from visenv.data.source import IndexedSource, Source, is_indexed
 from visenv.errors import ConfigurationError, DataError
-from visenv.rollout import Place
+from visenv.rollout import EpisodeSpec
 from visenv.types import Sample
 
 
@@ -64,7 +64,7 @@ def members(lines: Iterable[Line], size: int) -> list[Line]:
     return found
 
 
-def place_of(row: Row, member: int | None = None) -> Place:
+def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
     """The place that a row names.
 
     Args:
@@ -78,9 +78,9 @@ def place_of(row: Row, member: int | None = None) -> Place:
         member = _count(row.get("member", 0), "member")
     if "index" in row:
         index = _count(row["index"], "index")
-        return Place(index, member=member, index=index)
+        return EpisodeSpec(index, member=member, index=index)
     if "seed" in row:
-        return Place(_count(row["seed"], "seed"), member=member)
+        return EpisodeSpec(_count(row["seed"], "seed"), member=member)
     raise DataError("a place has an 'index' or a 'seed'")
 
 

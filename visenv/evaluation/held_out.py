@@ -8,7 +8,7 @@ import numpy as np
 
 from visenv.data.source import IndexedSource
 from visenv.env import VisEnv
-from visenv.rollout import Collector, Env, Place
+from visenv.rollout import Collector, Env, EpisodeSpec
 from visenv.seeding import seeds
 from visenv.types import Episode
 
@@ -20,7 +20,7 @@ def held_out_seeds(count: int, stream: int = 0) -> list[int]:
     return seeds(np.random.SeedSequence([_HELD_OUT, stream]), count)
 
 
-def places(env: Env, episodes: int | None) -> list[Place]:
+def places(env: Env, episodes: int | None) -> list[EpisodeSpec]:
     """What to play: rows of a finite source in order, otherwise held-out seeds.
 
     Args:
@@ -31,9 +31,9 @@ def places(env: Env, episodes: int | None) -> list[Place]:
     source = base.source if isinstance(base, VisEnv) else None
     if isinstance(source, IndexedSource):
         count = len(source) if episodes is None else min(episodes, len(source))
-        return [Place(seed=index, group=index, index=index) for index in range(count)]
+        return [EpisodeSpec(seed=index, group=index, index=index) for index in range(count)]
     held_out = held_out_seeds(256 if episodes is None else episodes)
-    return [Place(seed, group) for group, seed in enumerate(held_out)]
+    return [EpisodeSpec(seed, group) for group, seed in enumerate(held_out)]
 
 
 def evaluate(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from visenv.evaluation.intervals import Mean, mean, mean_of, proportion
+from visenv.records import fields_of
 from visenv.types import Episode, ToolCalled
 
 ANY_TOOL = "any tool"
@@ -132,16 +133,18 @@ def tool_use(episodes: Sequence[Episode]) -> list[ToolRow]:
 
 
 def metrics_of(episode: Episode) -> dict[str, float]:
-    """Everything that is averaged, by name."""
+    """Return all values that are averaged, by name; terms that do not apply are left out."""
     values = {"reward": episode.reward, **tool_metrics(episode)}
-    return {**episode.metrics, **values, **episode.terms}
+    terms = {name: value for name, value in episode.terms.items() if value is not None}
+    return {**episode.metrics, **values, **terms}
 
 
 def labels_of(episode: Episode) -> dict[str, str]:
     """What the episode is grouped by; nothing when its sample was never read."""
-    if not episode.truth and not episode.kind:
+    truth = fields_of(episode.ground_truth)
+    if not truth and not episode.kind:
         return {}
-    return dict(episode.truth.get("labels") or {"kind": episode.kind})
+    return dict(truth.get("labels") or {"kind": episode.kind})
 
 
 def _groupings(episodes: Sequence[Episode]) -> dict[str, dict[str, list[Episode]]]:

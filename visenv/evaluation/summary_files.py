@@ -178,7 +178,7 @@ def _items(episodes: Sequence[Episode]) -> Iterator[list[Any]]:
     yield ["item", *groupings, "status", "reason", "answer", "right answers", *metrics]
     for episode in episodes:
         labels, values = labels_of(episode), metrics_of(episode)
-        right = episode.truth.get("answers") or []
+        right = list(episode.answers)
         yield [
             episode.sample_id or f"row {episode.seed}",
             *(labels.get(name, "") for name in groupings),

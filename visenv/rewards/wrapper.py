@@ -1,47 +1,45 @@
-"""Rewards as a wrapper: named terms over the event log and the sample, never over text."""
+"""RewardWrapper: a reward as named terms over the event log and the sample, never over text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
 
+from visenv import background
 from visenv.env import Observation, VisEnv
-from visenv.errors import ServiceError
-from visenv.types import Aborted, Log, Sample, StepRecord
+from visenv.errors import ConfigurationError, ServiceError
+from visenv.rewards.terms import RewardContext, RewardTerm
+from visenv.scorers.verdict_events import Verdicts
+from visenv.types import Aborted, Failure, Log, Sample, StepResult
+from visenv.wrappers import RestorableWrapper
+
+Combine = Callable[[Mapping[str, float | None]], float]
+"""Makes the reward of the unweighted terms; None stands for a term that does not apply."""
 
 
-class RewardTerm(NamedTuple):
-    """One named part of a reward.
-
-    Attributes:
-        name: Its key in `StepRecord.terms`.
-        weight: Its factor in the sum.
-        score: The unweighted value of a finished episode, from its events and its sample.
-    """
-
-    name: str
-    weight: float
-    score: Callable[[Log, Sample], float]
-
-
-class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
-    """Replaces the bare result by a weighted sum of terms, paid when the episode ends.
+class RewardWrapper(RestorableWrapper):
+    """Replaces the bare result by a combination of named terms, paid when the episode ends.
 
     Terms are paid for a truncated episode too (a well-formed turn is worth something). An aborted
     episode gets 0; a term that cannot be computed (`ServiceError`) aborts it.
 
+    A plain `step` waits for asynchronous terms. A `Collector` defers them: it sets `defers` and
+    calls `finish` after a last step whose result is `pending`.
+
     Args:
         env: The environment.
-        terms: What is summed; every unweighted term lands in ``info["step"].terms``.
-        top: The largest reward there is, where terms exclude one another; by default the sum of the
-            positive weights, each term scoring at most 1.
+        terms: The terms, computed in order. Every unweighted value is in ``info["step"].terms``.
+        top: The largest possible reward, for terms that exclude one another; by default the sum of
+            the positive weights, each term being at most 1.
+        combine: Makes the reward of the unweighted terms; by default it is their weighted sum, in
+            which a term that does not apply counts 0.
 
     Attributes:
-        top: The largest reward there is.
-        each_step: Whether terms are worked out after every step, not at the end alone.
+        top: The largest possible reward.
+        each_step: Whether terms are computed after every step, not only at the end.
+        defers: Whether the player calls `finish`.
     """
 
     each_step: ClassVar[bool] = False
@@ -51,40 +49,181 @@ class RewardWrapper(gym.Wrapper[Observation, str, Observation, str]):
         env: gym.Env[Observation, str],
         terms: Sequence[RewardTerm],
         top: float | None = None,
+        combine: Combine | None = None,
     ) -> None:
         super().__init__(env)
+        names = [term.name for term in terms]
+        if len({*names}) < len(names):
+            raise ConfigurationError(f"Reward terms need different names, got {names}.")
         self.terms = tuple(terms)
         self.top = sum(max(term.weight, 0.0) for term in terms) if top is None else top
+        self.combine = combine or self._weighted_sum
+        self.defers = False
+        self._are_async = [term.is_async for term in terms]
+        self._waits = any(self._are_async)
 
     @property
-    def spec(self) -> EnvSpec | None:  # type: ignore[override]
-        """The environment's own spec: the reward is chosen by its ``reward`` argument."""
-        return self.env.spec
+    def waits(self) -> bool:
+        """Whether `step` may wait for an asynchronous term."""
+        return self._waits and not self.defers
+
+    @property
+    def base(self) -> VisEnv:
+        """The environment under all wrappers."""
+        base = self.env.unwrapped
+        if not isinstance(base, VisEnv):
+            raise ConfigurationError(
+                f"A RewardWrapper reads the events of a VisEnv, got {type(base).__name__}."
+            )
+        return base
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Step, and pay the terms when the episode has ended."""
+        """Take a step, and pay the terms when the episode has ended."""
         observation, _, terminated, truncated, info = self.env.step(action)
-        if info["aborted"] or not (self.each_step or terminated or truncated):
+        result: StepResult = info["step"]
+        if result.failure is not None or not (self.each_step or terminated or truncated):
+            if result.reward:
+                info = _with_step(info, result, 0.0)
             return observation, 0.0, terminated, truncated, info
-        base = self.env.unwrapped
-        assert isinstance(base, VisEnv)
-        record: StepRecord = info["step"]
-        terms: dict[str, float] = {}
-        reward = 0.0
-        try:
-            for name, weight, score in self.terms:
-                terms[name] = score(base.log, base.sample)
-                reward += weight * terms[name]
-        except ServiceError as error:
-            if base.on_abort == "raise":
-                raise
-            record.events += (Aborted(base.turn - 1, error.boundary, error.reason),)
-            record.metrics, record.messages, record.ask = {}, (), None
-            info = {**info, "aborted": str(error), "truncated_by": ""}
-            return {"text": "", "images": ()}, 0.0, False, True, info
-        record.terms = terms
-        return observation, float(self._due(reward)), terminated, truncated, info
+        scored = self._score_or_defer(result)
+        if scored.failure is None:
+            info = _with_step(info, scored, scored.reward)
+            return observation, scored.reward, terminated, truncated, info
+        info = _with_step({**info, "truncated_by": ""}, scored, 0.0)
+        return {"text": "", "images": ()}, 0.0, False, True, info
 
-    def _due(self, worth: float) -> float:
-        """What is paid now, of what the terms come to."""
+    def end(self, result: StepResult) -> StepResult:
+        """Pay the terms of an episode that a wrapper outside of this one has ended.
+
+        Args:
+            result: The result of `VisEnv.end_by_wrapper`.
+        """
+        return self._score_or_defer(result)
+
+    async def finish(self, result: StepResult) -> StepResult:
+        """Wait for deferred events and terms, and pay the terms.
+
+        Args:
+            result: A result that is `pending`, of the last step.
+
+        Returns:
+            The result with reward, terms, metrics and all events; with a failure if a service
+            failed beyond its retries.
+        """
+        if result.pending and self.base.has_late_events:
+            try:
+                result = await self.base.finish(result)
+            except ServiceError as error:
+                return self._aborted(result, error)
+        return await self._scored_async(result._replace(pending=False))
+
+    async def score(
+        self,
+        log: Log,
+        sample: Sample,
+        recorded: Verdicts | None = None,
+        ask_missing: bool = False,
+    ) -> RewardContext:
+        """Compute all terms of an episode.
+
+        Args:
+            log: Its events.
+            sample: Its sample.
+            recorded: Recorded verdicts, which answer in place of scorers; None asks the scorers.
+            ask_missing: Whether scorers are asked for verdicts that are not recorded.
+
+        Returns:
+            The context with the values of the terms, their notes, and the verdicts of scorers.
+
+        Raises:
+            ServiceError: If a scorer failed beyond its retries.
+        """
+        context = RewardContext(log, sample, recorded, ask_missing)
+        for term, is_async in zip(self.terms, self._are_async, strict=True):
+            if is_async:
+                await context.compute_async(term)
+            else:
+                context.compute(term)
+        return context
+
+    def begin_episode(self) -> None:
+        """Forget the episode before; called by `reset` and before rescoring."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode of which nothing has been paid."""
+        self.begin_episode()
+        return self.env.reset(seed=seed, options=options)
+
+    def due(self, worth: float) -> float:
+        """Return what is paid now, of what the terms amount to."""
         return worth
+
+    def worth(self, terms: Mapping[str, float | None]) -> float:
+        """Return what the terms amount to.
+
+        Raises:
+            ConfigurationError: If `combine` does not return a number.
+        """
+        reward = self.combine(terms)
+        if isinstance(reward, bool) or not isinstance(reward, int | float):
+            raise ConfigurationError(f"combine must return a number, got {reward!r}.")
+        return float(reward)
+
+    # ------------------------------------------------------------------ inside
+
+    def _score_or_defer(self, result: StepResult) -> StepResult:
+        if self.defers and (result.pending or self._waits):
+            return result._replace(reward=0.0, pending=True)
+        if result.pending:
+            return background.run(self.finish(result))
+        if self._waits:
+            return background.run(self._scored_async(result))
+        base = self.base
+        context = RewardContext(base.log, base.sample)
+        try:
+            for term in self.terms:
+                context.compute(term)
+        except ServiceError as error:
+            return self._aborted(result, error)
+        return self._pay(result, context)
+
+    async def _scored_async(self, result: StepResult) -> StepResult:
+        """Score the log as it is; a `ServiceError` becomes the failure of the result."""
+        base = self.base
+        try:
+            return self._pay(result, await self.score(base.log, base.sample))
+        except ServiceError as error:
+            return self._aborted(result, error)
+
+    def _pay(self, result: StepResult, context: RewardContext) -> StepResult:
+        return result._replace(
+            events=(*result.events, *context.verdict_events),
+            reward=float(self.due(self.worth(context.terms))),
+            terms=context.terms,
+            term_notes=context.notes,
+        )
+
+    def _aborted(self, result: StepResult, error: ServiceError) -> StepResult:
+        base = self.base
+        if base.on_abort == "raise":
+            raise error
+        failure = Failure.of(error)
+        event = Aborted(base.turn - 1, failure.name, failure.reason)
+        return StepResult(events=(*result.events, event), failure=failure)
+
+    def _weighted_sum(self, terms: Mapping[str, float | None]) -> float:
+        reward = 0.0
+        for term in self.terms:
+            value = terms[term.name]
+            if value is not None:
+                reward += term.weight * value
+        return reward
+
+
+def _with_step(info: dict[str, Any], result: StepResult, reward: float) -> dict[str, Any]:
+    aborted = "" if result.failure is None else str(result.failure)
+    if result.reward != reward:
+        result = result._replace(reward=reward)
+    return {**info, "step": result, "aborted": aborted}

@@ -1,4 +1,4 @@
-"""The Collector: many episodes at once, without lock step, whatever goes wrong in one of them."""
+"""Collector: plays many episodes at once, without lock step, whatever fails in one of them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from visenv.errors import DataError, ImageError, PolicyError
+from visenv import background
+from visenv.errors import PolicyError
 from visenv.policy import Policy
-from visenv.rollout.episode import Place, boundary, play_at
-from visenv.rollout.executor import Executor, InlineExecutor, Seat
-from visenv.rollout.gate import Gate
-from visenv.rollout.meter import Meter
-from visenv.rollout.stage import MakeEnv
+from visenv.rollout.adapter import MakeEnv
+from visenv.rollout.episode import EpisodeSpec, play_in
+from visenv.rollout.executor import EnvSlot, Executor, InlineExecutor
+from visenv.rollout.priority_semaphore import PrioritySemaphore
+from visenv.rollout.stats import RolloutStats
+from visenv.rollout.wave import Wave
 from visenv.types import Episode, Group, Sampling
 
 _log = logging.getLogger(__name__)
-
-_UNREADABLE = frozenset({DataError.__name__, ImageError.__name__})
-"""What fails in the same way however often it is tried."""
-
-_NOT_THE_ENVIRONMENT = _UNREADABLE | {PolicyError.__name__}
-"""What leaves the environment fit for another episode."""
 
 OnEpisode = Callable[[Episode], None]
 
@@ -31,27 +27,32 @@ OnEpisode = Callable[[Episode], None]
 class Collector:
     """Plays groups of episodes at once; each environment is reused when its episode ends.
 
-    No lock step: an episode goes on as soon as its own reply is there. Replies of a local model are
-    batched by the policy.
+    There is no lock step: an episode goes on as soon as its own reply is there. Replies of a local
+    model are batched by the policy. The slot of an episode is free for the next one after its last
+    turn, before deferred reward terms are computed.
 
     An environment that raises, hangs or dies aborts its episode and is replaced. An aborted episode
-    is played again, the same sample with the same seeds, up to `retries` times; then it is kept as
-    it is. One whose sample cannot be read is not played again. What a policy raises other than
-    `PolicyError` and `ServiceError` is a bug, and raised.
+    is played again, the same sample with the same seeds, up to `retries` times; then it is returned
+    as it is. A failure that would repeat itself (a row that cannot be read) is not retried. What a
+    policy raises other than `PolicyError` and `ServiceError` is a bug, and raised.
 
     Args:
         make_env: Makes one environment.
-        policy: Who plays.
+        policy: The policy that plays.
         sampling: How to sample.
-        concurrency: Most episodes in flight.
-        executor: Where environments run; by default here, on the event loop.
+        concurrency: Maximum number of episodes that take turns at the same time.
+        executor: Where environments run; by default in this process, on the event loop.
         retries: How often an aborted episode is played again.
         revive: Called after a `PolicyError`, once for all episodes that it ended together, before
-            they are played again: whoever holds the weights may start an engine anew and send them.
-            It does nothing where the policy is well, and raises `PolicyError` where it cannot help.
+            they are played again: the owner of the weights may restart an engine and send them. It
+            does nothing if the policy is well, and raises `PolicyError` if it cannot help.
+        deterministic: Whether no batch of the sampler and no start of an episode may depend on when
+            a verdict of a scorer arrives. Episodes with deferred reward terms are then returned
+            when all episodes in flight are complete, and steps that wait for a tool block the
+            event loop.
 
     Attributes:
-        meter: How well the time is used.
+        stats: Counts and times of the rollout.
     """
 
     def __init__(
@@ -64,17 +65,19 @@ class Collector:
         executor: Executor | None = None,
         retries: int = 0,
         revive: Callable[[], Awaitable[None]] | None = None,
+        deterministic: bool = False,
     ) -> None:
         self.policy = policy
         self.sampling = sampling or Sampling()
-        self.meter = Meter()
+        self.stats = RolloutStats()
         self._make_env = make_env
-        self._executor = executor or InlineExecutor()
+        self._executor = executor or InlineExecutor(threads=not deterministic)
         self._retries = retries
-        self._gate = Gate(concurrency)
-        self._idle: list[Seat] = []
+        self._semaphore = PrioritySemaphore(concurrency)
+        self._wave = Wave() if deterministic else None
+        self._idle: list[EnvSlot] = []
         self._revive = revive
-        self._reviving = Gate(1)
+        self._reviving = PrioritySemaphore(1)
         self._revivals = 0
 
     # ------------------------------------------------------------------ from plain code
@@ -92,82 +95,101 @@ class Collector:
         Returns:
             The groups in the order of `seeds`, aborted episodes included and marked.
         """
-        places = [Place(seed, g, m) for g, seed in enumerate(seeds) for m in range(size)]
-        episodes = self.episodes(places, on_episode)
+        specs = [EpisodeSpec(seed, g, m) for g, seed in enumerate(seeds) for m in range(size)]
+        episodes = self.episodes(specs, on_episode)
         return [episodes[start : start + size] for start in range(0, len(episodes), size)]
 
     def episodes(
-        self, places: Sequence[Place], on_episode: OnEpisode | None = None
+        self, specs: Sequence[EpisodeSpec], on_episode: OnEpisode | None = None
     ) -> list[Episode]:
-        """Play one episode for each place; in their order, aborted ones included."""
-        return asyncio.run(self._play_all(places, on_episode))
+        """Play one episode for each spec; return them in this order, aborted ones included."""
+        return background.run_here(self._play_all(specs, on_episode))
 
     async def _play_all(
-        self, places: Sequence[Place], on_episode: OnEpisode | None
+        self, specs: Sequence[EpisodeSpec], on_episode: OnEpisode | None
     ) -> list[Episode]:
-        async def one(place: Place) -> Episode:
-            episode = await self.play(place)
+        async def one(spec: EpisodeSpec) -> Episode:
+            episode = await self.play(spec)
             if on_episode is not None:
                 on_episode(episode)
             return episode
 
-        return list(await asyncio.gather(*(one(place) for place in places)))
+        return list(await asyncio.gather(*(one(spec) for spec in specs)))
 
     # ------------------------------------------------------------------ on an event loop
 
-    async def play(self, place: Place, rank: int = 0) -> Episode:
-        """Play one episode in an environment that is idle, or in a new one.
+    async def play(self, spec: EpisodeSpec, rank: int = 0) -> Episode:
+        """Play one episode in an idle environment, or in a new one.
 
-        Cancelled, it aborts what is being sampled and leaves behind what an environment is doing.
+        Cancelling the task aborts what is being sampled, and abandons what an environment is doing.
 
         Args:
-            place: Which sample, and where the episode belongs.
-            rank: Among those that wait to begin, the lowest goes first.
+            spec: The sample, and the place of the episode in a batch.
+            rank: Among the episodes that wait for a slot, the lowest rank goes first.
         """
-        with self.meter.waiting:
-            await self._gate.acquire(rank)
+        start = time.monotonic()
+        if self._wave is not None:
+            self._wave.enter()
         try:
-            with self.meter.playing:
-                return await self._play_again(place)
+            episode = await self._play_until_well(spec, rank)
         except asyncio.CancelledError:
-            self.meter.cancelled()
+            self.stats.cancelled()
             raise
         finally:
-            self._gate.release()
-
-    async def _play_again(self, place: Place) -> Episode:
-        """Play, and again while it is aborted and may be played again."""
-        begun = time.monotonic()
-        for left in range(self._retries, -1, -1):
-            revivals = self._revivals
-            episode = await self._attempt(place)
-            if episode.status != "aborted":
-                break
-            failed_at = boundary(episode)
-            again = left > 0 and failed_at not in _UNREADABLE
-            self.meter.aborted(failed_at, again)
-            if failed_at == PolicyError.__name__:
-                await self._put_right(revivals)
-            if not again:
-                break
-        self.meter.finished(time.monotonic() - begun)
+            if self._wave is not None:
+                self._wave.leave()
+        self.stats.finished(time.monotonic() - start)
         return episode
 
-    async def _attempt(self, place: Place) -> Episode:
-        seat = self._idle.pop() if self._idle else self._executor.seat(self._make_env)
-        well = True
-        try:
-            episode = await play_at(seat, self.policy, place, self.sampling, self.meter)
-            well = episode.status != "aborted" or boundary(episode) in _NOT_THE_ENVIRONMENT
-            return episode
-        finally:
-            # After a first reset that failed, Gymnasium's checker would not let it be stepped.
-            if well and seat.usable and seat.begun:
-                self._idle.append(seat)
-            else:
-                seat.close()
+    async def _play_until_well(self, spec: EpisodeSpec, rank: int) -> Episode:
+        """Play an episode, again if it is aborted; return the last attempt."""
+        for left in range(self._retries, -1, -1):
+            revivals = self._revivals
+            episode, was_deferred = await self._play_in_slot(spec, rank)
+            if was_deferred and self._wave is not None:
+                await self._wave.hold((spec.group, spec.member))
+            if episode.failure is None:
+                break
+            again = left > 0 and not episode.failure.is_permanent
+            self.stats.aborted(episode.failure.name, again)
+            if episode.failure.source == "policy":
+                await self._revive_policy(revivals)
+            if not again:
+                break
+        return episode
 
-    async def _put_right(self, known: int) -> None:
+    async def _play_in_slot(self, spec: EpisodeSpec, rank: int) -> tuple[Episode, bool]:
+        """Play once; return the episode and whether its scoring was deferred."""
+        with self.stats.waiting:
+            await self._semaphore.acquire(rank)
+        held = True
+
+        def release() -> None:
+            nonlocal held
+            held = False
+            self._semaphore.release()
+
+        try:
+            with self.stats.playing:
+                slot = self._idle.pop() if self._idle else self._executor.slot(self._make_env)
+                usable = True
+                try:
+                    episode = await play_in(
+                        slot, self.policy, spec, self.sampling, self.stats, release
+                    )
+                    usable = episode.failure is None or episode.failure.environment_is_usable
+                finally:
+                    # After a first reset that failed, Gymnasium's checker refuses a step.
+                    if usable and slot.usable and slot.begun:
+                        self._idle.append(slot)
+                    else:
+                        slot.close()
+        finally:
+            if held:
+                self._semaphore.release()
+        return episode, not held
+
+    async def _revive_policy(self, known: int) -> None:
         """Revive the policy, unless that was done since there were `known` revivals."""
         if self._revive is None:
             return
@@ -177,7 +199,7 @@ class Collector:
                 self._revivals += 1
                 await self._revive()
         except PolicyError as error:
-            _log.warning("The policy could not be put right: %s", error)
+            _log.warning("The policy could not be revived: %s", error)
         finally:
             self._reviving.release()
 

@@ -1,41 +1,42 @@
-"""Playing one episode, from the reset to its end or to what aborts it."""
+"""Playing one episode, from the reset to its end or to the failure that aborts it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from visenv.errors import DataError, PolicyError, ServiceError
+from visenv.errors import DataError, PolicyError, ServiceError, VisenvError
 from visenv.policy import Policy
-from visenv.pool.failure import Failure
-from visenv.rollout.executor import EnvFailedError, InlineSeat, Seat
-from visenv.rollout.meter import Meter
-from visenv.rollout.stage import Env, Facts, Moment, Stage
+from visenv.rollout.adapter import Env, EnvAdapter
+from visenv.rollout.executor import EnvFailedError, EnvSlot, InlineSlot
+from visenv.rollout.stats import RolloutStats
 from visenv.types import (
     Aborted,
-    Ask,
     Episode,
+    EpisodeInfo,
+    Failure,
     Reply,
     Sampling,
     Segment,
     Status,
-    StepRecord,
+    StepResult,
     Turn,
+    TurnRequest,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where an episode belongs: its seed, its group in the batch, and its place in the group.
+class EpisodeSpec:
+    """The place of an episode in a batch: its seed, its group, and its place in the group.
 
     Attributes:
         seed: Passed to `reset`; with `index` it only seeds the sampling.
         group: Index of the group in the batch.
-        member: Place in the group; members share the sample and sample differently.
-        index: Row of a finite source to play instead of the one the seed picks.
+        member: Index in the group; members share the sample and sample differently.
+        index: Row of a finite source to play instead of the one that the seed picks.
     """
 
     seed: int
@@ -43,143 +44,200 @@ class Place:
     member: int = 0
     index: int | None = None
 
+    @property
+    def policy_seed(self) -> int:
+        """The seed of the policy's sampling, which differs between the members of a group."""
+        return int(np.random.SeedSequence([self.seed, self.member]).generate_state(1)[0])
+
 
 async def play(
     env: Env,
     policy: Policy[Any],
-    place: Place,
+    spec: EpisodeSpec,
     sampling: Sampling | None = None,
 ) -> Episode:
     """Play one episode.
 
     A sample that cannot be read, a policy that cannot reply and a service that failed give an
-    aborted episode with the reason, not an exception: one bad row must not end a run.
+    aborted episode with the failure, not an exception: one bad row must not end a run.
 
     Args:
         env: An environment made by `gym.make`, not in use elsewhere.
-        policy: Who plays.
-        place: Which sample, and where the episode belongs.
-        sampling: How to sample; its seed is replaced by one derived from `place`.
+        policy: The policy that plays.
+        spec: The sample, and the place of the episode in a batch.
+        sampling: How to sample; its seed is replaced by one derived from `spec`.
 
     Returns:
         The finished episode.
+
+    Raises:
+        ConfigurationError: If a wrapper of the environment cannot be used, or the policy does not
+            fit the environment.
     """
-    seat = InlineSeat(Stage(env), isolate=False)
-    return await play_at(seat, policy, place, sampling or Sampling(), Meter())
+    slot = InlineSlot(EnvAdapter(env), isolate=False)
+    return await play_in(slot, policy, spec, sampling or Sampling(), RolloutStats())
 
 
-async def play_at(
-    seat: Seat, policy: Policy[Any], place: Place, sampling: Sampling, meter: Meter
+async def play_in(
+    slot: EnvSlot,
+    policy: Policy[Any],
+    spec: EpisodeSpec,
+    sampling: Sampling,
+    stats: RolloutStats,
+    on_last_turn: Callable[[], None] = lambda: None,
 ) -> Episode:
-    """`play` in an environment wherever it is; one that fails aborts the episode, too."""
-    seed = int(np.random.SeedSequence([place.seed, place.member]).generate_state(1)[0])
-    sampling = sampling._replace(seed=seed)
-    options = None if place.index is None else {"index": place.index}
-    facts: Facts | None = None
-    turns: list[Turn] = []
+    """Play one episode in the environment of a slot; see `play`.
+
+    Args:
+        slot: The environment, wherever it runs. One that fails aborts the episode.
+        policy: The policy that plays.
+        spec: The sample, and the place of the episode in a batch.
+        sampling: How to sample.
+        stats: Takes counts and times.
+        on_last_turn: Called after the last turn if the episode waits for deferred reward terms.
+    """
+    player = _Player(slot, policy, spec, sampling._replace(seed=spec.policy_seed), stats)
     try:
-        env = await seat.open()
+        await slot.open()
+        await player.play()
+        if player.is_pending:
+            on_last_turn()
+            await player.finish()
+        return player.episode()
     except EnvFailedError as error:
-        return _aborted(Facts(), place, turns, error.failure)
-    session = policy.open(env, seed)
-    try:
-        with meter.stepping:
-            now: Moment = await seat.call("begin", seed=place.seed, options=options)
-        seat.begun = True
-        facts = now.facts
-        while now.record.ask is not None:
-            shown = now.record
-            session.observe(shown.messages, now.record.ask.context)
-            with meter.sampling:
-                reply = await policy.respond(session, now.record.ask, sampling)
-            meter.sampled(len(reply.token_ids))
-            with meter.stepping:
-                now = await seat.call("act", text=reply.text)
-            turns.append(_turn(shown, reply, now))
-        segments = session.segments()
-    except EnvFailedError as error:
-        return _aborted(facts or await _facts(seat), place, turns, error.failure)
+        return await player.aborted(error.failure)
     except (DataError, PolicyError, ServiceError) as error:
-        return _aborted(facts or await _facts(seat), place, turns, Failure.of(error))
-    return _ended(now.facts or Facts(), place, turns, segments, now)
+        return await player.aborted(Failure.of(error))
 
 
-def boundary(episode: Episode) -> str:
-    """What an aborted episode failed at, such as ``"judge"``, ``"timeout"`` or ``"PolicyError"``.
+class _Player:
+    """The state of one episode that is being played."""
 
-    Reasons read ``"<boundary>: <what went wrong>"``; for any other it is ``"other"``.
-    """
-    name, colon, _ = episode.reason.partition(":")
-    return name if colon else "other"
+    def __init__(
+        self,
+        slot: EnvSlot,
+        policy: Policy[Any],
+        spec: EpisodeSpec,
+        sampling: Sampling,
+        stats: RolloutStats,
+    ) -> None:
+        self._slot = slot
+        self._policy = policy
+        self._spec = spec
+        self._sampling = sampling
+        self._stats = stats
+        self._info: EpisodeInfo | None = None
+        self._turns: list[Turn] = []
+        self._result = StepResult()
+        self._segments: tuple[Segment, ...] = ()
+
+    async def play(self) -> None:
+        """Take turns until the environment ends the episode."""
+        spec, policy = self._spec, self._policy
+        session = policy.open(spec.policy_seed)
+        with self._stats.stepping:
+            self._info, self._result = await self._slot.call(
+                "begin",
+                seed=spec.seed,
+                options=None if spec.index is None else {"index": spec.index},
+                advice=policy.advice_request,
+                policy_seed=spec.policy_seed,
+            )
+        self._slot.begun = True
+        while (request := self._result.request) is not None:
+            shown = self._result
+            session.observe(shown.messages, request.context)
+            session.advice = shown.advice
+            with self._stats.sampling:
+                reply = await policy.respond(session, request, self._sampling)
+            self._stats.sampled(len(reply.token_ids))
+            with self._stats.stepping:
+                self._result = await self._slot.call("act", text=reply.text)
+            self._turns.append(_turn(shown, reply, self._result))
+        self._segments = session.segments()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the episode waits for deferred events or reward terms."""
+        return self._result.pending
+
+    async def finish(self) -> None:
+        """Wait for deferred events and reward terms, and put them into the last turns."""
+        with self._stats.scoring:
+            self._result = await self._slot.call("finish")
+        result, turns = self._result, self._turns
+        turns[-1] = replace(turns[-1], reward=result.reward, events=result.events)
+        for place, events in result.late_events.items():
+            turns[place] = replace(turns[place], events=events)
+
+    def episode(self) -> Episode:
+        """Return the finished episode."""
+        result = self._result
+        if result.failure is not None:
+            return self._episode("aborted", failure=result.failure)
+        status: Status = "terminated" if result.terminated else "truncated"
+        return self._episode(status, reason=result.truncated_by)
+
+    async def aborted(self, failure: Failure) -> Episode:
+        """Return the episode that a failure has aborted, with an `Aborted` event."""
+        if self._turns:
+            event = Aborted(len(self._turns) - 1, failure.name, failure.reason)
+            last = self._turns[-1]
+            self._turns[-1] = replace(last, events=(*last.events, event))
+        self._result, self._segments = StepResult(), ()
+        if self._info is None:
+            self._info = await self._facts()
+        return self._episode("aborted", failure=failure)
+
+    async def _facts(self) -> EpisodeInfo:
+        """Return facts about an episode whose beginning failed."""
+        if not self._slot.usable:
+            return EpisodeInfo()
+        try:
+            info: EpisodeInfo = await self._slot.call("info")
+        except VisenvError:
+            return EpisodeInfo()
+        return info
+
+    def _episode(
+        self, status: Status, *, reason: str = "", failure: Failure | None = None
+    ) -> Episode:
+        info, spec, result = self._info or EpisodeInfo(), self._spec, self._result
+        turns = self._turns
+        if failure is not None:  # steps before the failure may have paid
+            turns = [replace(turn, reward=0.0) for turn in turns]
+        return Episode(
+            env_id=info.env_id,
+            sample_id=info.sample_id,
+            kind=info.kind,
+            seed=spec.seed,
+            group=spec.group,
+            member=spec.member,
+            turns=tuple(turns),
+            status=status,
+            reason=reason,
+            failure=failure,
+            closing=result.messages,
+            segments=self._segments,
+            terms=dict(result.terms),
+            term_notes=dict(result.term_notes),
+            metrics=dict(result.metrics),
+            question=info.question,
+            answers=info.answers,
+            ground_truth=info.ground_truth,
+            media=dict(info.media),
+            env_spec=info.env_spec,
+            index=spec.index,
+        )
 
 
-def _turn(shown: StepRecord, reply: Reply, result: Moment) -> Turn:
-    ask = shown.ask or Ask()
-    events = result.record.events
-    return Turn(shown.messages, reply.text, result.reward, events, reply.finish_reason, ask)
-
-
-def _ended(
-    facts: Facts,
-    place: Place,
-    turns: Sequence[Turn],
-    segments: tuple[Segment, ...],
-    last: Moment,
-) -> Episode:
-    status: Status = "terminated" if last.terminated else "truncated"
-    reason = "" if last.terminated else last.truncated_by
-    if last.aborted:
-        status, reason = "aborted", last.aborted
-        turns = _unpaid(turns)
-    return _episode(facts, place, turns, segments, status, reason, last.record)
-
-
-def _aborted(facts: Facts, place: Place, turns: Sequence[Turn], failure: Failure) -> Episode:
-    turns = _unpaid(turns)
-    if turns:
-        event = Aborted(len(turns) - 1, failure.boundary, failure.reason)
-        turns[-1] = replace(turns[-1], events=(*turns[-1].events, event))
-    return _episode(facts, place, turns, (), "aborted", str(failure), StepRecord())
-
-
-def _unpaid(turns: Sequence[Turn]) -> list[Turn]:
-    """The turns without their rewards: earlier ones may have paid."""
-    return [replace(turn, reward=0.0) for turn in turns]
-
-
-async def _facts(seat: Seat) -> Facts:
-    """What an episode is about whose beginning failed."""
-    if not seat.usable:
-        return Facts()
-    try:
-        facts: Facts = await seat.call("facts")
-    except EnvFailedError:
-        return Facts()
-    return facts
-
-
-def _episode(
-    facts: Facts,
-    place: Place,
-    turns: Sequence[Turn],
-    segments: tuple[Segment, ...],
-    status: Status,
-    reason: str,
-    last: StepRecord,
-) -> Episode:
-    return Episode(
-        env_id=facts.env_id,
-        sample_id=facts.sample_id,
-        kind=facts.kind,
-        seed=place.seed,
-        group=place.group,
-        member=place.member,
-        turns=tuple(turns),
-        status=status,
-        reason=reason,
-        closing=last.messages,
-        segments=segments,
-        terms=dict(last.terms),
-        metrics=dict(last.metrics),
-        truth=facts.truth,
+def _turn(shown: StepResult, reply: Reply, result: StepResult) -> Turn:
+    return Turn(
+        shown.messages,
+        reply.text,
+        result.reward,
+        result.events,
+        reply.finish_reason,
+        shown.request or TurnRequest(),
+        result.hidden_frames,
     )

@@ -1,23 +1,30 @@
-"""Where environments run: the contract of executors, and the one that runs them here."""
+"""Executors decide where environments run; this one runs them in the process of the caller."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
+from visenv.background import wait
 from visenv.errors import VisenvError
-from visenv.pool.failure import Failure
-from visenv.pool.hosts import guarded
-from visenv.rollout.stage import Env, MakeEnv, Stage
+from visenv.rollout.adapter import EnvAdapter, MakeEnv
+from visenv.rollout.hosts import guarded
+from visenv.types import Failure
 
 _log = logging.getLogger(__name__)
 
+_MAX_THREADS = 256
+"""Steps of environments with asynchronous tools that wait at the same time."""
+
 
 class EnvFailedError(VisenvError):
-    """Raised by a seat whose environment gave no result; never reaches a caller of `Collector`.
+    """Raised by a slot whose environment gave no result; never reaches a caller of `Collector`.
 
     Args:
-        failure: What happened.
+        failure: The failure.
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -25,19 +32,19 @@ class EnvFailedError(VisenvError):
         self.failure = failure
 
 
-class Seat(Protocol):
-    """One environment, wherever it is; one episode at a time.
+class EnvSlot(Protocol):
+    """One environment, wherever it runs; it plays one episode at a time.
 
     Attributes:
-        usable: Whether it can be called: not while a call is going on, nor once it has failed.
-        begun: Whether an episode has begun in it; said by whoever plays.
+        usable: Whether it can be called: not during a call, and not after it has failed.
+        begun: Whether an episode has begun in it; set by the player.
     """
 
     usable: bool
     begun: bool
 
-    async def open(self) -> Env:
-        """Wait until the environment is made; what a policy is shown of it.
+    async def open(self) -> None:
+        """Wait until the environment is made.
 
         Raises:
             EnvFailedError: If it cannot be made.
@@ -46,54 +53,69 @@ class Seat(Protocol):
         ...
 
     async def call(self, method: str, **arguments: Any) -> Any:
-        """Call a method of its `Stage`.
+        """Call a method of its `EnvAdapter`.
 
         Raises:
             EnvFailedError: If it raised, took too long, or died.
-            VisenvError: What the environment raised on purpose, where it runs in this process.
+            VisenvError: An error that the environment raised on purpose, if it runs in this
+                process.
         """
         ...
 
     def close(self) -> None:
-        """Close the environment, or leave it behind if it is not usable; returns at once."""
+        """Close the environment, or abandon it if it is not usable; returns at once."""
         ...
 
 
 class Executor(Protocol):
-    """Makes seats."""
+    """Makes slots."""
 
-    def seat(self, make_env: MakeEnv) -> Seat:
-        """A seat with an environment of its own."""
+    def slot(self, make_env: MakeEnv) -> EnvSlot:
+        """Return a slot with an environment of its own."""
         ...
 
     def close(self) -> None:
-        """Wait a little for what seats that were closed are still doing."""
+        """Wait a little for what closed slots are still doing."""
         ...
 
 
-class InlineSeat:
-    """An environment that is called here and now, blocking the event loop.
+class InlineSlot:
+    """An environment that is called on the event loop.
+
+    A step blocks the loop, unless it may wait for an asynchronous tool and `threads` are given:
+    then it runs in one of them, and other episodes go on.
 
     Args:
-        stage: The environment.
-        isolate: Whether an exception fails the call, with a warning in the log, instead of being
-            raised. visenv's own errors are always raised.
+        adapter: The environment.
+        isolate: Whether an unexpected exception fails the call, with a warning in the log, instead
+            of being raised. visenv's own errors are always raised.
+        threads: Threads for steps that wait.
     """
 
-    def __init__(self, stage: Stage, isolate: bool = True) -> None:
+    def __init__(
+        self,
+        adapter: EnvAdapter,
+        isolate: bool = True,
+        threads: ThreadPoolExecutor | None = None,
+    ) -> None:
         self.usable = True
         self.begun = False
-        self._stage = stage
+        self._adapter = adapter
         self._isolate = isolate
+        self._threads = threads if adapter.waits else None
 
-    async def open(self) -> Env:
-        """The environment itself."""
-        return self._stage.env
+    async def open(self) -> None:
+        """Return at once: the environment exists."""
 
     async def call(self, method: str, **arguments: Any) -> Any:
-        """Call it, without giving way to anybody else."""
+        """Call the environment."""
         try:
-            return getattr(self._stage, method)(**arguments)
+            if method == "finish":
+                return await wait(self._adapter.submit_finish())
+            call = partial(getattr(self._adapter, method), **arguments)
+            if self._threads is None:
+                return call()
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
         except VisenvError:
             raise
         except (Exception, SystemExit) as error:  # a tool's sys.exit() must not end the run
@@ -104,19 +126,29 @@ class InlineSeat:
             raise EnvFailedError(Failure.of(error)) from error
 
     def close(self) -> None:
-        """Close it; a failed one may raise then, which is of no interest."""
+        """Close the environment; what a failed one raises then is ignored."""
         if self.usable:
-            self._stage.close()
+            self._adapter.close()
         else:
-            guarded(self._stage.close)
+            guarded(self._adapter.close)
 
 
 class InlineExecutor:
-    """Environments on the event loop: the same order of everything in every run."""
+    """Runs environments in the process of the caller, on its event loop.
 
-    def seat(self, make_env: MakeEnv) -> InlineSeat:
-        """A seat with a new environment."""
-        return InlineSeat(Stage(make_env()))
+    Args:
+        threads: Whether a step that waits for an asynchronous tool runs in a thread, while other
+            episodes go on. Without threads the order of everything is the same in every run.
+    """
+
+    def __init__(self, *, threads: bool = True) -> None:
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, "visenv-step") if threads else None
+
+    def slot(self, make_env: MakeEnv) -> InlineSlot:
+        """Return a slot with a new environment."""
+        return InlineSlot(EnvAdapter(make_env()), threads=self._threads)
 
     def close(self) -> None:
-        """Nothing is left to wait for."""
+        """End the threads; a step that still waits is left behind."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)

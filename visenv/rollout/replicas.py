@@ -10,12 +10,9 @@ from threading import Event
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
-import gymnasium as gym
-
-from visenv.env import Observation
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
-from visenv.types import Ask, Reply, Sampling
+from visenv.types import Reply, Sampling, TurnRequest
 
 _PATIENCE = 0.1
 """Seconds between two looks whether an engine that takes no weights is still taking any."""
@@ -52,22 +49,22 @@ class Replicas(EnginePolicy[Session]):
         """Whether one of them needs `load`."""
         return any(engine.stale for engine in self.engines)
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         """A session with the engine that has the fewest."""
 
         def load(index: int) -> tuple[bool, int]:
             return self.engines[index].stale, self._sessions[index]
 
         index = min(range(len(self.engines)), key=load)
-        session: Session = self.engines[index].open(env, seed)
+        session: Session = self.engines[index].open(seed)
         self._of[session] = self.engines[index]
         self._sessions[index] += 1
         finalize(session, self._sessions.subtract, [index])
         return session
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """The next turn, by the session's engine."""
-        reply: Reply = await self._of[session].respond(session, ask, sampling)
+        reply: Reply = await self._of[session].respond(session, request, sampling)
         return reply
 
     def load(self, weights: Iterable[Weight], version: int) -> None:

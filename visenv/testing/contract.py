@@ -24,6 +24,7 @@ from visenv.testing.players import (
     check_random_does_not,
 )
 from visenv.testing.record import Env, MakeEnv
+from visenv.testing.rescoring import check_rescores
 from visenv.testing.sameness import (
     check_deterministic,
     check_differs_across_seeds,
@@ -55,6 +56,7 @@ CHECKS = (
     check_oracle_gets_the_top_reward,
     check_oracle_keeps_to_the_ask,
     check_random_does_not,
+    check_rescores,
 )
 """The whole contract."""
 

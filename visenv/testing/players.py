@@ -28,7 +28,7 @@ def check_oracle_gets_the_top_reward(make_env: MakeEnv) -> None:
     top = top_reward(env)
     for seed in SEEDS:
         won = played(env, "oracle", seed)
-        outcome = base_of(env).outcome()
+        outcome = base_of(env).task_score()
         assert won.status == "terminated", (
             f"Expected the oracle to end seed {seed}, saw {won.reason!r}."
         )
@@ -45,16 +45,16 @@ def check_oracle_keeps_to_the_ask(make_env: MakeEnv) -> None:
     for seed in SEEDS[:3]:
         turns = turns_of(env, "oracle", seed)
         for turn, step in zip(turns, episode(env, turns, seed), strict=False):
-            ask = step.info["step"].ask
-            assert turn.startswith(ask.prefix), (
-                f"Expected the oracle's turn to begin with {ask.prefix!r}, saw {turn!r}."
+            request = step.info["step"].request
+            assert turn.startswith(request.prefill), (
+                f"Expected the oracle's turn to begin with {request.prefill!r}, saw {turn!r}."
             )
-            rest = turn.removeprefix(ask.prefix)
-            assert ask.regex is None or re.fullmatch(ask.regex, rest), (
-                f"Expected the oracle's turn to match {ask.regex!r}, saw {rest!r}."
+            rest = turn.removeprefix(request.prefill)
+            assert request.regex is None or re.fullmatch(request.regex, rest), (
+                f"Expected the oracle's turn to match {request.regex!r}, saw {rest!r}."
             )
-            stopped = not ask.stop or any(map(turn.endswith, ask.stop))
-            assert stopped, f"Expected the oracle's turn to end with {ask.stop}, saw {turn!r}."
+            stopped = not request.stop or any(map(turn.endswith, request.stop))
+            assert stopped, f"Expected the oracle's turn to end with {request.stop}, saw {turn!r}."
 
 
 def check_random_does_not(make_env: MakeEnv) -> None:

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from visenv.pool import Result
+from visenv.rollout import Result
 from visenv.testing.record import (
     SEEDS,
     Env,
@@ -22,7 +22,7 @@ from visenv.testing.record import (
     go_on,
     turns_of,
 )
-from visenv.types import Image, Pixels, StepRecord, all_images
+from visenv.types import Image, Pixels, StepResult, all_images
 
 _PLAYERS = ("oracle", "random")
 
@@ -68,7 +68,7 @@ def check_shares_no_memory(make_env: MakeEnv) -> None:
 
 def _state(env: Env, step: Result) -> list[Pixels]:
     base = base_of(env)
-    record: StepRecord = step.info["step"]
+    record: StepResult = step.info["step"]
     held: list[Image] = [*base.store.images.values(), *base.sample.images]
     shown = all_images(record.messages)
     for image in (*held, *shown):

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 from visenv.errors import EpisodeOverError
-from visenv.pool import Result
+from visenv.rollout import Result
 from visenv.testing.hostile import TEXTS, mangled, pieces
 from visenv.testing.record import Env, MakeEnv, base_of, episode, turns_of
-from visenv.types import IMAGE_MARKER, StepRecord
+from visenv.types import IMAGE_MARKER, StepResult
 
 EXAMPLES = 60
 """Texts that hypothesis tries on one environment."""
@@ -82,8 +82,9 @@ def _check_step(env: Env, step: Result, what: str) -> None:
         assert type(flag) is bool, f"{what}: expected a bool as flag, saw {type(flag)}."
     assert not (step.terminated and step.truncated), f"{what}: expected one end, saw both."
     record = step.info["step"]
-    assert isinstance(record, StepRecord), f"{what}: expected a StepRecord, saw {record!r}."
-    assert (record.ask is None) == step.over, (
-        f"{what}: expected an Ask until the end, saw {record.ask!r} with over={step.over}."
+    assert isinstance(record, StepResult), f"{what}: expected a StepResult, saw {record!r}."
+    assert (record.request is None) == step.over, (
+        f"{what}: expected a TurnRequest until the end, saw {record.request!r} with "
+        f"over={step.over}."
     )
     assert not step.info["aborted"], f"{what}: expected no abort, saw {step.info['aborted']!r}."

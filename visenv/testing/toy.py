@@ -15,15 +15,15 @@ from pydantic import Field
 from visenv.env import Limits, Observation, VisEnv
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.registration import register as register_env
-from visenv.rewards import RewardTerm, RewardWrapper
+from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing.trouble import Trouble
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
-from visenv.types import Ask, Log, Message, Sample
+from visenv.types import Log, Message, Sample, TurnRequest
 
 ENV_ID = "visenv-testing/Adder-v0"
 
 
-_ASK = Ask(stop=KeyValueGrammar.stop)
+_ASK = TurnRequest(stop=KeyValueGrammar.stop)
 
 
 class AddArguments(Arguments):
@@ -47,7 +47,7 @@ class Add(Tool[AddArguments]):
         self._latency = latency
         self._total = 0
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Begin at 0."""
         self._total = 0
 
@@ -81,15 +81,15 @@ class Sums:
 class Adder(VisEnv):
     """Two additions, then the answer; the arguments are those of `VisEnv`."""
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         """The question, and the images of a sample that has some."""
         return [Message("user", (self.sample.question, *self.sample.images))]
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         """A whole turn."""
         return _ASK
 
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         """1 for the right total."""
         return float(self.log.answer in self.sample.answers)
 
@@ -102,7 +102,7 @@ class Adder(VisEnv):
 
     def metrics(self) -> dict[str, float]:
         """Whether the answer was right."""
-        return {"accuracy": self.outcome()}
+        return {"accuracy": self.task_score()}
 
 
 def make(
@@ -135,7 +135,10 @@ def make(
         render_mode=render_mode,
         on_abort=on_abort,
     )
-    terms = (RewardTerm("correct", 0.8, _correct), RewardTerm("tool", 0.2, _tool_used))
+    terms = (
+        RewardTerm("correct", 0.8, of_log(_correct)),
+        RewardTerm("tool", 0.2, of_log(_tool_used)),
+    )
     return RewardWrapper(env, terms)
 
 

@@ -1,15 +1,18 @@
-"""Tools: what a policy can call, and the store of named texts and images they share."""
+"""Tools that a policy can call, and the store of named texts and images that they share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Coroutine, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from visenv import background
 from visenv.errors import ToolError
-from visenv.types import Image, Part, Sample
+from visenv.types import Image, Part, Sample, Video
+from visenv.types.empty import EMPTY
 
 _SHOWN = 80
 
@@ -25,15 +28,25 @@ StoredT = TypeVar("StoredT")
 
 
 class ToolResult(NamedTuple):
-    """What a tool returns.
+    """The result of a tool call.
 
     Attributes:
-        parts: Texts and images, in reading order; the environment names and stores the images.
+        parts: Texts, images and videos in reading order; the environment names and stores the
+            images.
         detail: JSON-like facts for the event log.
+        ok: Whether the call succeeded. A call that fails in the world of the task (a simulator
+            refuses an action) has a result, too: the policy sees it, and it counts as failed.
+        reason: Why the call failed, ``""`` if it succeeded.
+        env_steps: Steps of the environment that the call used (`Limits.env_steps` counts them).
+        hidden_frames: Videos for viewers, which the policy does not see.
     """
 
     parts: tuple[Part, ...]
-    detail: Mapping[str, Any] = {}
+    detail: Mapping[str, Any] = EMPTY
+    ok: bool = True
+    reason: str = ""
+    env_steps: int = 0
+    hidden_frames: tuple[Video, ...] = ()
 
 
 class Store:
@@ -55,27 +68,37 @@ class Store:
         return name
 
     def image(self, name: str) -> Image:
-        """The image of that name.
+        """Return the image of that name.
 
         Raises:
-            ToolError: If there is none; lists what there is.
+            ToolError: If there is none; the message lists the available names.
         """
         return _find("image", name, self.images)
 
     def text(self, name: str) -> str:
-        """The text of that name.
+        """Return the text of that name.
 
         Raises:
-            ToolError: If there is none; lists what there is.
+            ToolError: If there is none; the message lists the available names.
         """
         return _find("text", name, self.texts)
+
+    def replace_image(self, old: Image, new: Image) -> None:
+        """Put `new` under every name of `old`."""
+        for name, image in self.images.items():
+            if image is old:
+                self.images[name] = new
 
 
 class Tool(Generic[ArgumentsT]):
     """Base class of tools. A subclass sets the three class attributes and writes `call`.
 
+    The environment calls `open` before its first episode and `close` when it is closed; in between,
+    each episode begins with `reset` and ends with `end_episode`. A simulator or a connection that
+    `open` starts therefore stays open between episodes.
+
     Attributes:
-        name: What the policy calls it.
+        name: The name by which the policy calls it.
         description: One paragraph for the prompt.
         arguments: The pydantic model of its arguments.
     """
@@ -84,51 +107,76 @@ class Tool(Generic[ArgumentsT]):
     description: str
     arguments: type[ArgumentsT]
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def open(self) -> None:
+        """Acquire what the tool needs for all its episodes."""
+
+    def reset(self, sample: Sample, store: Store) -> None:
         """Prepare for an episode."""
 
-    def call(self, arguments: ArgumentsT, store: Store) -> ToolResult:
-        """Do the work.
+    def call(
+        self, arguments: ArgumentsT, store: Store
+    ) -> ToolResult | Coroutine[Any, Any, ToolResult]:
+        """Do the work. An override may be an ``async def``.
+
+        An asynchronous call runs on the event loop of `visenv.background`. A plain `step` waits for
+        it; a `Collector` plays other episodes meanwhile.
 
         Raises:
             ToolError: If the call must be refused; the text is shown to the policy.
-            ServiceError: If something the tool needs failed beyond its retries.
+            ServiceError: If something that the tool needs failed beyond its retries.
         """
         raise NotImplementedError
 
+    def end_episode(self) -> None:
+        """Release what `reset` acquired."""
+
     def close(self) -> None:
-        """Release what `open` took."""
+        """Release what `open` acquired. The tool can be opened again."""
 
     def example(self) -> ArgumentsT:
-        """Arguments to show in the prompt."""
+        """Return arguments to show in the prompt."""
         raise NotImplementedError
 
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ArgumentsT:
-        """Arguments a policy that knows nothing might pass."""
+        """Return random arguments that fit the model."""
         raise NotImplementedError
 
+    @property
+    def is_async(self) -> bool:
+        """Whether `call` is an ``async def``."""
+        return inspect.iscoroutinefunction(self.call)
+
     def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
-        """Check the arguments against the model, then `call`.
+        """Check the arguments against the model, call the tool, and wait for its result.
 
         Raises:
-            ToolError: If they do not fit, saying what was expected and what was given.
+            ToolError: If the arguments do not fit; the message says what was expected and what was
+                given.
         """
         try:
             arguments = self.arguments(**raw)
         except ValidationError as error:
             raise ToolError(complaint(self.name, self.arguments, error)) from None
-        return self.call(arguments, store)
+        result = self.call(arguments, store)
+        return result if isinstance(result, ToolResult) else background.run(result)
 
 
 def complaint(name: str, arguments: type[Arguments], error: ValidationError) -> str:
-    """What is wrong with a call: what `name` takes, and what was given instead."""
+    """Return what is wrong with a call: the arguments that `name` takes, and what was given."""
     expected = ", ".join(arguments.model_fields) or "no arguments"
     problems = "; ".join(
-        f"{'.'.join(str(step) for step in problem['loc']) or 'arguments'}: {problem['msg']}"
-        f" (got {shown(problem['input'])})"
+        f"{_location(problem['loc'])}: {problem['msg']} (got {shown(problem['input'])})"
         for problem in error.errors(include_url=False, include_context=False)[:4]
     )
     return f"{name} takes {expected}. {problems}."
+
+
+def _location(steps: tuple[int | str, ...]) -> str:
+    """Return the path to an argument; names that the policy made up are cut short."""
+    path = ".".join(str(step)[: _SHOWN + 1] for step in steps[:8])
+    if not path.isascii() or not path.isprintable() or len(path) > _SHOWN:
+        return shown(path)
+    return path or "arguments"
 
 
 def _find(what: str, name: str, there: Mapping[str, StoredT]) -> StoredT:
@@ -139,7 +187,7 @@ def _find(what: str, name: str, there: Mapping[str, StoredT]) -> StoredT:
 
 
 def shown(value: object) -> str:
-    """A value as an error may echo it: escaped to ASCII and cut short."""
+    """Return a value as an error may echo it: escaped to ASCII and cut short."""
     try:
         text = ascii(value)
     except Exception:  # noqa: BLE001 - a foreign __repr__, or an integer too long to print

@@ -1,32 +1,51 @@
 """The frozen values that every part of visenv exchanges."""
 
-from visenv.types.episode import Episode, Group, ImageSpan, Segment, Status, Turn, TurnSpan
+from visenv.types.advice import (
+    Advice,
+    AdviceRequest,
+    Demonstration,
+    Description,
+    RandomTurn,
+    TurnDescription,
+)
+from visenv.types.episode import Episode, Group, Status, Turn
 from visenv.types.event import (
     Aborted,
     Answered,
+    CallSkipped,
     Event,
     Log,
     Malformed,
+    Scored,
     ToolCalled,
     Truncated,
     TurnTaken,
-    event_from_json,
-    event_to_json,
+    UnknownEvent,
 )
+from visenv.types.failure import Failure
 from visenv.types.image import MAX_PIXELS, Image, Pixels
 from visenv.types.message import IMAGE_MARKER, Message, Part, Role, all_images, flatten
 from visenv.types.sample import Sample
-from visenv.types.step import StepRecord
-from visenv.types.turn import Ask, FinishReason, Reply, Sampling
+from visenv.types.segment import ImageSpan, Segment, TurnSpan, VideoSpan
+from visenv.types.step import EpisodeInfo, StepResult
+from visenv.types.turn import Context, FinishReason, Reply, Sampling, TurnRequest
+from visenv.types.video import Video
 
 __all__ = [
     "IMAGE_MARKER",
     "MAX_PIXELS",
     "Aborted",
+    "Advice",
+    "AdviceRequest",
     "Answered",
-    "Ask",
+    "CallSkipped",
+    "Context",
+    "Demonstration",
+    "Description",
     "Episode",
+    "EpisodeInfo",
     "Event",
+    "Failure",
     "FinishReason",
     "Group",
     "Image",
@@ -36,20 +55,25 @@ __all__ = [
     "Message",
     "Part",
     "Pixels",
+    "RandomTurn",
     "Reply",
     "Role",
     "Sample",
     "Sampling",
+    "Scored",
     "Segment",
     "Status",
-    "StepRecord",
+    "StepResult",
     "ToolCalled",
     "Truncated",
     "Turn",
+    "TurnDescription",
+    "TurnRequest",
     "TurnSpan",
     "TurnTaken",
+    "UnknownEvent",
+    "Video",
+    "VideoSpan",
     "all_images",
-    "event_from_json",
-    "event_to_json",
     "flatten",
 ]

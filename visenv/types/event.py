@@ -1,17 +1,34 @@
-"""What happened in an episode, as typed values: the only thing a reward reads beside the Sample.
+"""Events: what happened in an episode, as typed values.
 
-Text that a policy writes can look like anything, a tool's success included. Events are written by
-the environment alone, so a reward that reads them cannot be fooled.
+A reward reads events and the sample, never text that a policy could write: text can look like
+anything, a tool's success included, but only the environment writes events. A family adds its own
+event types as NamedTuples or frozen dataclasses with a field ``turn``, and names them in
+`visenv.registration.EVENTS` or in the entry-point group ``visenv.events``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from visenv.types.empty import EMPTY
+
+
+class Event(Protocol):
+    """Anything that has the number of its turn."""
+
+    @property
+    def turn(self) -> int:
+        """The turn in which the event happened, from 0."""
+        ...
+
+
+EventT = TypeVar("EventT")
 
 
 class TurnTaken(NamedTuple):
-    """The policy took a turn; `text` is all of it, a pre-filled prefix included."""
+    """The policy took a turn; `text` is all of it, a prefill included."""
 
     turn: int
     text: str
@@ -19,16 +36,17 @@ class TurnTaken(NamedTuple):
 
 
 class ToolCalled(NamedTuple):
-    """The policy tried to use a tool.
+    """The policy called a tool.
 
     Attributes:
-        turn: Turn number from 0.
-        tool: The name it gave, ``""`` when it gave none.
-        arguments: What it passed, JSON-like, as parsed.
+        turn: The number of the turn, from 0.
+        tool: The name that the policy gave, ``""`` if it gave none.
+        arguments: The arguments that it passed, JSON-like, as parsed.
         ok: Whether the tool returned a result.
-        reason: Why not, ``""`` when it did.
-        outputs: Names under which the results are stored.
-        detail: Facts the tool adds, JSON-like (for a zoom, the box it cut).
+        reason: Why it did not, ``""`` if it did.
+        outputs: Names under which the images of the result are stored.
+        detail: Facts that the tool adds, JSON-like (for a zoom, the box that it cut).
+        env_steps: Steps of the environment that the call used (simulators; otherwise 0).
     """
 
     turn: int
@@ -37,7 +55,17 @@ class ToolCalled(NamedTuple):
     ok: bool
     reason: str = ""
     outputs: tuple[str, ...] = ()
-    detail: Mapping[str, Any] = {}
+    detail: Mapping[str, Any] = EMPTY
+    env_steps: int = 0
+
+
+class CallSkipped(NamedTuple):
+    """A tool call of a turn was not carried out, because an earlier one stopped the turn."""
+
+    turn: int
+    tool: str
+    arguments: Mapping[str, Any]
+    reason: str
 
 
 class Malformed(NamedTuple):
@@ -56,51 +84,103 @@ class Answered(NamedTuple):
 
 
 class Truncated(NamedTuple):
-    """A limit ended the episode: ``"turns"``, ``"invalid actions"``, ``"length"``."""
+    """A limit ended the episode: `visenv.env.Limits` names ours, ``"wrapper"`` is a wrapper's."""
 
     turn: int
     reason: str
 
 
 class Aborted(NamedTuple):
-    """A service failed beyond its retries; the episode must not be learnt from."""
+    """A service failed beyond its retries; the episode must not be used for training."""
 
     turn: int
     boundary: str
     reason: str
 
 
-Event = TurnTaken | ToolCalled | Malformed | Answered | Truncated | Aborted
+class Scored(NamedTuple):
+    """A scorer (a judge, a teacher model, an encoder) gave a verdict.
 
-EVENT_TYPES: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (TurnTaken, ToolCalled, Malformed, Answered, Truncated, Aborted)
+    Attributes:
+        turn: The turn after which it was asked for, from 0.
+        term: The reward term that asked, or ``""``.
+        scorer: The name of the scorer.
+        model: The model that gave the verdict.
+        digest: The digest of the request (`visenv.scorers`).
+        value: The verdict, JSON-like.
+    """
+
+    turn: int
+    term: str
+    scorer: str
+    model: str
+    digest: str
+    value: Any
+
+
+class UnknownEvent(NamedTuple):
+    """An event whose type is not known here: the package that defines it is not installed.
+
+    Attributes:
+        turn: The number of the turn, from 0.
+        type: The name of the type.
+        fields: Its fields, JSON-like.
+    """
+
+    turn: int
+    type: str
+    fields: Mapping[str, Any]
+
+
+CORE_EVENTS: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        TurnTaken,
+        ToolCalled,
+        CallSkipped,
+        Malformed,
+        Answered,
+        Truncated,
+        Aborted,
+        Scored,
+    )
 }
 
 
-def event_to_json(event: Event) -> dict[str, Any]:
-    """The event as a JSON object with its class name under ``"event"``."""
-    return {"event": type(event).__name__, **event._asdict()}
-
-
-def event_from_json(record: Mapping[str, Any]) -> Event:
-    """The inverse of `event_to_json`."""
-    fields = {key: value for key, value in record.items() if key != "event"}
-    if "outputs" in fields:
-        fields["outputs"] = tuple(fields["outputs"])
-    return EVENT_TYPES[record["event"]](**fields)
-
-
-class Log(Sequence[Event]):
-    """The append-only list of an episode's events, with the questions rewards ask of it."""
+class Log(Sequence[Any]):
+    """The append-only list of an episode's events, with the questions that rewards ask."""
 
     __slots__ = ("_events",)
 
-    def __init__(self, events: Sequence[Event] = ()) -> None:
+    def __init__(self, events: Iterable[Any] = ()) -> None:
         self._events = list(events)
 
+    def append(self, event: Event) -> None:
+        """Add an event."""
+        self._events.append(event)
+
     def extend(self, events: Iterable[Event]) -> None:
-        """Add the events of one step."""
+        """Add events."""
         self._events.extend(events)
+
+    def insert(self, index: int, events: Iterable[Event]) -> None:
+        """Insert events before index `index`."""
+        self._events[index:index] = events
+
+    def truncate(self, length: int) -> None:
+        """Drop the events from index `length` on."""
+        del self._events[length:]
+
+    def by_turn(self) -> dict[int, tuple[Any, ...]]:
+        """Return the events of each turn, in order, by the number of the turn."""
+        turns: dict[int, tuple[Any, ...]] = {}
+        for turn, events in groupby(self._events, key=lambda event: event.turn):
+            turns[turn] = (*turns.get(turn, ()), *events)
+        return turns
+
+    def since(self, start: int) -> tuple[Any, ...]:
+        """Return the events from index `start` on."""
+        return tuple(self._events[start:])
 
     def __len__(self) -> int:
         return len(self._events)
@@ -108,19 +188,23 @@ class Log(Sequence[Event]):
     def __getitem__(self, index: Any) -> Any:
         return self._events[index]
 
+    def of_type(self, kind: type[EventT]) -> list[EventT]:
+        """Return the events of exactly this type, in order."""
+        return [event for event in self._events if type(event) is kind]
+
     @property
     def turns(self) -> list[TurnTaken]:
         """The policy's turns, in order."""
-        return [event for event in self._events if type(event) is TurnTaken]
+        return self.of_type(TurnTaken)
 
     @property
     def tool_calls(self) -> list[ToolCalled]:
-        """Every attempt to use a tool, in order."""
-        return [event for event in self._events if type(event) is ToolCalled]
+        """Every tool call that was tried, in order."""
+        return self.of_type(ToolCalled)
 
     @property
     def answer(self) -> str | None:
-        """The final answer, or None when none was given."""
+        """The final answer, or None if none was given."""
         for event in reversed(self._events):
             if type(event) is Answered:
                 return event.answer

@@ -19,6 +19,8 @@ MAX_PIXELS = 89_478_485
 """Images of more pixels are refused from their header, before any decoding: Pillow's own limit,
 from which on it warns (8K has 33 M)."""
 
+_CHEAP_BYTES = 1 << 20
+
 Pixels = NDArray[np.uint8]
 """RGB pixels, uint8 ``[height, width, 3]``."""
 
@@ -110,6 +112,12 @@ class Image:
             digest.update(np.ascontiguousarray(pixels).data)
             self._sha256 = digest.hexdigest()
         return self._sha256
+
+    @property
+    def cheap_to_hash(self) -> bool:
+        """Whether `sha256` needs no decoding and takes about a millisecond at most."""
+        small = self._pixels is not None and self._pixels.nbytes <= _CHEAP_BYTES
+        return small or self._sha256 is not None
 
     def png(self) -> bytes:
         """The image as a PNG file, lossless."""

@@ -1,15 +1,16 @@
-"""Chat messages: text and images in order, and their two plain forms."""
+"""Chat messages: text, images and videos in order, and their two plain forms."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 from visenv.types.image import Image
+from visenv.types.video import Video
 
 Role = Literal["system", "user", "assistant"]
-Part = str | Image
+Part = str | Image | Video
 """One piece of a message. Text is data: no token of any tokenizer in it is ever special."""
 
 IMAGE_MARKER = "<image>"
@@ -22,8 +23,8 @@ class Message(NamedTuple):
     """One chat message.
 
     Attributes:
-        role: Who speaks.
-        parts: Texts and images in reading order.
+        role: The speaker.
+        parts: Texts, images and videos in reading order.
     """
 
     role: Role
@@ -31,26 +32,51 @@ class Message(NamedTuple):
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """The images of the message, in order."""
-        return tuple([part for part in self.parts if isinstance(part, Image)])
+        """The images of the message in order, the frames of its videos included."""
+        return all_images((self,))
 
-    def in_memory(self) -> Message:
-        """The same message, to be sent to where its images' files do not exist (`Image`)."""
-        parts = (part.in_memory() if isinstance(part, Image) else part for part in self.parts)
+    @property
+    def videos(self) -> tuple[Video, ...]:
+        """The videos of the message, in order."""
+        return tuple([part for part in self.parts if isinstance(part, Video)])
+
+    def with_frames(self) -> Message:
+        """Return the same message with the frames of each video in its place, as images."""
+        if not any(isinstance(part, Video) for part in self.parts):
+            return self
+        parts: list[Part] = []
+        for part in self.parts:
+            parts += part.frames if isinstance(part, Video) else (part,)
         return Message(self.role, tuple(parts))
 
-    def plain(self) -> str:
-        """The message as text with one `IMAGE_MARKER` per image.
+    def replace_images(self, change: Callable[[Image], Image]) -> Message:
+        """Return the same message with each image and video frame replaced by ``change(image)``."""
+        parts: list[Part] = []
+        for part in self.parts:
+            if isinstance(part, Image):
+                parts.append(change(part))
+            elif isinstance(part, Video):
+                parts.append(part.replace_frames(change))
+            else:
+                parts.append(part)
+        return Message(self.role, tuple(parts))
 
-        A marker that foreign text contains is broken by a blank, so that markers always count
-        the images; `parts` keeps the text as it was.
+    def in_memory(self) -> Message:
+        """Return the same message with images that do not need their files."""
+        return self.replace_images(Image.in_memory)
+
+    def plain(self) -> str:
+        """Return the message as text with one `IMAGE_MARKER` per image or video frame.
+
+        A marker that foreign text contains is broken by a blank, so that the number of markers
+        equals the number of images; `parts` keeps the text as it was.
         """
         return flatten((self,))[0]
 
     def openai(self) -> dict[str, Any]:
-        """The message as OpenAI chat content parts, images as PNG data URLs."""
+        """Return the message as OpenAI chat content parts, images and frames as PNG data URLs."""
         content: list[dict[str, Any]] = []
-        for part in self.parts:
+        for part in self.with_frames().parts:
             if isinstance(part, Image):
                 data = base64.b64encode(part.png()).decode("ascii")
                 url = {"url": f"data:image/png;base64,{data}"}
@@ -61,7 +87,10 @@ class Message(NamedTuple):
 
 
 def flatten(messages: Iterable[Message]) -> tuple[str, tuple[Image, ...]]:
-    """All messages as one text (`Message.plain`, a blank line between two), and their images."""
+    """Return all messages as one text (`Message.plain`, a blank line between two), and the images.
+
+    The images include the frames of videos, in the order of the markers.
+    """
     texts: list[str] = []
     images: list[Image] = []
     for message in messages:
@@ -71,13 +100,19 @@ def flatten(messages: Iterable[Message]) -> tuple[str, tuple[Image, ...]]:
             if isinstance(part, str):
                 texts.append(part.replace(IMAGE_MARKER, _MARKER_AS_TEXT))
             else:
-                texts.append(IMAGE_MARKER)
-                images.append(part)
+                frames = part.frames if isinstance(part, Video) else (part,)
+                texts += [IMAGE_MARKER] * len(frames)
+                images += frames
     return "".join(texts), tuple(images)
 
 
 def all_images(messages: Iterable[Message]) -> tuple[Image, ...]:
-    """All images of the messages, in the order of their markers."""
-    return tuple(
-        [part for message in messages for part in message.parts if isinstance(part, Image)]
-    )
+    """Return all images of the messages and frames of their videos, in the order of the markers."""
+    images: list[Image] = []
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Image):
+                images.append(part)
+            elif isinstance(part, Video):
+                images += part.frames
+    return tuple(images)

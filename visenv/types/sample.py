@@ -1,4 +1,4 @@
-"""One task instance: what an episode is about, and what a right answer is."""
+"""Sample: one task instance with its ground truth."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ class Sample:
     """One question with its images and ground truth.
 
     Attributes:
-        id: Unique within its source, stable across runs.
-        question: What is asked, as the data set words it.
+        id: An identifier that is unique within the source and stable across runs.
+        question: The question, as the data set words it.
         images: Image handles, in order.
         answers: Every accepted answer (TextVQA has ten human ones); may be empty for a task whose
-            truth lives in `meta`.
-        kind: A label to report by, for example ``"colour"`` or ``"direct_attributes"``.
+            truth lies in `ground_truth`.
+        kind: A label to report by, for example ``"color"`` or ``"direct_attributes"``.
         meta: Further ground truth, JSON-like: boxes ``[left, top, right, bottom]`` in native
             pixels, options, evidence pages, gold queries.
+        ground_truth: Further ground truth as a frozen dataclass of the family: boxes ``[left, top,
+            right, bottom]`` in native pixels, options, evidence pages, gold queries.
     """
 
     id: str
@@ -30,3 +32,4 @@ class Sample:
     answers: tuple[str, ...] = ()
     kind: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict)
+    ground_truth: Any = None

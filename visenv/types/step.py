@@ -1,28 +1,86 @@
-"""The rich half of a step's result: what `info["step"]` holds."""
+"""StepResult: everything that one `reset` or `step` adds to an episode."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from visenv.types.event import Event
+from visenv.types.empty import EMPTY
+from visenv.types.failure import Failure
 from visenv.types.message import Message
-from visenv.types.turn import Ask
+from visenv.types.turn import TurnRequest
+from visenv.types.video import Video
 
 
-@dataclass(slots=True)
-class StepRecord:
-    """What one `reset` or `step` adds to the episode.
+class StepResult(NamedTuple):
+    """The result of a `reset` or a `step`, from the environment to the episode.
+
+    `VisEnv` puts it into ``info["step"]``. It is immutable: a wrapper that changes something puts a
+    new value (``result._replace(...)``) into a new ``info``. Where a wrapper changes the reward or
+    the end of an episode in the values that `step` returns, the player takes those.
 
     Attributes:
-        messages: Chat messages added since the last action, in order; empty once it has ended.
-        events: What happened in this step.
-        ask: The request for the next turn, or None when the episode has ended.
-        terms: Reward terms by name, unweighted; filled by the reward wrapper.
+        messages: Chat messages added since the last action, in order; empty after the last turn.
+        events: The events of this step, in order.
+        request: The request for the next turn, or None when the episode has ended.
+        reward: The reward of this step.
+        terminated: Whether the task ended.
+        truncated_by: The limit that ended the episode, or ``""``.
+        failure: The failure that aborted the episode, or None.
+        terms: Unweighted reward terms by name, filled by the reward wrapper; None for a term that
+            does not apply.
+        term_notes: Reasons by name, for each term that is None.
         metrics: Task metrics by name, on the last step only.
+        hidden_frames: Videos of this step that the policy does not see, for viewers. They are saved
+            with the turn and never enter training data.
+        late_events: The complete events of earlier turns by turn, where `VisEnv.turn_events` was
+            deferred; on the last step only.
+        advice: What an `AdviceRequest` asked for; None otherwise.
+        pending: Whether events or reward terms of the episode are still being computed
+            (`visenv.rewards.RewardWrapper.finish` waits for them).
     """
 
     messages: tuple[Message, ...] = ()
-    events: tuple[Event, ...] = ()
-    ask: Ask | None = None
-    terms: dict[str, float] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)
+    events: tuple[Any, ...] = ()
+    request: TurnRequest | None = None
+    reward: float = 0.0
+    terminated: bool = False
+    truncated_by: str = ""
+    failure: Failure | None = None
+    terms: Mapping[str, float | None] = EMPTY
+    term_notes: Mapping[str, str] = EMPTY
+    metrics: Mapping[str, float] = EMPTY
+    hidden_frames: tuple[Video, ...] = ()
+    late_events: Mapping[int, tuple[Any, ...]] = EMPTY
+    advice: Any = None
+    pending: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the episode has ended."""
+        return self.terminated or bool(self.truncated_by) or self.failure is not None
+
+
+class EpisodeInfo(NamedTuple):
+    """Facts about an episode that are known when it starts.
+
+    Attributes:
+        env_id: The registered id of the environment, or the name of its class.
+        env_spec: The spec of the environment with its wrappers as JSON (`EnvSpec.to_json`), or
+            ``""`` if JSON cannot hold it.
+        sample_id: `Sample.id`.
+        kind: `Sample.kind`.
+        question: `Sample.question`.
+        answers: `Sample.answers`.
+        ground_truth: `Sample.ground_truth`.
+        media: SHA-256 of the sample's media in native size, by name (`VisEnv.media_hashes`).
+    """
+
+    env_id: str = ""
+    env_spec: str = ""
+    sample_id: str = ""
+    kind: str = ""
+    question: str = ""
+    answers: tuple[str, ...] = ()
+    ground_truth: Any = None
+    media: Mapping[str, str] = EMPTY

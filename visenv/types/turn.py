@@ -1,4 +1,4 @@
-"""What an environment asks of a policy, and what the policy gives back."""
+"""The request of an environment for a turn, and the reply of a policy."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 FinishReason = Literal["stop", "length", "abort"]
+Context = Literal["append", "replace"]
 
 
-class Ask(NamedTuple):
+class TurnRequest(NamedTuple):
     """The request for the policy's next turn.
 
     Attributes:
-        prefix: Text the turn begins with. A policy that can be pre-filled starts from it (masked
-            from the loss); the action passed to `step` is always the whole turn, prefix included.
+        prefill: Text that the turn begins with. A policy that can be pre-filled starts from it
+            (these tokens are masked from the loss); the action passed to `step` is always the whole
+            turn, prefill included.
         stop: The turn ends after any of these strings, which it keeps.
-        regex: What the text after the prefix must match, or None.
-        max_tokens: Most tokens to sample, or None for the policy's own limit.
+        regex: A regular expression that the text after the prefill must match, or None.
+        max_tokens: Maximum number of tokens to sample, or None for the policy's own limit.
         context: ``"append"`` continues the conversation; ``"replace"`` starts a new one (a new
             Segment) from this turn's messages.
     """
 
-    prefix: str = ""
+    prefill: str = ""
     stop: tuple[str, ...] = ()
     regex: str | None = None
     max_tokens: int | None = None
-    context: Literal["append", "replace"] = "append"
+    context: Context = "append"
 
 
 class Sampling(NamedTuple):
-    """How to sample.
+    """Sampling settings.
 
     Attributes:
         temperature: 0 is greedy; 1 samples from the policy's own distribution.
-        max_tokens: Most tokens in a turn; an `Ask` may lower it.
-        seed: Makes one episode's sampling repeatable, whatever else is in the batch.
+        max_tokens: Maximum number of tokens in a turn; a `TurnRequest` may lower it.
+        seed: Makes the sampling of one episode repeatable, whatever else is in the batch.
     """
 
     temperature: float = 1.0
@@ -48,9 +50,11 @@ class Reply(NamedTuple):
     """One turn of a policy.
 
     Attributes:
-        text: The whole turn, prefix included: the action for `step`.
-        token_ids: int32 ``[tokens]`` sampled, prefix excluded; empty when the policy has no tokens.
-        logprobs: float32 ``[tokens]``, natural log, under the distribution sampled from.
+        text: The whole turn, prefill included: the action for `step`.
+        token_ids: The sampled tokens without the prefill, int32 ``[tokens]``; empty if the policy
+            has no tokens.
+        logprobs: Log-probabilities (natural log) of these tokens under the distribution that they
+            were sampled from, float32 ``[tokens]``.
         finish_reason: ``"stop"``, ``"length"`` (the token limit) or ``"abort"``.
     """
 
@@ -61,5 +65,5 @@ class Reply(NamedTuple):
 
     @classmethod
     def of_text(cls, text: str) -> Reply:
-        """A reply of a policy that deals in text alone."""
+        """Return the reply of a policy that has no tokens."""
         return cls(text, np.zeros(0, np.int32), np.zeros(0, np.float32))

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from visenv.records import event_to_json, fields_of
 from visenv.types import (
     Answered,
     Episode,
     Event,
+    Image,
     Message,
     ToolCalled,
     TurnTaken,
-    event_to_json,
 )
 
 _ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
@@ -52,7 +53,11 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
         "id": episode.sample_id,
         "seed": str(episode.seed),  # may exceed what a JavaScript number holds exactly
         "answer": answers[-1] if answers else None,
-        "truth": dict(episode.truth),
+        "truth": {
+            "question": episode.question,
+            "answers": list(episode.answers),
+            **fields_of(episode.ground_truth),
+        },
         "terms": dict(episode.terms),
         "metrics": dict(episode.metrics),
         "tokens": sum(len(segment) for segment in episode.segments),
@@ -64,7 +69,7 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
 
 def _turns(episode: Episode, images: str) -> Iterator[dict[str, Any]]:
     for turn in episode.turns:
-        prefix = turn.ask.prefix if turn.text.startswith(turn.ask.prefix) else ""
+        prefix = turn.request.prefill if turn.text.startswith(turn.request.prefill) else ""
         yield {
             "messages": _messages(turn.messages, images),
             "prefix": prefix,
@@ -83,11 +88,11 @@ def _messages(messages: Sequence[Message], images: str) -> list[dict[str, Any]]:
 def _parts(message: Message, images: str) -> Iterator[dict[str, Any]]:
     """Texts, and images under the name that the text before them announces."""
     before = ""
-    for part in message.parts:
+    for part in message.with_frames().parts:
         if isinstance(part, str):
             before = part
             yield {"text": part}
-        else:
+        elif isinstance(part, Image):
             width, height = part.size
             named = _ANNOUNCED.search(before)
             name = named[1] if named else "image"
@@ -121,7 +126,7 @@ def marks(episode: Episode) -> list[Mark]:
 
 
 def _truths(episode: Episode, image: str, scale: tuple[float, float]) -> Iterator[Mark]:
-    for name, box in episode.truth.items():
+    for name, box in fields_of(episode.ground_truth).items():
         if name.endswith("_box") and _box(box):
             scaled = [side * scale[axis % 2] for axis, side in enumerate(box)]
             yield Mark(image, "truth", name.replace("_", " "), scaled)

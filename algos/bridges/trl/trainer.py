@@ -14,13 +14,13 @@ from typing import Any, cast
 import torch
 import trl
 from datasets import Dataset
-from trl.models.utils import unwrap_model_for_generation
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from visenv.errors import ConfigurationError
 from visenv.policy import EnginePolicy, TrainablePolicy
-from visenv.rollout import Collector, Env, Executor, Place
+from visenv.private_names import TESTED_VERSIONS, check_private_names
+from visenv.rollout import Collector, Env, EpisodeSpec, Executor
 from visenv.types import Episode, Group, Sampling
 
 from ...trainer.metrics import measure
@@ -28,8 +28,8 @@ from ..free import FreePolicy
 from .export import blank, to_trl
 from .messages import conversation, opening, to_pil
 from .model import Attention, ban, parts
+from .private_names import TRAINER_NAMES
 
-TESTED = "1.16"
 _LEFT_ALONE: Mapping[str, Any] = {
     "use_vllm": False,
     "use_transformers_continuous_batching": False,
@@ -103,6 +103,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
         **others: Any,
     ) -> None:
         _check_version()
+        check_private_names(TRAINER_NAMES)
         _check_options(args, others)
         model, codec = parts(policy)
         self.policy = policy
@@ -173,7 +174,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
         places = []
         for number, row in enumerate(inputs, start=before):
             group, member = divmod(number, size)
-            places.append(Place(int(row["seed"]), group, member, row.get("index")))
+            places.append(EpisodeSpec(int(row["seed"]), group, member, row.get("index")))
         with self._sampling():
             episodes = self._collector.episodes(places)
         self._note(episodes)
@@ -181,7 +182,9 @@ class VisenvGRPOTrainer(GRPOTrainer):
 
     @contextmanager
     def _sampling(self) -> Iterator[None]:
-        """The weights gathered, in evaluation mode, and in the engine where there is one."""
+        """Give a context with gathered weights in evaluation mode, sent to the engine if any."""
+        from trl.models.utils import unwrap_model_for_generation
+
         trained = cast("torch.nn.Module", self.model)
         training, args = trained.training, cast("Any", self.args)
         gathered = unwrap_model_for_generation(
@@ -211,10 +214,11 @@ class VisenvGRPOTrainer(GRPOTrainer):
 
 
 def _check_version() -> None:
-    if trl.__version__.rsplit(".", 1)[0] != TESTED:
+    tested = TESTED_VERSIONS["trl"][0].rsplit(".", 1)[0]
+    if trl.__version__.rsplit(".", 1)[0] != tested:
         raise ConfigurationError(
-            f"VisenvGRPOTrainer overrides private methods of TRL {TESTED}, and this is TRL "
-            f"{trl.__version__}: install trl=={TESTED}.*, or use environment_factory or visenv's "
+            f"VisenvGRPOTrainer overrides private methods of TRL {tested}, and this is TRL "
+            f"{trl.__version__}: install trl=={tested}.*, or use environment_factory or visenv's "
             "own trainer."
         )
 

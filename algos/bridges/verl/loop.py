@@ -13,20 +13,25 @@ from weakref import WeakKeyDictionary
 import gymnasium as gym
 import transformers
 from omegaconf import OmegaConf
-from verl.experimental.agent_loop.agent_loop import (
-    AgentLoopBase,
-    AgentLoopMetrics,
-    AgentLoopOutput,
-)
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.errors import ConfigurationError
+from visenv.private_names import check_private_names
 from visenv.registration import load
-from visenv.rollout import Collector, Place, ThreadExecutor
+from visenv.rollout import Collector, EpisodeSpec, ThreadExecutor
 from visenv.types import Sampling
 
 from .export import to_verl
 from .policy import SECONDS, Room, ServerPolicy
+from .private_names import LOOP_NAMES
+
+check_private_names(LOOP_NAMES)  # before they are imported
+
+from verl.experimental.agent_loop.agent_loop import (  # noqa: E402
+    AgentLoopBase,
+    AgentLoopMetrics,
+    AgentLoopOutput,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +102,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         started = time.perf_counter()
         episode = await self._collector(sampling_params).play(_place(row))
         if episode.status == "aborted":
-            _log.warning("Seed %d of %s: %s", episode.seed, self._env_id, episode.reason)
+            _log.warning("Seed %d of %s: %s", episode.seed, self._env_id, episode.failure)
         took, sampling = time.perf_counter() - started, sum(seconds)
         metrics = AgentLoopMetrics(generate_sequences=sampling, tool_calls=took - sampling)
         return [AgentLoopOutput(**fields, metrics=metrics) for fields in to_verl(episode)]
@@ -131,12 +136,12 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         )
 
 
-def _place(row: Mapping[str, Any]) -> Place:
+def _place(row: Mapping[str, Any]) -> EpisodeSpec:
     named = row.get("extra_info") or {}
     if "seed" not in named:
         raise ConfigurationError("A row names no seed: make verl's data set from rows().")
     index = named.get("row")
-    return Place(
+    return EpisodeSpec(
         int(named["seed"]),
         member=int(row.get("session_id", 0)),
         index=None if index is None else int(index),

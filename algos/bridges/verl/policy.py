@@ -10,13 +10,11 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-import gymnasium as gym
 import numpy as np
 
-from visenv.env import Observation
 from visenv.errors import PolicyError
 from visenv.policy import Policy
-from visenv.types import Ask, FinishReason, Reply, Sampling
+from visenv.types import FinishReason, Reply, Sampling, TurnRequest
 
 from .export import to_pil
 
@@ -40,7 +38,7 @@ class ServerPolicy(Policy[Any]):
     """Samples through ``server_manager.generate``, token ids in, token ids out.
 
     Placeholders are sent expanded, as verl's servers expect them. A form that an environment asks
-    for (`Ask.regex`) is not enforced: verl scores every token among all.
+    for (`TurnRequest.regex`) is not enforced: verl scores every token among all.
 
     Args:
         server: verl's server manager.
@@ -57,13 +55,13 @@ class ServerPolicy(Policy[Any]):
         # One id for each episode sends all its turns to the server that has its keys and values.
         self._requests: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Any:
+    def open(self, seed: int) -> Any:
         """A new session of tokens."""
         session = self._codec.open(seed)
         self._requests[session] = uuid4().hex
         return session
 
-    async def respond(self, session: Any, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Any, request: TurnRequest, sampling: Sampling) -> Reply:
         """Sample the next turn.
 
         Raises:
@@ -71,21 +69,25 @@ class ServerPolicy(Policy[Any]):
         """
         codec, stream = self._codec, session.stream
         session.sample_at(sampling.temperature)
-        increment = codec.increment(stream, session.pending, ask.prefix)
+        increment = codec.increment(stream, session.pending, request.prefill)
         session.pending = []
         codec.encoder.check(increment.images)
         stream.show(increment, codec.encoder, codec.image_id)
-        limits = (self._left(stream), sampling.max_tokens, ask.max_tokens or sampling.max_tokens)
-        output = await self._generate(session, min(limits), ask.stop, sampling.temperature)
-        tokens = self._until_stop(output.token_ids, ask.stop)
+        limits = (
+            self._left(stream),
+            sampling.max_tokens,
+            request.max_tokens or sampling.max_tokens,
+        )
+        output = await self._generate(session, min(limits), request.stop, sampling.temperature)
+        tokens = self._until_stop(output.token_ids, request.stop)
         logprobs = (output.log_probs or [math.nan] * len(tokens))[: len(tokens)]
         text = codec.vocabulary.decode(tokens)
-        ended = tokens[-1:] == [codec.end_id] or any(stop in text for stop in ask.stop)
+        ended = tokens[-1:] == [codec.end_id] or any(stop in text for stop in request.stop)
         finish: FinishReason = "stop" if ended else "length"
         version = int(output.extra_fields.get("global_steps") or 0)
         stream.say(session.turn, tokens, logprobs, version, finish)
         said = (np.array(tokens, np.int32), np.array(logprobs, np.float32), finish)
-        reply = Reply(ask.prefix + text, *said)
+        reply = Reply(request.prefill + text, *said)
         session.said(reply)
         return reply
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from visenv.rollout import Collector, Place
+from visenv.rollout import Collector, EpisodeSpec
 from visenv.seeding import seeds
 from visenv.types import Episode, Group
 
@@ -122,7 +122,7 @@ class StepPlayer:
         """Play what is not known of a group, until it is large enough; cancel the slowest."""
         seed = seeds(random_stream(self._seed, _SCENES, step), number + 1)[number]
         places = [
-            Place(seed, number, member)
+            EpisodeSpec(seed, number, member)
             for member in range(self._size + self._selection.spare_members)
         ]
         ended: dict[int, Episode] = {}
@@ -141,7 +141,7 @@ class StepPlayer:
         best = sorted(ended, key=lambda member: (ended[member].status == "aborted", member))
         return [ended[member] for member in sorted(best[: self._size])]
 
-    async def _play(self, step: int, place: Place, on_episode: OnEpisode) -> Episode:
+    async def _play(self, step: int, place: EpisodeSpec, on_episode: OnEpisode) -> Episode:
         episode = await self.collector.play(place, rank=step)
         if self.journal is not None:
             written = self.journal.add(step, episode)
@@ -157,7 +157,7 @@ class StepPlayer:
 
     def report(self) -> dict[str, float]:
         """What was measured and counted since the last report, by ``rollout/`` names."""
-        measured = self.collector.meter.take() | {k: float(v) for k, v in self.counts.items()}
+        measured = self.collector.stats.take() | {k: float(v) for k, v in self.counts.items()}
         self.counts.clear()
         return {f"rollout/{name}": value for name, value in measured.items()}
 

@@ -15,9 +15,9 @@ from .tools import LATEST, NAMED, ProgramArguments, ProgramTool
 class CroppingProgramTool(ProgramTool):
     """Puts the sample's box into a program's slices, once the policy has named a crop."""
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Take the box down; the errors are those of `ProgramTool`."""
-        super().open(sample, store)
+        super().reset(sample, store)
         self._box = sample.meta.get("box")
 
     def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:

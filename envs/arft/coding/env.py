@@ -69,7 +69,7 @@ class ArftCoding(ArftEnv):
         """What runs programs."""
         return ProgramTool(characters=self.preset.tool_characters)
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         """Show the image as it is, and ask."""
         sample = self.sample
         if len(sample.images) != 1 or not sample.answers or "problems" not in sample.meta:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from visenv.grammar.tags import TagGrammar
-from visenv.rewards import RewardTerm, RewardWrapper
+from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.types import Answered, Event, Sample, ToolCalled
 
 from ..compat.scores import TOP, accuracy_term, format_term
@@ -34,8 +34,8 @@ from .env import ArftCoding
 def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
     """The environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
-        steps = RewardTerm("steps", 1.0, partial(accuracy_term, reward=reward))
-        terms = [steps, RewardTerm("format", 1.0, format_term)]
+        steps = RewardTerm("steps", 1.0, of_log(partial(accuracy_term, reward=reward)))
+        terms = [steps, RewardTerm("format", 1.0, of_log(format_term))]
         return StepRewardWrapper(env, terms, TOP)
     return StepRewardWrapper(env, coding_terms(env.tags, reward).terms())
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from visenv.grammar import Call
 from visenv.grammar.tags import TagGrammar
-from visenv.types import Ask, Image, Message, Part, ToolCalled, TurnTaken
+from visenv.types import Image, Message, Part, ToolCalled, TurnRequest, TurnTaken
 
 from .. import prompts
 from ..base import ArftEnv
@@ -43,23 +43,23 @@ class RebuiltPrompt(ArftEnv):
         """Silent."""
         return SilentTags(self.actions)
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         """The first of the prompts."""
-        super().opening()
-        return [Message("user", self.reminder())]
+        super().initial_messages()
+        return [Message("user", self.turn_notice())]
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         """A free turn on the new prompt alone."""
-        return super().ask()._replace(context="replace")
+        return super().turn_request()._replace(context="replace")
 
-    def reminder(self) -> tuple[Part, ...]:
+    def turn_notice(self) -> tuple[Part, ...]:
         """The prompt of the coming turn."""
         images = [self.view(image) for image in self.current_images()]
         head = "\n" if images else ""
         task = prompts.task(self.preset.prompt, self.steps(), self.question())
         return (*images, f"{head}{task}{self._chain()}")
 
-    def refusal(self, call: Call) -> str:
+    def reject_call(self, call: Call) -> str:
         """None."""
         return ""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from visenv.records import fields_of
 from visenv.types import Episode
 
 SPLITS = ("simple", "hard")
@@ -31,7 +32,7 @@ def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, fl
     """
     scores: dict[str, float] = {}
     for split in SPLITS:
-        some = [each for each in episodes if each.truth.get("split") == split]
+        some = [each for each in episodes if fields_of(each.ground_truth).get("split") == split]
         scores |= _means(split, some, len(some))
     return scores | _means(AVERAGE, episodes, len(episodes) + left_out)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from visenv.env import Observation
 from visenv.errors import EpisodeOverError
-from visenv.rewards.wrapper import RewardTerm, RewardWrapper
+from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.types import Event, Log, Sample, TurnTaken
 
 ANSWER = "answer"
@@ -27,14 +27,11 @@ class StepRewardWrapper(RewardWrapper):
 
     each_step: ClassVar[bool] = True
     _paid = 0.0
-    _aborted = False
+    _was_aborted = False
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode of which nothing is paid."""
-        self._paid, self._aborted = 0.0, False
-        return super().reset(seed=seed, options=options)
+    def begin_episode(self) -> None:
+        """Start with nothing paid."""
+        self._paid, self._was_aborted = 0.0, False
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Step, and pay what the terms have grown by.
@@ -42,13 +39,14 @@ class StepRewardWrapper(RewardWrapper):
         Raises:
             EpisodeOverError: If the episode has ended, also by a term that could not be computed.
         """
-        if self._aborted:
+        if self._was_aborted:
             raise EpisodeOverError("The episode was aborted; call reset() before step().")
         taken = super().step(action)
-        self._aborted = bool(taken[-1]["aborted"])
+        self._was_aborted = bool(taken[-1]["aborted"])
         return taken
 
-    def _due(self, worth: float) -> float:
+    def due(self, worth: float) -> float:
+        """Return what the terms have grown by."""
         due, self._paid = worth - self._paid, worth
         return due
 
@@ -85,22 +83,26 @@ class StepTerms(NamedTuple):
         accuracy: How well a turn takes a step, 0 to 1, from the turn's events; None if it does not
             take it at all.
         well_formed: Whether the text of a turn has the form that was asked for.
+        select: Returns the events that count, of all events; None counts all.
     """
 
     steps: Callable[[Sample], Sequence[GoldStep]]
     accuracy: Callable[[Sequence[Event], GoldStep, Sample], float | None]
     well_formed: Callable[[str], bool]
+    select: Callable[[Log], Log] | None = None
 
     def terms(self) -> list[RewardTerm]:
         """Both, each of weight 1."""
         return [
-            RewardTerm("steps", 1.0, self._steps_term),
-            RewardTerm("format", 1.0, self._format_term),
+            RewardTerm("steps", 1.0, of_log(self._steps_term)),
+            RewardTerm("format", 1.0, of_log(self._format_term)),
         ]
 
     def worth(self, log: Log, sample: Sample) -> Worth:
         """What the turns so far are worth."""
         steps = self.steps(sample)
+        if self.select is not None:
+            log = self.select(log)
         # The best for each set of steps that were taken, as bits of a number.
         best = {0: Worth()}
         for events in by_turn(log):

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from visenv.rewards import RewardTerm
+from visenv.rewards import RewardTerm, of_log
 from visenv.tools import Tool
 from visenv.types import Image, Log, Sample, ToolCalled
 
@@ -64,7 +64,7 @@ class PublishedSearch(RebuiltPrompt, ArftSearch):
 def published_terms(similarity: QuerySimilarity, reward: str) -> list[RewardTerm]:
     """The two terms of the table, each summed over the turns that have a step at their place."""
     steps = partial(_accuracies, similarity=similarity, reward=reward)
-    return [RewardTerm("steps", 1.0, steps), RewardTerm("format", 1.0, _forms)]
+    return [RewardTerm("steps", 1.0, of_log(steps)), RewardTerm("format", 1.0, of_log(_forms))]
 
 
 def accuracy(

@@ -82,7 +82,7 @@ class ArftSearch(ArftEnv):
         """The search."""
         return [SearchTool(self.searcher, passages=self.preset.passages)]
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         """Show the image, and ask."""
         sample = self.sample
         if not sample.answers:

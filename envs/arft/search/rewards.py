@@ -22,7 +22,7 @@ paid for searching at random before it answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from visenv.grammar.tags import TagGrammar
@@ -41,12 +41,11 @@ def search_terms(
 ) -> list[RewardTerm]:
     """The two terms, as in the table."""
     score = partial(accuracy, similarity=similarity, reward=reward)
-    terms = StepTerms(steps_of, score, grammar.well_formed).terms()
-    return [term._replace(score=partial(_without_repeats, term.score)) for term in terms]
+    return StepTerms(steps_of, score, grammar.well_formed, _without_repeats).terms()
 
 
-def _without_repeats(score: Callable[[Log, Sample], float], log: Log, sample: Sample) -> float:
-    """The score of an episode, as if a query had not been repeated.
+def _without_repeats(log: Log) -> Log:
+    """Return the events without searches that repeat an earlier query.
 
     Two gold queries may be alike; a single one must not take both steps.
     """
@@ -59,7 +58,7 @@ def _without_repeats(score: Callable[[Log, Sample], float], log: Log, sample: Sa
                 continue
             asked.add(query)
         kept.append(event)
-    return score(Log(kept), sample)
+    return Log(kept)
 
 
 def steps_of(sample: Sample) -> list[GoldStep]:

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-import gymnasium as gym
-
 from visenv.checks import Dialect, check
 from visenv.curation.journal import Outcome, dropped, failed, kept
 from visenv.curation.lines import Row
@@ -22,7 +20,7 @@ from visenv.episodes import save_images
 from visenv.errors import ConfigurationError, DataError
 from visenv.images import ARM_PIXELS, fit
 from visenv.policy import Policy
-from visenv.types import Ask, Message, Reply, Sample, Sampling
+from visenv.types import Message, Reply, Sample, Sampling, TurnRequest
 
 from .judging import judging_row
 from .writer import is_refusal
@@ -37,7 +35,8 @@ class Constraints(Step):
     Args:
         source: Instructions whose ``meta["constraints"]`` lists ``constraint`` and ``checks``
             (`visenv.envs.arm.datasets.mm_ifeval`).
-        policy: Who answers. It is opened on a bare `gym.Env`.
+        policy: The policy that answers. It cannot be one that asks an environment for advice
+            (oracle, random).
         folder: The folder that is written to.
         sampling: How it samples; the seed belongs to the row.
         dialect: How the checks read (`visenv.checks`).
@@ -67,7 +66,6 @@ class Constraints(Step):
         self._image_pixels = image_pixels
         self._label = label
         self._seed = seed
-        self._env: gym.Env[Any, str] = gym.Env()
 
     def settings(self) -> dict[str, Any]:
         """Who answers what, and how the checks read."""
@@ -122,9 +120,11 @@ class Constraints(Step):
 
     async def _answer(self, sample: Sample, name: str) -> Reply:
         seed = seed_of("constraints", self._seed, name)
-        session = self._policy.open(self._env, seed)
+        session = self._policy.open(seed)
         session.observe([_instruction(sample, self._image_pixels)])
-        return await self._policy.respond(session, Ask(), self._sampling._replace(seed=seed))
+        return await self._policy.respond(
+            session, TurnRequest(), self._sampling._replace(seed=seed)
+        )
 
 
 def _instruction(sample: Sample, image_pixels: int) -> Message:

@@ -6,13 +6,11 @@ import json
 import re
 from collections.abc import Sequence
 
-import gymnasium as gym
 import numpy as np
 
-from visenv.env import Observation
 from visenv.errors import PolicyError
 from visenv.policy import Policy, Session
-from visenv.types import Ask, Reply, Sampling
+from visenv.types import Reply, Sampling, TurnRequest
 
 _GIVEN = re.compile(
     r"<question>\n(.*)\n</question>\n<answer>\n(.*)\n</answer>\n\nReply with one", re.DOTALL
@@ -46,11 +44,11 @@ class ScriptedGenerator(Policy[Session]):
         visenv data negatives … --policy visenv.envs.arm.curation:ScriptedGenerator
     """
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         """An empty conversation; the seed comes with each turn."""
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """The JSON object that a prompt of this package asks for.
 
         Raises:

@@ -12,15 +12,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import gymnasium as gym
-
 from visenv.curation.journal import Outcome, failed
 from visenv.curation.lines import Row, read_object
 from visenv.curation.step import Step
 from visenv.errors import ConfigurationError, DataError
 from visenv.images import ARM_PIXELS, fit
 from visenv.policy import Policy
-from visenv.types import Ask, Image, Message, Sampling
+from visenv.types import Image, Message, Sampling, TurnRequest
 
 from .rows import MAX_CHARACTERS
 
@@ -52,8 +50,8 @@ class Writer:
     """Asks a policy for a JSON object until it sends one that can be used.
 
     Args:
-        policy: Who writes. It is opened on a bare `gym.Env`, so it cannot be one that looks into
-            its environment (oracle, random).
+        policy: The policy that writes. It cannot be one that asks an environment for advice
+            (oracle, random).
         sampling: How it samples; the seed is replaced by one that belongs to the row.
         attempts: Most replies to one row.
         image_pixels: Images are shrunk to this many pixels (4096 patches of 28 x 28 by default,
@@ -79,7 +77,6 @@ class Writer:
         self._attempts = attempts
         self._image_pixels = image_pixels
         self._label = label
-        self._env: gym.Env[Any, str] = gym.Env()
 
     def settings(self) -> dict[str, Any]:
         """What its replies depend on."""
@@ -107,13 +104,13 @@ class Writer:
             PolicyError: If there is no reply to be had.
             ImageError: If an image cannot be read.
         """
-        session = self._policy.open(self._env, seed)
+        session = self._policy.open(seed)
         shown = await asyncio.to_thread(self._images, images)  # large images take a while
         message = Message("user", (*shown, prompt))
         for attempt in range(self._attempts):
             session.observe([message])
             sampling = self._sampling._replace(seed=(seed + attempt) % 2**32)
-            reply = await self._policy.respond(session, Ask(), sampling)
+            reply = await self._policy.respond(session, TurnRequest(), sampling)
             try:
                 return read(read_reply(reply.text, cut=reply.finish_reason == "length"))
             except UnusableReplyError as error:

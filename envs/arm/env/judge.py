@@ -14,7 +14,7 @@ from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
 from visenv.grammar.tool_call import Compat
 from visenv.images import fit
 from visenv.tools import Tool
-from visenv.types import Ask, Image, Message, Part, Sample
+from visenv.types import Image, Message, Part, Sample, TurnRequest
 
 from .. import prompts
 from ..presets import Preset
@@ -81,7 +81,7 @@ class Judge(VisEnv):
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         """Store responses and images under their names, and put the task."""
         sample = self.sample
         if "candidates" not in sample.meta:
@@ -97,25 +97,25 @@ class Judge(VisEnv):
         style, grammar = self.preset.prompt, self._tool_call
         return prompts.opening(style, sample, pictures, self.document(), grammar, tools)
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         """A free turn."""
-        return Ask(stop=self.grammar.stop)
+        return TurnRequest(stop=self.grammar.stop)
 
-    def reminder(self) -> tuple[Part, ...]:
+    def turn_notice(self) -> tuple[Part, ...]:
         """Before the last turn: that it must answer."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
-    def refusal(self, call: Call) -> str:
+    def reject_call(self, call: Call) -> str:
         """The last turn has no tools."""
         return prompts.NO_CALL_LEFT if self.turns_left == 1 else ""
 
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         """1 for the right verdict."""
         return float(right(self.log, self.sample, self.compat))
 
     def metrics(self) -> dict[str, float]:
         """``accuracy``, 0 without an answer."""
-        return {"accuracy": self.outcome()}
+        return {"accuracy": self.task_score()}
 
     def oracle_turn(self) -> ParsedTurn:
         """Verify, then give the right verdict."""

@@ -137,7 +137,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         self._natives: dict[str, Image] = {}
         self._shown: list[tuple[Image, _Region]] = []
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Take the handles of the sample's images, without decoding them."""
         self._natives = {original_name(k): image for k, image in enumerate(sample.images)}
         self._shown = []
@@ -178,8 +178,8 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         }
         return ToolResult((result, _caption(window, within.size, name)), detail)
 
-    def close(self) -> None:
-        """Let go of the images."""
+    def end_episode(self) -> None:
+        """Release the images."""
         self._natives = {}
         self._shown = []
 

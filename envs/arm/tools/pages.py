@@ -62,7 +62,7 @@ class _PageTool(Tool[ArgumentsT]):
         self.long_side = long_side
         self._name = ""
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Take note of the sample's document, for arguments that know nothing more."""
         self._name = str(sample.meta.get("document", ""))
 

@@ -12,7 +12,7 @@ import pytest
 
 from visenv.errors import ServiceError
 from visenv.registration import load
-from visenv.types import Ask, Image, Message, Sample, StepRecord, TurnTaken
+from visenv.types import Image, Message, Sample, StepResult, TurnRequest, TurnTaken
 
 TURNS = 2
 
@@ -36,15 +36,17 @@ class Pictures(gym.Env[Any, str]):
         self._turn = 0
         self._trouble(seed, -1)
         self.sample = Sample(f"picture {seed}", "What is it?")
-        return None, self._info(StepRecord(self._show("left or right?"), (), Ask()))
+        return None, self._info(StepResult(self._show("left or right?"), (), TurnRequest()))
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._trouble(self._seed, self._turn)
         event = TurnTaken(self._turn, action, None)
         self._turn += 1
         over = self._turn == TURNS
-        record = StepRecord(() if over else self._show(" now clear "), (event,))
-        record.ask = None if over else Ask("<think>")
+        if over:
+            record = StepResult((), (event,))
+        else:
+            record = StepResult(self._show(" now clear "), (event,), TurnRequest("<think>"))
         return None, float(len(action) % 7) / 4, over, False, self._info(record)
 
     def _show(self, text: str) -> tuple[Message, ...]:
@@ -52,7 +54,7 @@ class Pictures(gym.Env[Any, str]):
         pixels = self.np_random.integers(0, 255, (side, 72, 3), dtype=np.uint8)
         return (Message("user", (Image.from_pixels(pixels), text)),)
 
-    def _info(self, record: StepRecord) -> dict[str, Any]:
+    def _info(self, record: StepResult) -> dict[str, Any]:
         return {"step": record, "aborted": "", "truncated_by": ""}
 
 

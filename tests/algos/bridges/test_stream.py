@@ -9,7 +9,7 @@ import pytest
 
 from visenv.algos.bridges.stream import cut
 from visenv.errors import ConfigurationError
-from visenv.types import Episode, Image, ImageSpan, Message, Segment, Turn, TurnSpan
+from visenv.types import Episode, Failure, Image, ImageSpan, Message, Segment, Turn, TurnSpan
 
 PAD = 9
 FIRST, SECOND = (Image.from_pixels(np.full((4, 4, 3), grey, np.uint8)) for grey in (1, 2))
@@ -28,10 +28,10 @@ def _segment(sampled: tuple[tuple[int, int], ...]) -> Segment:
         policy_version=np.zeros(9, np.int32),
         turns=tuple(TurnSpan(turn, *span, "stop") for turn, span in enumerate(sampled)),
         images=(
-            ImageSpan(1, 2, FIRST.sha256, (1, 2, 4)),
-            ImageSpan(6, 1, SECOND.sha256, (1, 2, 2)),
+            ImageSpan(1, 2, FIRST.sha256, (1, 2, 4), PAD),
+            ImageSpan(6, 1, SECOND.sha256, (1, 2, 2), PAD),
         ),
-        placeholder_id=PAD,
+        placeholder_ids=(PAD,),
         merge=2,
         temperature=1.0,
         processor="any",
@@ -44,6 +44,7 @@ def _episode(*segments: Segment) -> Episode:
     return Episode("e-v0", "s", "", 0, 0, 0, turns, "terminated", segments=segments)
 
 
+AWAY = Failure("service", "judge", "away")
 IMAGES = {image.sha256: image for image in (FIRST, SECOND)}
 
 
@@ -85,7 +86,7 @@ class TestToTrl:
             to_trl(_episode(segment, second))
         with pytest.raises(ConfigurationError, match="has 0"):
             to_trl(replace(_episode(segment), segments=()))
-        aborted = Episode("e-v0", "s", "", 0, 0, 0, (), "aborted", "judge: away")
+        aborted = Episode("e-v0", "s", "", 0, 0, 0, (), "aborted", failure=AWAY)
         with pytest.raises(ConfigurationError, match="judge: away"):
             to_trl(aborted)
 

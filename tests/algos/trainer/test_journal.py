@@ -17,7 +17,7 @@ from visenv.algos.trainer.journal import Journal
 from visenv.algos.trainer.supply import Played
 from visenv.errors import RunError
 from visenv.rollout import Collector
-from visenv.types import Episode
+from visenv.types import Episode, Failure
 
 RUN = {"algorithm": "GRPO", "seed": 11}
 GROUPS, SIZE, SEED = 3, 4, 11
@@ -100,7 +100,8 @@ def test_what_cannot_be_read_was_not_finished(
 
 def test_aborted_episodes_are_tried_again(episodes: list[Episode], tmp_path: Path) -> None:
     turns = tuple(replace(turn, reward=0.0) for turn in episodes[0].turns)
-    aborted = replace(episodes[0], turns=turns, status="aborted", reason="judge: away")
+    failure = Failure("service", "judge", "away")
+    aborted = replace(episodes[0], turns=turns, status="aborted", failure=failure)
     written = journal(tmp_path)
     written.add(0, aborted).result()
     written.add(0, episodes[1]).result()

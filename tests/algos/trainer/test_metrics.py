@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from visenv.types import Episode, ToolCalled, Turn
+from visenv.types import Episode, Failure, ToolCalled, Turn
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
 
@@ -28,7 +28,8 @@ def _episode(
         0,
         taken,
         status,  # type: ignore[arg-type]
-        reason="" if status == "terminated" else "why",
+        reason="why" if status == "truncated" else "",
+        failure=Failure("service", "judge", "why") if status == "aborted" else None,
         terms={"right": reward},
         metrics={"accuracy": 2 * reward},
     )

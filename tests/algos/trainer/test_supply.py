@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from visenv.algos.trainer.supply import Share, Taken, usable
 from visenv.errors import RunError
-from visenv.types import Episode
+from visenv.types import Episode, Failure
 
 
 class _Listed(Taken):
@@ -46,7 +46,8 @@ def test_passes_differ_and_seeds_differ_and_a_step_repeats() -> None:
 
 def _episode(aborted: bool) -> Episode:
     episode = Episode("e-v0", "s", "", 0, 0, 0, (), "terminated")
-    return replace(episode, status="aborted", reason="judge: away") if aborted else episode
+    failure = Failure("service", "judge", "away")
+    return replace(episode, status="aborted", failure=failure) if aborted else episode
 
 
 @pytest.mark.parametrize(

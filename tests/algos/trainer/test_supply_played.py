@@ -15,7 +15,7 @@ from visenv.algos.trainer.supply import Played, Selection, Share, random_stream
 from visenv.policy import Policy, Session
 from visenv.rollout import Collector, Executor, InlineExecutor, ThreadExecutor
 from visenv.seeding import seeds
-from visenv.types import Ask, Group, Message, Reply, Sampling, StepRecord
+from visenv.types import Group, Message, Reply, Sampling, StepResult, TurnRequest
 
 GROUPS, SIZE, SEED = 5, 3, 11
 
@@ -56,11 +56,11 @@ class Scored(gym.Env[Any, str]):
     """Pays what is said; the policy is told the seed."""
 
     def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
-        record = StepRecord((Message("user", (str(seed),)),), (), Ask())
+        record = StepResult((Message("user", (str(seed),)),), (), TurnRequest())
         return None, {"step": record, "aborted": "", "truncated_by": ""}
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        info = {"step": StepRecord(), "aborted": "", "truncated_by": ""}
+        info = {"step": StepResult(), "aborted": "", "truncated_by": ""}
         return None, float(action), True, False, info
 
 
@@ -72,10 +72,10 @@ class Varied(Policy[Session]):
         self.members: Counter[str] = Counter()
         self.given_up = 0
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         scene = str(session.messages[0].parts[0])
         member = self.members[scene]
         self.members[scene] += 1
@@ -154,10 +154,10 @@ def test_cancelled_requests_really_end() -> None:
 class Bug(Varied):
     """Replies to the first; then there is a bug, while another waits."""
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         if sum(self.members.values()) == 3:
             raise ZeroDivisionError
-        return await super().respond(session, ask, sampling)
+        return await super().respond(session, request, sampling)
 
 
 def test_a_bug_ends_the_step_and_leaves_nobody_waiting() -> None:

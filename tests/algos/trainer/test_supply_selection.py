@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from visenv.algos.trainer.supply import Selection
 from visenv.algos.trainer.supply.selection import Choice
 from visenv.errors import ConfigurationError
-from visenv.types import Episode, Group, Turn
+from visenv.types import Episode, Failure, Group, Turn
 
 GOOD, ALIKE, ABORTED = "good", "alike", "aborted"
 
@@ -24,7 +24,8 @@ def group(kind: str) -> Group:
     turns = [(Turn((), "", reward, (), "stop"),) for reward in rewards]
     episodes = [Episode("e", "s", "", 0, 0, m, turn, "terminated") for m, turn in enumerate(turns)]
     if kind == ABORTED:
-        episodes = [replace(each, status="aborted", reason="judge: away") for each in episodes]
+        failure = Failure("service", "judge", "away")
+        episodes = [replace(each, status="aborted", failure=failure) for each in episodes]
     return episodes
 
 

@@ -13,7 +13,7 @@ from visenv.envs.arft.search.world.tokens import WORDS
 from visenv.envs.arft.world.little_pictures import COLOURS
 from visenv.policies.oracle import OraclePolicy
 from visenv.registration import load
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, play
 
 pytestmark = pytest.mark.component("transformers")
 
@@ -46,7 +46,7 @@ def test_every_step_fits(tokenizer: Any) -> None:
         make_search(preset="tiny"),
     ]
     for env in envs:
-        episodes = [asyncio.run(play(env, OraclePolicy(), Place(seed))) for seed in range(12)]
+        episodes = [asyncio.run(play(env, OraclePolicy(), EpisodeSpec(seed))) for seed in range(12)]
         assert [episode.reward for episode in episodes] == [pytest.approx(2.0)] * 12
         turns = [turn for episode in episodes for turn in episode.turns]
         longest = max(count(tokenizer, turn.text) for turn in turns)

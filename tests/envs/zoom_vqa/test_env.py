@@ -14,7 +14,7 @@ import pytest
 import visenv  # noqa: F401  (registers the ids)
 from visenv.envs.zoom_vqa import ZoomVQA
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
-from visenv.types import Image, Sample, StepRecord
+from visenv.types import Image, Sample, StepResult
 
 ZOOM = "<think> closer </think><tool>\nname: zoom\nkeypoint: [{}, {}]\n</tool>"
 ANSWER = "<think> clear </think><answer>{}</answer>"
@@ -72,12 +72,12 @@ def test_the_train_stage_shrinks_to_1024_and_crops_from_that() -> None:
 def test_the_last_turn_is_held_to_the_published_expression() -> None:
     env = make()
     _, info = env.reset(seed=0)
-    first: StepRecord = info["step"]
-    assert first.ask is not None
-    assert first.ask.regex is None
+    first: StepResult = info["step"]
+    assert first.request is not None
+    assert first.request.regex is None
     *_, info = env.step(ZOOM.format(5, 5))
-    last = info["step"].ask
-    assert last.prefix == "<think>"
+    last = info["step"].request
+    assert last.prefill == "<think>"
     assert last.regex == r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
     assert last.stop == ("</tool>", "</answer>")
     assert re.fullmatch(last.regex, " a </think><answer>b</answer>")
@@ -85,7 +85,7 @@ def test_the_last_turn_is_held_to_the_published_expression() -> None:
 
 def test_without_tool_calls_the_first_turn_must_answer() -> None:
     _, info = make(tool_calls=0).reset(seed=0)
-    assert info["step"].ask.regex == r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
+    assert info["step"].request.regex == r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
 
 
 def test_the_full_prompt_names_the_tool_its_keys_and_the_image_size() -> None:
@@ -97,7 +97,7 @@ def test_the_full_prompt_names_the_tool_its_keys_and_the_image_size() -> None:
     assert "once" in text
     assert "(800, 600)" in text
     assert text.count("<image>") == 1
-    assert info["step"].ask.prefix.startswith("<think>")
+    assert info["step"].request.prefill.startswith("<think>")
     assert [message.role for message in info["step"].messages] == ["system", "user"]
 
 

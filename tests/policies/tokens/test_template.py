@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.errors import PolicyError
-from visenv.types import Ask, Episode, FinishReason, Message, Turn
+from visenv.types import Episode, FinishReason, Message, Turn, TurnRequest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 def spoken(messages: tuple[Message, ...], text: str, prefix: str = "") -> Turn:
     finish: FinishReason = "stop"
-    return Turn(messages, text, 0.0, (), finish, Ask(prefix))
+    return Turn(messages, text, 0.0, (), finish, TurnRequest(prefix))
 
 
 def episode_of(*turns: Turn) -> Episode:
@@ -98,7 +98,7 @@ def test_encode_masks_what_was_shown_and_what_was_filled_in(qwen3: Any, talk: An
 
 def test_encode_begins_a_segment_where_the_context_is_replaced(qwen3: Any, talk: Any) -> None:
     first = spoken(talk.shown("a"), "one")
-    second = Turn(tuple(talk.shown("b")), "two", 0.0, (), "stop", Ask(context="replace"))
+    second = Turn(tuple(talk.shown("b")), "two", 0.0, (), "stop", TurnRequest(context="replace"))
     one, two = qwen3.encode(episode_of(first, second)).segments
     assert qwen3.codec.processor.tokenizer.decode(two.token_ids).startswith(
         "<|im_start|>user\nlook: b"

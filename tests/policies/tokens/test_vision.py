@@ -23,7 +23,7 @@ def test_positions_by_hand() -> None:
     Text 0 and 1 stand at 0 and 1. The image begins at 2: rows 2, 3 and columns 2, 3, 4. Its longest
     side is 3, so that the next text stands at 2 + 3 = 5.
     """
-    span = ImageSpan(offset=2, length=6, sha256="", grid=(1, 4, 6))
+    span = ImageSpan(offset=2, length=6, sha256="", grid=(1, 4, 6), placeholder_id=9)
     positions = vision.rope_positions(9, [span], merge=2)
     assert positions[0].tolist() == [0, 1, 2, 2, 2, 2, 2, 2, 5]
     assert positions[1].tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 5]
@@ -38,7 +38,7 @@ def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
     ids = torch.from_numpy(segment.token_ids).long()[None]
     expected, _ = policy.network.model.model.get_rope_index(
         input_ids=ids,
-        mm_token_type_ids=(ids == segment.placeholder_id).int(),
+        mm_token_type_ids=(ids == policy.codec.image_id).int(),
         image_grid_thw=torch.tensor([span.grid for span in segment.images]),
     )
     found = vision.rope_positions(len(segment), segment.images, segment.merge)

@@ -38,7 +38,7 @@ def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> S
     for part in parts:
         start = len(tokens)
         if isinstance(part, Image):
-            spans.append(codec.encoder.span(part, start))
+            spans.append(codec.encoder.span(part, start, codec.image_id))
             tokens += [codec.image_id] * spans[-1].length
         elif isinstance(part, Said):
             tokens += part.token_ids
@@ -54,7 +54,7 @@ def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> S
         policy_version=np.zeros(length, np.int32),
         turns=tuple(turns),
         images=tuple(spans),
-        placeholder_id=codec.image_id,
+        placeholder_ids=(codec.image_id,),
         merge=codec.encoder.merge,
         temperature=temperature,
         processor=codec.encoder.fingerprint,
@@ -73,7 +73,7 @@ def logprobs(model: Any, codec: Any, segment: Segment, images: Mapping[str, Imag
     """Of the sampled tokens of a segment, ``[sampled]``."""
     ids = torch.from_numpy(segment.token_ids).long()[None]
     shown = codec.encoder.encode([images[span.sha256] for span in segment.images])
-    seen: dict[str, Any] = {"mm_token_type_ids": (ids == segment.placeholder_id).long()}
+    seen: dict[str, Any] = {"mm_token_type_ids": (ids == codec.image_id).long()}
     if shown:
         seen["pixel_values"] = torch.cat([each.values for each in shown])
         seen["image_grid_thw"] = torch.tensor([each.grid for each in shown])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from visenv.errors import ImageError, PolicyError
-from visenv.types import Ask, Image, Message, Sampling, Segment
+from visenv.types import Image, Message, Sampling, Segment, TurnRequest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -139,7 +139,7 @@ def test_greedy_equals_generate(policy: Any, talk: Any) -> None:
     generated = policy.network.model.generate(
         input_ids=prompt,
         attention_mask=torch.ones_like(prompt),
-        mm_token_type_ids=(prompt == segment.placeholder_id).long(),
+        mm_token_type_ids=(prompt == policy.codec.image_id).long(),
         pixel_values=patches[0].values,
         image_grid_thw=torch.tensor([patches[0].grid]),
         do_sample=False,
@@ -209,7 +209,7 @@ def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     _, (free,) = talk.alone(qwen3, 9, turns, sampling=sampling)
     said = free.text.removeprefix("<think>")
     stop = said[len(said) // 2 :][:2]
-    ask = Ask("<think>", (stop, "never said at all"))
+    ask = TurnRequest("<think>", (stop, "never said at all"))
     _, (stopped,) = talk.alone(qwen3, 9, turns, ask=ask, sampling=sampling)
     assert stopped.finish_reason == "stop"
     assert free.text.startswith(stopped.text)
@@ -224,7 +224,7 @@ def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     [r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>", r"(yes|no), [0-9]{1,3}é?", r"(ab?)+c\n"],
 )
 def test_constrained_text_always_matches(qwen3: Any, talk: Any, regex: str) -> None:
-    ask = Ask("<think>", ("</answer>",), regex)
+    ask = TurnRequest("<think>", ("</answer>",), regex)
     played = talk.together(
         [
             talk.converse(qwen3, i, mixed_turns(talk, i)[:1], ask=ask, sampling=Sampling(1.0, 200))
@@ -239,7 +239,7 @@ def test_constrained_text_always_matches(qwen3: Any, talk: Any, regex: str) -> N
 
 @pytest.mark.component("outlines-core")
 def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: Any) -> None:
-    ask = Ask("<think>", (), r"[a-z]{3}</think>")
+    ask = TurnRequest("<think>", (), r"[a-z]{3}</think>")
     session, _ = talk.alone(qwen3, 1, mixed_turns(talk, 4), ask=ask)
     (segment,) = session.segments()
     scores = qwen3.score([segment], named_images([session]))
@@ -254,7 +254,7 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: An
 def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
     fresh: Any, talk: Any
 ) -> None:
-    ask = Ask("<think>", (), r"(yes|no)")
+    ask = TurnRequest("<think>", (), r"(yes|no)")
     session, _ = talk.alone(fresh, 1, mixed_turns(talk, 4), ask=ask)
     (segment,) = session.segments()
     embedding = fresh.network.model.get_output_embeddings().weight  # tied: read tokens learn too
@@ -274,7 +274,7 @@ def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
 
 @pytest.mark.component("outlines-core")
 def test_a_limit_may_cut_a_constrained_turn(qwen3: Any, talk: Any) -> None:
-    ask = Ask("", (), r"[a-z]{50}", max_tokens=2)
+    ask = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
     _, (reply,) = talk.alone(qwen3, 1, [talk.shown("a")], ask=ask)
     assert reply.finish_reason == "length"
     assert len(reply.token_ids) == 2
@@ -283,15 +283,15 @@ def test_a_limit_may_cut_a_constrained_turn(qwen3: Any, talk: Any) -> None:
 @pytest.mark.component("outlines-core")
 def test_a_regular_expression_that_is_none_is_refused(qwen3: Any, talk: Any) -> None:
     with pytest.raises(PolicyError, match="Cannot constrain sampling"):
-        talk.alone(qwen3, 1, [talk.shown("a")], ask=Ask("", (), "(unclosed"))
+        talk.alone(qwen3, 1, [talk.shown("a")], ask=TurnRequest("", (), "(unclosed"))
 
 
 def test_a_replaced_context_is_a_new_segment(qwen3: Any, talk: Any) -> None:
     async def run() -> Any:
-        session = qwen3.open(talk.no_env, 0)
+        session = qwen3.open(0)
         for context in ("append", "append", "replace"):
             session.observe(talk.shown("a", talk.picture(1)), context)
-            await qwen3.respond(session, talk.ask, talk.sampling)
+            await qwen3.respond(session, talk.request, talk.sampling)
         return session
 
     session = asyncio.run(run())
@@ -366,11 +366,11 @@ def test_a_full_context_is_an_error_of_its_own_conversation(
 
 def test_a_stream_is_sampled_at_one_temperature(qwen3: Any, talk: Any) -> None:
     async def run() -> None:
-        session = qwen3.open(talk.no_env, 0)
+        session = qwen3.open(0)
         session.observe(talk.shown("a"))
-        await qwen3.respond(session, talk.ask, Sampling(1.0, 4))
+        await qwen3.respond(session, talk.request, Sampling(1.0, 4))
         session.observe(talk.shown("b"))
-        await qwen3.respond(session, talk.ask, Sampling(0.5, 4))
+        await qwen3.respond(session, talk.request, Sampling(0.5, 4))
 
     with pytest.raises(PolicyError, match=r"1\.0.*0\.5"):
         asyncio.run(run())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from visenv.errors import PolicyError
-from visenv.types import Ask, Episode, Image, Segment, Turn
+from visenv.types import Episode, Image, Segment, Turn, TurnRequest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 
 
 def segment_of(policy: Any, talk: Any, said: str, *images: Image) -> Segment:
-    turn = Turn(tuple(talk.shown("what?", *images)), said, 0.0, (), "stop", Ask("<think>"))
+    turn = Turn(tuple(talk.shown("what?", *images)), said, 0.0, (), "stop", TurnRequest("<think>"))
     episode = Episode("env", "sample", "", 0, 0, 0, (turn,), "terminated")
     segments: tuple[Segment, ...] = policy.encode(episode).segments
     return segments[0]
@@ -40,7 +40,7 @@ def test_log_probabilities_and_entropy_are_those_of_the_stock_model(policy: Any,
     with torch.no_grad():
         logits = policy.network.model(
             input_ids=ids,
-            mm_token_type_ids=(ids == segment.placeholder_id).long(),
+            mm_token_type_ids=(ids == policy.codec.image_id).long(),
             pixel_values=patches.values,
             image_grid_thw=torch.tensor([patches.grid]),
         ).logits[0]

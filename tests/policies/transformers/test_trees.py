@@ -26,7 +26,9 @@ IMAGE = 99
 def segment(tokens: Sequence[int], images: Sequence[tuple[int, str, int]] = ()) -> Segment:
     """A segment without sampled tokens; images as (offset, hash, columns), one row high."""
     length = len(tokens)
-    spans = tuple(ImageSpan(at, columns, name, (1, 2, 2 * columns)) for at, name, columns in images)
+    spans = tuple(
+        ImageSpan(at, columns, name, (1, 2, 2 * columns), IMAGE) for at, name, columns in images
+    )
     return Segment(
         np.array(tokens, np.int32),
         np.zeros(length, np.bool_),
@@ -34,7 +36,7 @@ def segment(tokens: Sequence[int], images: Sequence[tuple[int, str, int]] = ()) 
         np.zeros(length, np.int32),
         (),
         spans,
-        IMAGE,
+        (IMAGE,),
         2,
         1.0,
         "processor",

@@ -35,12 +35,12 @@ def test_an_engine_that_dies_tells_all_who_wait_and_starts_anew(
         raise RuntimeError("CUDA error: an illegal memory access")
 
     monkeypatch.setattr(mortal._present.engine, "step", boom)
-    sessions = [mortal.open(talk.no_env, 0) for _ in range(3)]
+    sessions = [mortal.open(0) for _ in range(3)]
 
     async def ask() -> list[Any]:
         for session in sessions:
             session.observe(talk.shown("a"))
-        asked = [mortal.respond(session, talk.ask, GREEDY) for session in sessions]
+        asked = [mortal.respond(session, talk.request, GREEDY) for session in sessions]
         return list(await asyncio.gather(*asked, return_exceptions=True))
 
     for error in asyncio.run(ask()):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from visenv.types import Ask, Sampling
+from visenv.types import Sampling, TurnRequest
 
 pytestmark = pytest.mark.component("vllm", "torch", "transformers", "outlines-core")
 
@@ -63,7 +63,7 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(
     pair: Any, exam: Any, stop: tuple[str, ...]
 ) -> None:
     vllm, transformers = pair
-    ask = Ask("<think>", stop, r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
+    ask = TurnRequest("<think>", stop, r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
     segments = exam.play(vllm, range(6), ask=ask, sampling=Sampling(1.0, 60))
     assert exam.error(transformers, segments, exam.images(range(6))) < BOUND
     spans = [(segment, span) for segment in segments for span in segment.turns]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from visenv.errors import PolicyError
-from visenv.types import Ask, Sampling
+from visenv.types import Sampling, TurnRequest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -240,7 +240,7 @@ def test_a_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
 
     monkeypatch.setattr(engine, "step", counted)
     turns = [talk.shown("a", talk.picture(3))]
-    ask = Ask("", (), "[0-9]{30}")  # so that it goes on after the fifth token
+    ask = TurnRequest("", (), "[0-9]{30}")  # so that it goes on after the fifth token
     session, (reply,) = talk.alone(vllm3, 4, turns, ask=ask, sampling=Sampling(1.0, 40))
     (segment,) = session.segments()
     (span,) = segment.turns

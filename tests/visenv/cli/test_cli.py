@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +33,7 @@ sys.exit(status)
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     for name, command in COMMANDS.items():
-        assert f"  {name:8} {command.summary}\n" in done.stdout
+        assert re.search(rf"^  {name} +{re.escape(command.summary)}$", done.stdout, re.MULTILINE)
     assert done.stderr == ""
 
 

@@ -27,7 +27,7 @@ from visenv.makers import env_maker
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.scripted import ScriptedPolicy, ScriptedSession
 from visenv.rewards.vqa import vqa_score
-from visenv.types import Ask, Image, Message, Reply, Sample, Sampling
+from visenv.types import Image, Message, Reply, Sample, Sampling, TurnRequest
 
 ANSWERS = {  # what the policy says to each question, in turn
     "easy": ["cat"] * 8,
@@ -63,14 +63,16 @@ class Answering(ScriptedPolicy):
         super().__init__(self.say)
         self.failing = failing
         self.asked: Counter[str] = Counter()
-        self.asks: list[tuple[Ask, Sampling]] = []
+        self.asks: list[tuple[TurnRequest, Sampling]] = []
         self.shown: list[Message] = []
 
-    async def respond(self, session: ScriptedSession, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(
+        self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
         self.asks.append((ask, sampling))
         return await super().respond(session, ask, sampling)
 
-    def say(self, messages: Sequence[Message], ask: Ask) -> str:
+    def say(self, messages: Sequence[Message], request: TurnRequest) -> str:
         (message,) = messages
         self.shown.append(message)
         question = str(message.parts[-1]).split("\n")[0]
@@ -136,7 +138,7 @@ def test_values_out_of_range(options: dict[str, Any]) -> None:
 def test_how_it_asks(tmp_path: Path) -> None:
     policy = Answering()
     ask(tmp_path / "hard.jsonl", policy)
-    assert {each for each, _ in policy.asks} == {Ask(max_tokens=10)}
+    assert {each for each, _ in policy.asks} == {TurnRequest(max_tokens=10)}
     assert {(each.temperature, each.max_tokens) for _, each in policy.asks} == {(1.0, 10)}
     assert len({each.seed for _, each in policy.asks}) == 24  # every draw has its own seed
     assert policy.shown[0].role == "user"

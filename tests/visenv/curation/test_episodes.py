@@ -24,7 +24,18 @@ from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.makers import env_maker
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.types import Answered, Ask, Episode, Image, Malformed, Message, Sample, ToolCalled, Turn
+from visenv.types import (
+    Answered,
+    Episode,
+    Failure,
+    Image,
+    Malformed,
+    Message,
+    Sample,
+    ToolCalled,
+    Turn,
+    TurnRequest,
+)
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -116,7 +127,11 @@ def episode(*events: Any, status: str = "terminated", **metrics: float) -> Episo
     shown = (Message("user", (image, "What colour?")),)
     reward = 0.0 if status == "aborted" else 1.0
     turns = (Turn(shown, "<answer>red</answer>", reward, tuple(events), "stop"),)
-    values: Any = {"status": status, "reason": "" if status == "terminated" else "turns"}
+    values: Any = {"status": status}
+    if status == "truncated":
+        values["reason"] = "turns"
+    if status == "aborted":
+        values["failure"] = Failure("service", "judge", "away")
     return Episode("E", "s", "", 0, 0, 0, turns, **values, metrics={"accuracy": 1.0, **metrics})
 
 
@@ -244,7 +259,9 @@ def two_turns(context: Any = "append", closing: str = "<image> in text") -> Epis
     result = (Message("user", (light, "the crop")),)
     turns = (
         Turn(opening, "<tool>zoom</tool>", 0.0, (CALLED,), "stop"),
-        Turn(result, "<answer>red</answer>", 1.0, (ANSWERED,), "stop", Ask(context=context)),
+        Turn(
+            result, "<answer>red</answer>", 1.0, (ANSWERED,), "stop", TurnRequest(context=context)
+        ),
     )
     return Episode("E", "s", "", 0, 0, 0, turns, "terminated", metrics={"accuracy": 1.0})
 

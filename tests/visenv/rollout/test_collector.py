@@ -1,4 +1,4 @@
-"""Playing episodes: what is a turn, what aborts, and how a Collector orders and bounds them."""
+"""play and Collector: what a turn is, what aborts, and how episodes are ordered and bounded."""
 
 from __future__ import annotations
 
@@ -13,9 +13,19 @@ from visenv.env import Limits, Observation
 from visenv.errors import DataError, PolicyError, ServiceError
 from visenv.grammar import KeyValueGrammar
 from visenv.policy import Policy, Session
-from visenv.rollout import Collector, Place, play
+from visenv.records import fields_of
+from visenv.rollout import Collector, EpisodeSpec, play
 from visenv.testing import toy
-from visenv.types import Aborted, Ask, Episode, Message, Reply, Sample, Sampling
+from visenv.types import (
+    Aborted,
+    Episode,
+    Failure,
+    Message,
+    Reply,
+    Sample,
+    Sampling,
+    TurnRequest,
+)
 
 ADD = "<tool>\nname: add\namount: 3\n</tool>"
 ANSWER = "<answer>3</answer>"
@@ -29,11 +39,11 @@ class Scripted(Policy[Session]):
         self.samplings: list[Sampling] = []
         self.seeds: list[int] = []
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         self.seeds.append(seed)
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         said = sum(message.role == "assistant" for message in session.messages)
         self.samplings.append(sampling)
         turn = self.turns[said]
@@ -45,10 +55,10 @@ class Scripted(Policy[Session]):
 
 
 def played(env: gym.Env[Observation, str], policy: Policy[Any], **place: Any) -> Episode:
-    return asyncio.run(play(env, policy, Place(**{"seed": 0, **place})))
+    return asyncio.run(play(env, policy, EpisodeSpec(**{"seed": 0, **place})))
 
 
-def test_an_episode_holds_every_turn() -> None:
+def test_play_returns_every_turn() -> None:
     env = gym.make(toy.register())
     episode = played(env, Scripted(ADD, ANSWER), seed=7, group=2, member=1)
     assert (episode.env_id, episode.status, episode.reason) == (toy.ENV_ID, "terminated", "")
@@ -61,46 +71,56 @@ def test_an_episode_holds_every_turn() -> None:
     assert episode.reward == 0.2
     assert episode.terms == {"correct": 0.0, "tool": 1.0}
     assert episode.metrics == {"accuracy": 0.0}
-    assert episode.truth["add"] == env.unwrapped.sample.meta["add"]  # type: ignore[attr-defined]
+    assert fields_of(episode.ground_truth)["add"] == env.unwrapped.sample.meta["add"]  # type: ignore[attr-defined]
+    assert (episode.question, episode.answers) == (
+        env.unwrapped.sample.question,  # type: ignore[attr-defined]
+        env.unwrapped.sample.answers,  # type: ignore[attr-defined]
+    )
+    assert env.spec is not None
+    assert episode.env_spec == env.spec.to_json()
 
 
-def test_a_limit_is_the_reason_of_a_truncated_episode() -> None:
+def test_play_gives_the_limit_as_the_reason_of_a_truncated_episode() -> None:
     episode = played(toy.make(turns=1), Scripted(ADD))
     assert (episode.status, episode.reason) == ("truncated", "turns")
     assert episode.closing == (Message("user", ("<result>\ntotal 3\n</result>",)),)
 
 
-def test_a_failed_service_aborts_with_its_reason() -> None:
+def test_play_aborts_when_a_service_fails() -> None:
     trouble = "<tool>\nname: trouble\nkind: service\n</tool>"
     for on_abort in ("truncate", "raise"):
         env = toy.make(trouble=True, on_abort=on_abort)
         episode = played(env, Scripted(ADD, trouble))
-        assert (episode.status, episode.reason) == ("aborted", "search: the server is down")
+        assert episode.status == "aborted"
+        assert episode.failure == Failure("service", "search", "the server is down")
         assert episode.reward == 0.0
         assert episode.segments == ()
 
 
 @pytest.mark.parametrize(
-    ("error", "boundary", "reason"),
+    ("error", "failure"),
     [
-        (PolicyError("no reply"), "PolicyError", "no reply"),
-        (ServiceError("engine", "out of memory"), "engine", "out of memory"),
+        (PolicyError("no reply"), Failure("policy", "PolicyError", "no reply")),
+        (
+            ServiceError("engine", "out of memory"),
+            Failure("service", "engine", "out of memory"),
+        ),
     ],
 )
-def test_a_policy_that_fails_aborts(error: Exception, boundary: str, reason: str) -> None:
+def test_play_aborts_when_the_policy_fails(error: Exception, failure: Failure) -> None:
     episode = played(toy.make(), Scripted(ADD, error))
-    assert (episode.status, episode.reason) == ("aborted", f"{boundary}: {reason}")
+    assert (episode.status, episode.failure) == ("aborted", failure)
     assert [turn.text for turn in episode.turns] == [ADD]
-    assert episode.events[-1] == Aborted(0, boundary, reason)
+    assert episode.events[-1] == Aborted(0, failure.name, failure.reason)
     assert (episode.reward, episode.metrics, episode.terms) == (0.0, {}, {})
 
 
-def test_a_policy_that_fails_at_once_leaves_an_episode_without_turns() -> None:
+def test_play_returns_no_turns_when_the_policy_fails_at_once() -> None:
     episode = played(toy.make(), Scripted(PolicyError("no reply")))
     assert (episode.status, episode.turns, episode.sample_id != "") == ("aborted", (), True)
 
 
-def test_a_bug_is_not_an_aborted_episode() -> None:
+def test_play_raises_a_bug_of_the_policy() -> None:
     with pytest.raises(ZeroDivisionError):
         played(toy.make(), Scripted(ZeroDivisionError()))
 
@@ -121,15 +141,16 @@ def of_rows() -> toy.Adder:
     return toy.Adder(source=Unreadable(), grammar=KeyValueGrammar(), limits=Limits(2))
 
 
-def test_a_row_that_cannot_be_read_aborts_and_is_not_taken_for_the_last_one() -> None:
+def test_play_aborts_on_an_unreadable_row_without_facts_of_the_last_episode() -> None:
     env = of_rows()
     assert played(env, Scripted(ANSWER), index=0).sample_id == "row-0"
     episode = played(env, Scripted(ANSWER), index=1)
-    assert (episode.status, episode.reason) == ("aborted", "DataError: row 1 has no question")
-    assert (episode.sample_id, episode.turns, episode.truth) == ("", (), {})
+    assert episode.status == "aborted"
+    assert episode.failure == Failure("data", "DataError", "row 1 has no question")
+    assert (episode.sample_id, episode.turns, episode.ground_truth) == ("", (), None)
 
 
-def test_members_share_the_sample_and_sample_differently() -> None:
+def test_collector_members_share_the_sample_and_sample_differently() -> None:
     policy = Scripted(ANSWER)
     with_policy = Collector(toy.make, policy, Sampling(temperature=0.5))
     first, second = with_policy.groups([3, 4], size=3)
@@ -152,7 +173,7 @@ class Gated(Scripted):
         self.most = 0
         self.episodes = episodes
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         mine = asyncio.Event()
         self.waiting.append(mine)
         self.most = max(self.most, len(self.waiting))
@@ -165,7 +186,7 @@ class Gated(Scripted):
         return Reply.of_text(ANSWER)
 
 
-def test_groups_come_in_order_whatever_ends_first() -> None:
+def test_collector_groups_come_in_order_whatever_ends_first() -> None:
     ended: list[tuple[int, int]] = []
     collector = Collector(toy.make, Gated(6))
     groups = collector.groups(
@@ -184,15 +205,15 @@ class Counting(Scripted):
         super().__init__(ADD, ANSWER)
         self.now = self.most = 0
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0)
         self.now -= 1
-        return await super().respond(session, ask, sampling)
+        return await super().respond(session, request, sampling)
 
 
-def test_concurrency_is_bounded_and_environments_are_reused() -> None:
+def test_collector_bounds_concurrency_and_reuses_environments() -> None:
     made: list[gym.Env[Observation, str]] = []
     closed: list[int] = []
 
@@ -214,15 +235,15 @@ def test_concurrency_is_bounded_and_environments_are_reused() -> None:
     assert len(closed) == 3
 
 
-def test_one_bad_row_does_not_end_a_run() -> None:
-    places = [Place(seed=0, group=row, index=row) for row in (0, 1, 0)]
+def test_collector_goes_on_after_a_bad_row() -> None:
+    places = [EpisodeSpec(seed=0, group=row, index=row) for row in (0, 1, 0)]
     episodes = Collector(of_rows, Scripted(ANSWER)).episodes(places)
     assert [episode.status for episode in episodes] == ["terminated", "aborted", "terminated"]
     assert [episode.reward for episode in episodes] == [1.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(("rows", "environments"), [((1, 0), 2), ((0, 1, 0), 1)])
-def test_an_environment_whose_first_reset_failed_is_not_kept(
+def test_collector_drops_an_environment_whose_first_reset_failed(
     rows: tuple[int, ...], environments: int
 ) -> None:
     """Gymnasium's checker has then seen no observation, and its first `step` is a TypeError."""
@@ -232,7 +253,7 @@ def test_an_environment_whose_first_reset_failed_is_not_kept(
         made.append(gym.wrappers.PassiveEnvChecker(of_rows()))
         return made[-1]
 
-    places = [Place(seed=0, group=place, index=row) for place, row in enumerate(rows)]
+    places = [EpisodeSpec(seed=0, group=place, index=row) for place, row in enumerate(rows)]
     episodes = Collector(make, Scripted(ANSWER), concurrency=1).episodes(places)
     expected = ["aborted" if row == 1 else "terminated" for row in rows]
     assert [episode.status for episode in episodes] == expected

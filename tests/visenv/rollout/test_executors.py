@@ -1,4 +1,4 @@
-"""Where environments run makes no difference to what is played, and nothing is left of it."""
+"""Executors: they play the same episodes wherever environments run, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,20 +15,19 @@ import numpy as np
 import pytest
 
 from visenv.env import Observation
-from visenv.errors import PolicyError
 from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.rollout import (
     Collector,
+    EpisodeSpec,
     Executor,
     InlineExecutor,
-    Place,
     ProcessExecutor,
     ThreadExecutor,
 )
 from visenv.testing import toy
 from visenv.testing.trouble import OPENED, REACHED
-from visenv.types import Ask, Reply, Sampling
+from visenv.types import Episode, Reply, Sampling, TurnRequest
 
 ADD = "<tool>\nname: add\namount: {}\n</tool>"
 ANSWER = "<answer>3</answer>"
@@ -36,12 +36,12 @@ ANSWER = "<answer>3</answer>"
 class Drawing(Policy[Session]):
     """Adds numbers that its seed draws, after as many turns of the loop as the clock decides."""
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         session: Any = Session()
         session.rng = np.random.default_rng(seed)
         return session  # type: ignore[no-any-return]
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         for _ in range(time.monotonic_ns() % 4):
             await asyncio.sleep(0)
         rng = session.rng  # type: ignore[attr-defined]
@@ -58,7 +58,7 @@ def groups_of(executor: Executor, concurrency: int = 5) -> Any:
     return groups
 
 
-def test_the_same_seeds_give_the_same_groups_wherever_environments_run() -> None:
+def test_executors_play_the_same_groups_for_the_same_seeds() -> None:
     before, children = worker_threads(), set(multiprocessing.active_children())
     expected = groups_of(InlineExecutor())
     assert groups_of(InlineExecutor()) == expected
@@ -73,16 +73,29 @@ def worker_threads() -> set[threading.Thread]:
     return {each for each in threading.enumerate() if each.name.startswith("visenv")}
 
 
-def test_who_looks_into_the_environment_can_do_so_in_threads_and_not_in_processes() -> None:
-    oracle = load("policy", "oracle")()
-    collector = Collector(toy.make, oracle, executor=ThreadExecutor())
-    (episode,) = collector.episodes([Place(3)])
-    assert episode.reward == 1.0
-    collector.close()
-    collector = Collector(toy.make, oracle, executor=ProcessExecutor())
-    with pytest.raises(PolicyError, match=r"got Elsewhere.*not in a pool of workers"):
-        collector.episodes([Place(3)])
-    collector.close()
+ADVISED: dict[str, Callable[[], Policy[Any]]] = {
+    "oracle": load("policy", "oracle"),
+    "hasty oracle": partial(load("policy", "oracle"), care=0.5, guess=True),
+    "random": load("policy", "random"),
+    "direct": partial(load("policy", "direct"), "scripted", turns=["<answer>3</answer>"] * 4),
+    "cot": partial(load("policy", "cot"), "scripted", turns=["<think>3</think>", "x"] * 4),
+}
+
+
+@pytest.mark.parametrize("make_policy", ADVISED.values(), ids=list(ADVISED))
+def test_advised_policies_play_the_same_episodes_in_every_executor(
+    make_policy: Callable[[], Policy[Any]],
+) -> None:
+    def played(executor: Executor) -> list[Episode]:
+        collector = Collector(toy.make, make_policy(), executor=executor, concurrency=2)
+        episodes = collector.episodes([EpisodeSpec(seed, seed, 0) for seed in range(6)])
+        collector.close()
+        return episodes
+
+    expected = played(InlineExecutor())
+    assert all(episode.turns and episode.failure is None for episode in expected)
+    assert played(ThreadExecutor()) == expected
+    assert played(ProcessExecutor()) == expected
 
 
 class Waiting(Policy[Session]):
@@ -92,10 +105,10 @@ class Waiting(Policy[Session]):
         self.asked = asyncio.Event()
         self.aborted = 0
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         self.asked.set()
         try:
             await asyncio.Event().wait()
@@ -105,7 +118,7 @@ class Waiting(Policy[Session]):
         raise AssertionError("unreachable")
 
 
-def test_cancelling_an_episode_aborts_its_request_and_keeps_the_environment() -> None:
+def test_cancelled_episode_aborts_its_request_and_keeps_the_environment() -> None:
     made: list[int] = []
 
     def make() -> gym.Env[Observation, str]:
@@ -116,7 +129,7 @@ def test_cancelling_an_episode_aborts_its_request_and_keeps_the_environment() ->
         policy = Waiting()
         collector.policy = policy
         for _ in range(2):
-            playing = asyncio.create_task(collector.play(Place(0)))
+            playing = asyncio.create_task(collector.play(EpisodeSpec(0)))
             await policy.asked.wait()
             policy.asked.clear()
             playing.cancel()
@@ -127,21 +140,23 @@ def test_cancelling_an_episode_aborts_its_request_and_keeps_the_environment() ->
     collector = Collector(make, Drawing(), concurrency=1, executor=ThreadExecutor())
     asyncio.run(run())
     assert made == [1]
-    assert collector.meter.take()["cancelled"] == 2
+    assert collector.stats.take()["cancelled"] == 2
     collector.close()
 
 
-def test_cancelling_an_episode_leaves_a_call_behind() -> None:
+def test_cancelled_episode_leaves_a_call_behind() -> None:
     wait = "<tool>\nname: trouble\nkind: wait\ngate: cancelled\n</tool>"
 
     async def run() -> None:
-        playing = asyncio.create_task(collector.play(Place(0)))
+        playing = asyncio.create_task(collector.play(EpisodeSpec(0)))
         await asyncio.to_thread(REACHED["cancelled"].wait, 60)
         playing.cancel()
         await asyncio.wait({playing})
         assert playing.cancelled()
         collector.policy = load("policy", "scripted")([ANSWER])
-        assert (await collector.play(Place(0))).status == "terminated"  # in another environment
+        assert (
+            await collector.play(EpisodeSpec(0))
+        ).status == "terminated"  # in another environment
 
     executor = ThreadExecutor()
     collector = Collector(
@@ -154,15 +169,15 @@ def test_cancelling_an_episode_leaves_a_call_behind() -> None:
 
 
 class Noting(ThreadExecutor):
-    """Notes its seats."""
+    """Notes its slots."""
 
     def __init__(self, timeout: float) -> None:
         super().__init__(timeout)
-        self.seats: list[Any] = []
+        self.slots: list[Any] = []
 
-    def seat(self, make_env: Any) -> Any:
-        self.seats.append(super().seat(make_env))
-        return self.seats[-1]
+    def slot(self, make_env: Any) -> Any:
+        self.slots.append(super().slot(make_env))
+        return self.slots[-1]
 
 
 class Computing(Policy[Session]):
@@ -171,13 +186,13 @@ class Computing(Policy[Session]):
     def __init__(self, executor: Noting) -> None:
         self.executor = executor
 
-    def open(self, env: gym.Env[Observation, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         said = len(session.messages)
         await asyncio.sleep(0)
-        while any(seat._answers for seat in self.executor.seats):
+        while any(slot._answers for slot in self.executor.slots):
             time.sleep(0.01)  # noqa: ASYNC251 - until every environment has answered
         if not said:
             time.sleep(1.1)  # noqa: ASYNC251 - and the limit has passed
@@ -185,9 +200,9 @@ class Computing(Policy[Session]):
         return Reply.of_text(ADD.format(said) if said < 3 else ANSWER)
 
 
-def test_a_loop_that_computes_makes_no_call_late() -> None:
+def test_time_limit_ignores_how_long_the_event_loop_computes() -> None:
     executor = Noting(timeout=1.0)
     collector = Collector(toy.make, Computing(executor), executor=executor)
     (group,) = collector.groups([0], 3)
-    assert [episode.reason for episode in group] == [""] * 3
+    assert [episode.failure for episode in group] == [None] * 3
     collector.close()

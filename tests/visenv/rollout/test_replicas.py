@@ -7,16 +7,13 @@ import gc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import gymnasium as gym
 import pytest
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.rollout import Collector, Replicas
 from visenv.testing import toy
-from visenv.types import Ask, Reply, Sampling
-
-NO_ENV: Any = gym.Env()
+from visenv.types import Reply, Sampling, TurnRequest
 
 
 class Engine(EnginePolicy[Session]):
@@ -30,10 +27,10 @@ class Engine(EnginePolicy[Session]):
         self.weights: list[tuple[str, float]] = []
         self.done: list[str] = []
 
-    def open(self, env: gym.Env[Any, str], seed: int) -> Session:
+    def open(self, seed: int) -> Session:
         return Session()
 
-    async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         if self.stale:
             raise PolicyError("no weights")
         await asyncio.sleep(0)
@@ -68,14 +65,17 @@ def fleeting(count: int) -> Iterator[tuple[str, list[float]]]:
 def test_episodes_go_where_the_fewest_are() -> None:
     engines = [Engine("a"), Engine("b"), Engine("c")]
     replicas = Replicas(engines)
-    sessions = [replicas.open(NO_ENV, 0) for _ in range(6)]
-    texts = [asyncio.run(replicas.respond(session, Ask(), Sampling())).text for session in sessions]
+    sessions = [replicas.open(0) for _ in range(6)]
+    texts = [
+        asyncio.run(replicas.respond(session, TurnRequest(), Sampling())).text
+        for session in sessions
+    ]
     assert sorted(texts) == sorted(2 * [f"<answer>{name}</answer>" for name in "abc"])
     first = texts[0]
     del sessions[0], sessions[2]  # the first engine's two have ended
     gc.collect()
-    later = [replicas.open(NO_ENV, 0) for _ in range(2)]
-    said = [asyncio.run(replicas.respond(each, Ask(), Sampling())).text for each in later]
+    later = [replicas.open(0) for _ in range(2)]
+    said = [asyncio.run(replicas.respond(each, TurnRequest(), Sampling())).text for each in later]
     assert said == [first, first]
 
 
@@ -96,9 +96,11 @@ def test_an_engine_that_lacks_its_weights_gets_no_episodes() -> None:
 
 def test_what_a_lost_engine_was_playing_is_played_by_another() -> None:
     class Dying(Engine):
-        async def respond(self, session: Session, ask: Ask, sampling: Sampling) -> Reply:
+        async def respond(
+            self, session: Session, request: TurnRequest, sampling: Sampling
+        ) -> Reply:
             self.stale = True
-            return await super().respond(session, ask, sampling)
+            return await super().respond(session, request, sampling)
 
     collector = Collector(toy.make, Replicas([Dying("a"), Engine("b")]), retries=1)
     (group,) = collector.groups([0], 4)

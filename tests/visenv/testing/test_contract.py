@@ -16,12 +16,12 @@ from pydantic import Field
 from visenv.env import Limits, Observation, VisEnv
 from visenv.errors import PolicyError, ServiceError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
-from visenv.rewards import RewardTerm, RewardWrapper
+from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing import EnvContract, check_all, contract, toy
 from visenv.testing.contract import CHECKS
 from visenv.testing.record import assert_same, facts
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
-from visenv.types import Ask, Image, Log, Message, Sample
+from visenv.types import Image, Log, Message, Sample, TurnRequest
 
 NAMED = {check.__name__: check for check in CHECKS}
 
@@ -41,7 +41,7 @@ class Look(Tool[LookArguments]):
     description = "Shows a picture."
     arguments = LookArguments
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         self._images = sample.images
 
     def call(self, arguments: LookArguments, store: Store) -> ToolResult:
@@ -80,14 +80,14 @@ class Gallery(VisEnv):
             render_mode=render_mode,
         )
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         return [Message("user", ("Look: ", self.sample.images[0], self.sample.question))]
 
-    def ask(self) -> Ask:
+    def turn_request(self) -> TurnRequest:
         regex = self.grammar.answer_regex("<think>") if self.turns_left == 1 else None
-        return Ask("<think>", self.grammar.stop, regex)
+        return TurnRequest("<think>", self.grammar.stop, regex)
 
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         return float(self.log.answer in self.sample.answers)
 
     def oracle_turn(self) -> ParsedTurn:
@@ -106,7 +106,10 @@ def _many_calls(log: Log, sample: Sample) -> float:
 
 def make_gallery(render_mode: str | None = None) -> gym.Env[Observation, str]:
     """Rewarded 1 for the answer, with a penalty the oracle does not get."""
-    terms = (RewardTerm("correct", 1.0, _correct), RewardTerm("calls", -0.5, _many_calls))
+    terms = (
+        RewardTerm("correct", 1.0, of_log(_correct)),
+        RewardTerm("calls", -0.5, of_log(_many_calls)),
+    )
     return RewardWrapper(Gallery(render_mode), terms)
 
 
@@ -166,7 +169,7 @@ class WallClock(Gallery):
 
     count = itertools.count()
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         return [Message("user", (f"at {next(self.count)}",))]
 
 
@@ -179,8 +182,8 @@ class LastBit(Gallery):
         self.episodes += 1
         return super().reset(**kwargs)
 
-    def outcome(self) -> float:
-        return float(np.nextafter(super().outcome(), self.episodes % 2))
+    def task_score(self) -> float:
+        return float(np.nextafter(super().task_score(), self.episodes % 2))
 
 
 class OneEpisode(Gallery):
@@ -212,9 +215,9 @@ class ReusesBuffer(Gallery):
 class Writable(Gallery):
     """Hands out a memory that can be written to."""
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         self.sample.images[0].pixels.flags.writeable = True
-        return super().opening()
+        return super().initial_messages()
 
 
 class Feedback(Gallery):
@@ -227,12 +230,12 @@ class Feedback(Gallery):
         self.returned = returned[4]
         return returned
 
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         self.returned = {"step": None}
-        return super().opening()
+        return super().initial_messages()
 
-    def ask(self) -> Ask:
-        return super().ask()._replace(max_tokens=1 + len(self.returned))
+    def turn_request(self) -> TurnRequest:
+        return super().turn_request()._replace(max_tokens=1 + len(self.returned))
 
 
 class RaisesOnNul(Gallery):
@@ -299,16 +302,16 @@ class EchoesMarkers(Gallery):
 class Fragile(Gallery):
     """A service that hostile text can break."""
 
-    def _act(self, parsed: ParsedTurn, events: Any) -> Any:
-        if parsed.problems:
+    def _act(self, turn: ParsedTurn) -> Any:
+        if turn.problems:
             raise ServiceError("search", "bad query")
-        return super()._act(parsed, events)
+        return super()._act(turn)
 
 
 class Unpicklable(Gallery):
-    def opening(self) -> list[Message]:
+    def initial_messages(self) -> list[Message]:
         self.key = lambda: None
-        return super().opening()
+        return super().initial_messages()
 
 
 class ForgetsItsTurn(Gallery):
@@ -341,12 +344,12 @@ class CarefreeOracle(Gallery):
 class UnmatchedOracle(Gallery):
     """The last turn must match an expression that the oracle does not know."""
 
-    def ask(self) -> Ask:
-        return Ask("<think>", self.grammar.stop, r"[a-z]*</think><answer>\d</answer>")
+    def turn_request(self) -> TurnRequest:
+        return TurnRequest("<think>", self.grammar.stop, r"[a-z]*</think><answer>\d</answer>")
 
 
 class Generous(Gallery):
-    def outcome(self) -> float:
+    def task_score(self) -> float:
         return 1.0
 
 
@@ -411,7 +414,10 @@ def test_a_reward_above_the_oracle_is_found() -> None:
     """The penalised oracle must not pass for the top: 1.0 is to be had, it gets 0.5."""
 
     def make() -> gym.Env[Observation, str]:
-        terms = (RewardTerm("correct", 1.0, _correct), RewardTerm("any", -0.5, _generous_terms))
+        terms = (
+            RewardTerm("correct", 1.0, of_log(_correct)),
+            RewardTerm("any", -0.5, of_log(_generous_terms)),
+        )
         return RewardWrapper(Gallery(), terms)
 
     with pytest.raises(AssertionError, match=r"Expected the top reward 1 of the oracle, saw 0\.5"):
@@ -436,7 +442,7 @@ def test_an_environment_that_is_no_visenv_is_named() -> None:
         ([1.0], (1.0,), ""),
         ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}, r"\['a'\]\[1\]\['b'\]"),
         ({"a": 1}, {"a": 1, "b": 2}, ""),
-        (Ask("x"), Ask("y"), r"\.prefix"),
+        (TurnRequest("x"), TurnRequest("y"), r"\.prefill"),
         (np.zeros(2, np.uint8), np.zeros(2, np.int8), ""),
         (np.zeros((2, 1)), np.zeros((1, 2)), ""),
         (np.zeros(2), np.array([0, 5e-324]), ""),

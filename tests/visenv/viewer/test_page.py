@@ -151,7 +151,7 @@ def test_an_episode_unfolds_turn_by_turn_with_its_images(run: Page, run_folder: 
 
     turns = detail.locator(".bubble.policy pre").all_inner_texts()
     assert turns == [turn.text for turn in episode.turns]
-    assert detail.locator(".prefix").all_inner_texts() == [t.ask.prefix for t in episode.turns]
+    assert detail.locator(".prefix").all_inner_texts() == [t.request.prefill for t in episode.turns]
     assert detail.locator(".events li > b").all_inner_texts() == ["ToolCalled", "Answered"]
     assert detail.locator(".picture code").all_inner_texts() == ["input_image", "tool_result_1"]
     facts = detail.locator("aside").inner_text()

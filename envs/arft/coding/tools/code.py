@@ -83,7 +83,7 @@ class CodeTool(Tool[CodeArguments]):
         self.limits = limits
         self.characters = characters
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Make sure that programs can be run.
 
         Raises:

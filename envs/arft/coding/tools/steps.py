@@ -91,14 +91,14 @@ class ProgramTool(Tool[ProgramArguments]):
     def __init__(self, *, sandbox: Sandbox | None = None, characters: int = 2000) -> None:
         self._python = CodeTool(sandbox=sandbox, characters=characters)
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Make sure that programs can be run.
 
         Raises:
             ConfigurationError: If they cannot be run safely here.
             ServiceError: If what runs them cannot be reached.
         """
-        self._python.open(sample, store)
+        self._python.reset(sample, store)
 
     def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
         """Run it; ``detail`` is that of `CodeTool`.

@@ -30,7 +30,7 @@ class SearchTool(Search):
         super().__init__(WorldEngine() if searcher is None else searcher, passages=passages)
         self._own_world = searcher is None
 
-    def open(self, sample: Sample, store: Store) -> None:
+    def reset(self, sample: Sample, store: Store) -> None:
         """Turn to the sample's world.
 
         Raises:

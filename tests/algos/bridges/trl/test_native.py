@@ -13,7 +13,7 @@ import pytest
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import Call, ParsedTurn
 from visenv.registration import load
-from visenv.rollout import Place, play
+from visenv.rollout import EpisodeSpec, play
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
@@ -121,7 +121,7 @@ def test_the_reward_is_that_of_the_environment_played_directly(env_id: str, seed
     environment = _environment(name)
     completion = _play_oracle(environment, seed)
     oracle = load("policy", "oracle")()
-    episode = asyncio.run(play(gym.make(name, **DOC), oracle, Place(seed)))
+    episode = asyncio.run(play(gym.make(name, **DOC), oracle, EpisodeSpec(seed)))
     assert episode.reward > 0
     assert _reward(environment, completion) == episode.reward
     texts = [event.text.split() for event in environment.episode._base.log.turns]

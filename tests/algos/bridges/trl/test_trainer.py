@@ -12,7 +12,7 @@ import pytest
 from visenv.errors import ConfigurationError
 from visenv.policy import EnginePolicy
 from visenv.registration import load
-from visenv.types import Ask, Episode, Reply, Sampling
+from visenv.types import Episode, Reply, Sampling, TurnRequest
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
@@ -114,7 +114,7 @@ def test_the_batch_is_the_episodes_token_by_token(
         assert logprobs.tolist() == segment.logprobs[start:].tolist()
         types = torch.cat([torch.zeros(1), played["mm_token_type_ids"][row]])[1:]
         pads = torch.cat([played["prompt_ids"][row], played["completion_ids"][row]])
-        assert torch.equal(types == 1, pads == segment.placeholder_id)
+        assert torch.equal(types == 1, pads == policy.codec.image_id)
     grids = [span.grid for episode in trainer._episodes for span in episode.segments[0].images]
     assert played["image_grid_thw"].tolist() == [list(grid) for grid in grids]
     assert len(played["pixel_values"]) == sum(int(np.prod(grid)) for grid in grids)
@@ -217,11 +217,11 @@ class Engine(EnginePolicy[Any]):
         self.version, self.stale = 0, False
         self.told: list[str] = []
 
-    def open(self, env: Any, seed: int) -> Any:
-        return self.inner.open(env, seed)
+    def open(self, seed: int) -> Any:
+        return self.inner.open(seed)
 
-    async def respond(self, session: Any, ask: Ask, sampling: Sampling) -> Reply:
-        reply: Reply = await self.inner.respond(session, ask, sampling)
+    async def respond(self, session: Any, request: TurnRequest, sampling: Sampling) -> Reply:
+        reply: Reply = await self.inner.respond(session, request, sampling)
         return reply
 
     def load(self, weights: Any, version: int) -> None:
@@ -276,10 +276,11 @@ def test_forms_that_an_environment_asks_for_are_not_sampled(
 ) -> None:
     class Formal(pictures.Pictures):  # type: ignore[misc]
         def step(self, action: str) -> Any:
-            result = super().step(action)
-            if result[-1]["step"].ask is not None:
-                result[-1]["step"].ask = Ask(regex="yes")
-            return result
+            *rest, info = super().step(action)
+            result = info["step"]
+            if result.request is not None:
+                result = result._replace(request=TurnRequest(regex="yes"))
+            return (*rest, {**info, "step": result})
 
     trainer = _trainer(policy, config(), Formal)
     trainer._generate_and_score_completions(_rows(trainer, 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from visenv.algos.bridges.verl import rows, to_verl
-from visenv.types import Episode, Image, ImageSpan, Message, Segment, Turn, TurnSpan
+from visenv.types import Episode, Failure, Image, ImageSpan, Message, Segment, Turn, TurnSpan
 
 PAD = 9
 PICTURE = Image.from_pixels(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
@@ -23,8 +23,8 @@ def _segment(first_turn: int, **changes: Any) -> Segment:
         logprobs=np.where(mask, np.float32(-0.5), np.float32(0)),
         policy_version=np.array([0, 0, 0, 11, 11, 0, 12], np.int32),
         turns=(TurnSpan(first_turn, 3, 5, "stop"), TurnSpan(first_turn + 1, 6, 7, "stop")),
-        images=(ImageSpan(1, 1, PICTURE.sha256, (1, 2, 2)),),
-        placeholder_id=PAD,
+        images=(ImageSpan(1, 1, PICTURE.sha256, (1, 2, 2), PAD),),
+        placeholder_ids=(PAD,),
         merge=2,
         temperature=1.0,
         processor="any",
@@ -74,7 +74,8 @@ def test_unknown_log_probabilities_are_none() -> None:
 
 
 def test_an_aborted_episode_is_left_out() -> None:
-    assert to_verl(Episode("e-v0", "s", "", 0, 0, 0, (), "aborted", "judge: away")) == []
+    away = Failure("service", "judge", "away")
+    assert to_verl(Episode("e-v0", "s", "", 0, 0, 0, (), "aborted", failure=away)) == []
 
 
 def test_rows_name_what_a_group_plays() -> None:

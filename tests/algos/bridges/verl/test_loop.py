@@ -163,8 +163,8 @@ def test_a_context_that_is_replaced_is_another_output(
         def step(self, action: str) -> Any:
             result = super().step(action)
             record = result[-1]["step"]
-            if record.ask is not None:
-                record.ask = record.ask._replace(context="replace")
+            if record.request is not None:
+                record.request = record.request._replace(context="replace")
             return result
 
     made = worker(pictures_id(Forgetful))
@@ -218,8 +218,8 @@ def test_what_a_server_says_after_a_stop_string_is_cut(
 
     class Stopped(pictures.Pictures):  # type: ignore[misc]
         def _info(self, record: Any) -> Any:
-            if record.ask is not None:
-                record.ask = record.ask._replace(stop=("left",))
+            if record.request is not None:
+                record.request = record.request._replace(stop=("left",))
             return super()._info(record)
 
     made = worker(pictures_id(Stopped))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from visenv.envs.arft import make_coding
-from visenv.types import Sample, StepRecord
+from visenv.types import Sample, StepResult
 
 Env = gym.Env[Any, str]
 Broken = Callable[..., Sample]
@@ -26,7 +26,7 @@ FAIL = "<think>turn</think><code>```python\n1 / 0\n```</code>"
 ANSWER = "<think>so</think><answer>yes</answer>"
 
 
-def begin(sample: Sample, **options: Any) -> tuple[Env, StepRecord]:
+def begin(sample: Sample, **options: Any) -> tuple[Env, StepResult]:
     env = make_coding(data=[sample], compat="arft", **options)
     _, info = env.reset(seed=0)
     return env, info["step"]
@@ -34,13 +34,13 @@ def begin(sample: Sample, **options: Any) -> tuple[Env, StepRecord]:
 
 def test_every_turn_begins_with_one_prompt_that_holds_all_so_far(broken: Broken) -> None:
     env, record = begin(broken("rotation90"))
-    assert record.ask is not None
-    assert record.ask.context == "replace"
+    assert record.request is not None
+    assert record.request.context == "replace"
     for turn in (PROBLEM.format("rotation90"), ROTATE):
         observation, *_, info = env.step(turn)
         record = info["step"]
-        assert record.ask is not None
-        assert record.ask.context == "replace"
+        assert record.request is not None
+        assert record.request.context == "replace"
         (message,) = record.messages
         assert message.role == "user"
         assert len(message.images) == 1

@@ -268,7 +268,7 @@ def test_metrics_without_an_answer(broken: Broken) -> None:
 def test_reports_are_grouped_by_split_and_problem(broken: Broken) -> None:
     env, _ = begin(broken("rotation90", "dark"))
     base: Any = env.unwrapped
-    assert base.truth()["labels"] == {"split": "hard", "problem": "rotation90+dark"}
+    assert base.sample.meta["labels"] == {"split": "hard", "problem": "rotation90+dark"}
 
 
 # ---------------------------------------------------------------------------- what is asked
@@ -282,7 +282,7 @@ def test_the_full_prompt_names_the_files_the_labels_and_the_form(broken: Broken)
         assert part in text
     assert text.count("<image>") == 1
     assert [message.role for message in info["step"].messages] == ["system", "user"]
-    assert info["step"].ask.stop == ("</problem>", "</code>", "</answer>")
+    assert info["step"].request.stop == ("</problem>", "</code>", "</answer>")
 
 
 def test_a_crop_is_asked_for_without_its_box(broken: Broken) -> None:

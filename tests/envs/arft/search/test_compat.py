@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.reward_terms import unweighted
 from visenv.envs.arft import make_search
 from visenv.envs.arft.search import compat
 from visenv.envs.arft.search.similarity import word_similarity
 from visenv.envs.arft.search.world import EntitiesWorld
-from visenv.types import Log, Sample, StepRecord, TurnTaken
+from visenv.types import Log, Sample, StepResult, TurnTaken
 
 Env = gym.Env[Any, str]
 
@@ -99,7 +100,7 @@ def test_the_form_is_that_of_the_public_expressions(text: str) -> None:
 def paid(*texts: str) -> tuple[float, float]:
     log = Log([TurnTaken(turn, text, None) for turn, text in enumerate(texts)])
     steps, form = compat.published_terms(word_similarity, "f1")
-    return steps.score(log, SAMPLE), form.score(log, SAMPLE)
+    return unweighted(steps, log, SAMPLE), unweighted(form, log, SAMPLE)
 
 
 def test_a_turn_is_paid_by_the_step_at_its_place() -> None:
@@ -119,14 +120,14 @@ def test_a_turn_is_paid_by_the_step_at_its_place() -> None:
 def test_exact_match_pays_for_the_answer() -> None:
     steps, _ = compat.published_terms(word_similarity, "em")
     log = Log([TurnTaken(0, "<answer>green</answer>", None)])
-    assert steps.score(log, Sample("s", "?", answers=("dark green",))) == 0.0
-    assert steps.score(log, Sample("s", "?", answers=("Green!",))) == 1.0
+    assert unweighted(steps, log, Sample("s", "?", answers=("dark green",))) == 0.0
+    assert unweighted(steps, log, Sample("s", "?", answers=("Green!",))) == 1.0
 
 
 # ---------------------------------------------------------------------------- the loop
 
 
-def begin(**options: Any) -> tuple[Env, StepRecord]:
+def begin(**options: Any) -> tuple[Env, StepResult]:
     settings = {"preset": "tiny", "compat": "arft", "similarity": "words", "hops": [2]} | options
     env = make_search(**settings)
     _, info = env.reset(seed=0)
@@ -137,8 +138,8 @@ def test_every_turn_begins_with_one_prompt_that_holds_all_so_far() -> None:
     env, record = begin(prompt="full")
     base: Any = env.unwrapped
     for query in base.sample.meta["queries"]:
-        assert record.ask is not None
-        assert record.ask.context == "replace"
+        assert record.request is not None
+        assert record.request.context == "replace"
         turn = f"<think>look</think><search>{query}</search>"
         observation, *_, info = env.step(turn)
         record = info["step"]

@@ -158,7 +158,7 @@ def test_the_full_prompt_shows_the_image_the_form_and_the_question() -> None:
         assert part in text
     assert text.count(IMAGE_MARKER) == len(observation["images"]) == 1
     assert [message.role for message in info["step"].messages] == ["system", "user"]
-    assert info["step"].ask.stop == ("</search>", "</answer>")
+    assert info["step"].request.stop == ("</search>", "</answer>")
 
 
 def test_a_question_in_text_has_no_image(index: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_question_in_text_has_no_image(index: Path) -> None:
     assert IMAGE_MARKER not in text
     assert text.endswith(f"Question: {QUESTION.question}")
     base: Any = env.unwrapped
-    assert base.truth()["split"] == "hard"
+    assert base.sample.meta["split"] == "hard"
 
 
 def test_a_large_image_is_shown_smaller(index: Path) -> None:

@@ -16,7 +16,7 @@ from visenv.curation.journal import Journal, Outcome
 from visenv.curation.lines import JsonLines, Row, write_lines
 from visenv.curation.step import Step, journal_path
 from visenv.policies.scripted import ScriptedPolicy
-from visenv.types import Ask, Message, Reply, Sampling
+from visenv.types import Message, Reply, Sampling, TurnRequest
 
 
 class Replies(ScriptedPolicy):
@@ -28,7 +28,7 @@ class Replies(ScriptedPolicy):
         self.sampling: list[Sampling] = []
         self.conversations: list[list[Message]] = []
 
-    async def respond(self, session: Any, ask: Ask, sampling: Sampling) -> Reply:
+    async def respond(self, session: Any, request: TurnRequest, sampling: Sampling) -> Reply:
         await asyncio.sleep(0)
         self.sampling.append(sampling)
         self.conversations.append(list(session.messages))

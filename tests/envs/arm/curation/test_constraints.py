@@ -14,7 +14,7 @@ from visenv.envs.arm.curation import Constraints
 from visenv.envs.arm.datasets.armbench import ARMBench
 from visenv.envs.arm.datasets.mm_ifeval import MMIFEval
 from visenv.policies.scripted import ScriptedPolicy, ScriptedSession
-from visenv.types import Ask, Message, Reply, Sample, Sampling
+from visenv.types import Message, Reply, Sample, Sampling, TurnRequest
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -53,7 +53,7 @@ class Answers(ScriptedPolicy):
         self.text = text
         self.asked: list[Message] = []
 
-    def say(self, messages: Sequence[Message], ask: Ask) -> str:
+    def say(self, messages: Sequence[Message], request: TurnRequest) -> str:
         self.asked += messages
         return self.text
 
@@ -126,8 +126,10 @@ def test_a_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
     """Cut among its thoughts it would be taken whole: nothing tells that they are none."""
 
     class Cut(Answers):
-        async def respond(self, session: ScriptedSession, ask: Ask, sampling: Sampling) -> Reply:
-            reply = await super().respond(session, ask, sampling)
+        async def respond(
+            self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
+        ) -> Reply:
+            reply = await super().respond(session, request, sampling)
             return reply._replace(finish_reason="length")
 
     source, out = instructions(kit, [SHORT]), kit.folder / "o.jsonl"

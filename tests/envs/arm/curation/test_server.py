@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import gymnasium as gym
 import pytest
 
 from visenv.cli import main
 from visenv.envs.arm.curation import ScriptedGenerator
-from visenv.types import Ask, Message, Sampling
+from visenv.types import Message, Sampling, TurnRequest
 
 pytestmark = pytest.mark.component("opencv")
 
@@ -53,13 +52,13 @@ class Handler(BaseHTTPRequestHandler):
 def written(body: dict[str, Any]) -> str:
     """What the scripted generator replies to the texts of a request."""
     writer = ScriptedGenerator()
-    session = writer.open(gym.Env(), 0)
+    session = writer.open(0)
     for message in body["messages"]:
         content = message["content"]
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
         texts = tuple(part["text"] for part in parts if part["type"] == "text")
         session.observe([Message(message["role"], texts)])
-    return asyncio.run(writer.respond(session, Ask(), Sampling(seed=body["seed"]))).text
+    return asyncio.run(writer.respond(session, TurnRequest(), Sampling(seed=body["seed"]))).text
 
 
 @pytest.fixture

@@ -1,0 +1,40 @@
+"""The private names of transformers that `TransformersPolicy` uses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from visenv.private_names import PrivateName
+
+_ARCHITECTURES = {
+    "qwen2_5_vl": "transformers.models.qwen2_5_vl.modeling_qwen2_5_vl:Qwen2_5_VL",
+    "qwen3_vl": "transformers.models.qwen3_vl.modeling_qwen3_vl:Qwen3VL",
+}
+_READ = ("inputs_embeds", "position_ids", "attention_mask", "past_key_values", "use_cache")
+_DEEPSTACK = ("visual_pos_masks", "deepstack_visual_embeds")
+
+
+def _names(model_type: str, prefix: str) -> tuple[PrivateName, ...]:
+    read = _READ + (_DEEPSTACK if model_type == "qwen3_vl" else ())
+    return (
+        PrivateName(f"{prefix}Model.visual", "runs the vision tower apart"),
+        PrivateName(f"{prefix}Model.language_model", "runs the language model apart"),
+        PrivateName(
+            f"{prefix}Model.get_image_features",
+            "reads each distinct image once with it",
+            parameters=("pixel_values", "image_grid_thw"),
+        ),
+        PrivateName(f"{prefix}TextModel.forward", "passes image features to it", parameters=read),
+        PrivateName(f"{prefix}TextModel.embed_tokens", "embeds tokens with it"),
+    )
+
+
+MODEL_NAMES: Final = {name: _names(name, prefix) for name, prefix in _ARCHITECTURES.items()}
+MODEL_NAMES["qwen3_vl"] += (
+    PrivateName(
+        "transformers.models.qwen3_vl.modeling_qwen3_vl"
+        ":BaseModelOutputWithDeepstackFeatures.deepstack_features",
+        "takes features for the first language layers from it",
+    ),
+)
+"""By the type of a model; checked before a model of that type is loaded."""

@@ -1,0 +1,232 @@
+"""Finds uses of private names of other packages in the source of the library."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import concurrent.futures
+import importlib
+import logging
+import re
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from visenv.private_names import TESTED_VERSIONS, PrivateName
+
+ROOT: Final = Path(__file__).parent.parent
+FOLDERS: Final = ("visenv", "envs", "policies", "algos")
+
+PUBLIC_MODULES: Final = frozenset(
+    {
+        *("accelerate", "accelerate.utils", "deepspeed", "transformers", "trl", "vllm"),
+        *("torch", "torch.distributed", "torch.nn", "torch.nn.functional", "torch.nn.utils.rnn"),
+        *("torch.nn.attention.bias", "torch.utils.tensorboard", "vllm.sampling_params"),
+        # What these offer is exported by the package itself, but not so that mypy sees it.
+        *("transformers.utils.import_utils", "trl.trainer.grpo_config", "trl.trainer.grpo_trainer"),
+    }
+)
+"""Modules whose names are documented."""
+
+ENGINE_PACKAGES: Final = frozenset({"deepspeed", "vllm"})
+ENGINE_FILES: Final = frozenset({"policies/vllm/worker.py"})
+"""Files that hold objects of an engine, beside those that import one of `ENGINE_PACKAGES`."""
+
+DOCUMENTED: Final = frozenset(
+    {
+        # vLLM: SamplingParams, RequestOutput.
+        *("FINAL_ONLY", "extra_args", "outputs", "prompt_token_ids", "request_id"),
+        # accelerate and DeepSpeed.
+        *("GatheredParameters", "deepspeed_plugin", "free_memory", "load_state", "save_state"),
+        *("param_groups", "zero"),
+        # urllib, numpy.random, Pillow.
+        *("hostname", "port", "get_state", "set_state", "fromarray"),
+    }
+)
+"""Attributes that the files with an engine use, and that are documented."""
+
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+_ELSEWHERE: Final = frozenset({"_replace", "_asdict", "_fields", "_exit"})
+"""Names with an underscore that Python documents."""
+
+
+class Use(NamedTuple):
+    """A name that the source uses: ``module:name`` where it is imported, else an attribute."""
+
+    file: str
+    line: int
+    name: str
+
+
+def unlisted(names: Iterable[PrivateName], folders: Sequence[str] = FOLDERS) -> list[Use]:
+    """Return the uses of private names in the library that are not among `names`."""
+    paths = [name.path for name in names]
+    attributes = {path.rpartition(":")[2].rpartition(".")[2] for path in paths}
+    trees = {
+        file.relative_to(ROOT).as_posix(): ast.parse(file.read_text())
+        for folder in folders
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        if file.name != "private_names.py"
+    }
+    own = {name for tree in trees.values() for name in definitions(tree)}
+    uses = [
+        use
+        for file, tree in trees.items()
+        for finder in (imports, private_attributes, partial(engine_attributes, own=own))
+        for use in finder(file, tree)
+    ]
+    listed = {use.name for use in uses if any(_covers(path, use.name) for path in paths)}
+    return [use for use in uses if use.name not in attributes | listed]
+
+
+def _covers(path: str, name: str) -> bool:
+    """Whether a listed path is an imported name, or something inside it."""
+    return f"{path}.".replace(":", ".").startswith(f"{name}.".replace(":", "."))
+
+
+def definitions(tree: ast.AST) -> Iterator[str]:
+    """Yield the names of functions, classes, fields and attributes that a file defines."""
+    for node in ast.walk(tree):
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                for part in ast.walk(target):
+                    if isinstance(part, ast.Name):
+                        yield part.id
+                    elif isinstance(part, ast.Attribute) and _is_own(part.value):
+                        yield part.attr
+
+
+def _is_own(receiver: ast.AST) -> bool:
+    return ast.unparse(receiver) in ("self", "cls", "super()")
+
+
+def imports(file: str, tree: ast.AST) -> Iterator[Use]:
+    """Yield imports, and names of modules in strings, that are not of a public module."""
+    package = re.compile(rf"({'|'.join(TESTED_VERSIONS)})(\.\w+)*")
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [each.name for each in node.names if each.name not in PUBLIC_MODULES]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            public = node.module in PUBLIC_MODULES
+            names = [
+                f"{node.module}:{each.name}"
+                for each in node.names
+                if not public or each.name.startswith("_")
+                if f"{node.module}.{each.name}" not in PUBLIC_MODULES
+            ]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            outer, dot, _ = node.value.rpartition(".")
+            names = [node.value] if dot and outer not in PUBLIC_MODULES else []
+        yield from (
+            Use(file, getattr(node, "lineno", 0), name)
+            for name in names
+            if package.fullmatch(name.partition(":")[0])
+        )
+
+
+def private_attributes(file: str, tree: ast.AST) -> Iterator[Use]:
+    """Yield attributes with an underscore that the file does not define itself.
+
+    That includes names in strings (for `getattr`), and what subclasses of other packages' classes
+    override or call.
+    """
+    own = {*definitions(tree), *_ELSEWHERE}
+    imported = any(True for _ in _watched(tree))
+    pieces = {id(part) for node in ast.walk(tree) for part in getattr(node, "values", ())}
+    for node in ast.walk(tree):
+        name: Any = None
+        if isinstance(node, ast.Attribute) and not _is_own(node.value):
+            name = node.attr
+        elif isinstance(node, ast.Constant) and imported and id(node) not in pieces:
+            name = node.value
+        elif isinstance(node, ast.ClassDef):
+            yield from _inherited(file, tree, node)
+        if _is_private(name) and name not in own:
+            yield Use(file, getattr(node, "lineno", 0), name)
+
+
+def _is_private(name: Any) -> bool:
+    return isinstance(name, str) and re.fullmatch(r"_[A-Za-z]\w*", name) is not None
+
+
+def _watched(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
+    """Yield what a file imports from the packages: module, name there, name here."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            if node.module.partition(".")[0] in TESTED_VERSIONS:
+                for each in node.names:
+                    yield node.module, each.name, each.asname or each.name
+        elif isinstance(node, ast.Import):
+            for each in node.names:
+                if each.name.partition(".")[0] in TESTED_VERSIONS:
+                    yield each.name, "", each.asname or each.name
+
+
+def _inherited(file: str, tree: ast.AST, defined: ast.ClassDef) -> Iterator[Use]:
+    """Yield what a class overrides or uses of a base class of another package."""
+    sources = {here: (module, name) for module, name, here in _watched(tree) if name}
+    bases = [base.id for base in defined.bases if isinstance(base, ast.Name)]
+    for module, name in (sources[base] for base in bases if base in sources):
+        base = getattr(_imported(module), name, None)
+        overridden = {each.name for each in defined.body if isinstance(each, _FUNCTIONS)}
+        called = {each.attr for each in ast.walk(defined) if isinstance(each, ast.Attribute)}
+        used = {each for each in called | overridden if _is_private(each)}
+        if module not in PUBLIC_MODULES:
+            used |= {each for each in overridden if not each.startswith("__")}
+        yield from (Use(file, defined.lineno, each) for each in used if hasattr(base, each))
+
+
+def _imported(module: str) -> Any:
+    with suppress(ImportError):  # verl has an environment of its own, with its own run of this
+        return importlib.import_module(module)
+    return None
+
+
+def engine_attributes(file: str, tree: ast.AST, own: Iterable[str]) -> Iterator[Use]:
+    """Yield attributes in a file with an engine that nothing else in the file can have."""
+    packages = {module.partition(".")[0] for module, _, _ in _watched(tree)}
+    if not packages & ENGINE_PACKAGES and file not in ENGINE_FILES:
+        return
+    known = {*own, *DOCUMENTED, *_of_imports(tree)}
+    for node in ast.walk(tree):
+        name = node.attr if isinstance(node, ast.Attribute) else ""
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr"):
+            written = node.args[1]
+            name = str(written.value) if isinstance(written, ast.Constant) else ""
+        if name and name not in known:
+            yield Use(file, getattr(node, "lineno", 0), name)
+
+
+def _of_imports(tree: ast.AST) -> set[str]:
+    """Return the attributes of built-in and PyTorch types, and of a file's imports but engines."""
+    import torch
+
+    holders: list[Any] = [value for value in vars(builtins).values() if isinstance(value, type)]
+    holders += [torch, torch.Tensor, torch.nn.Module, torch.nn, torch.cuda, torch.random]
+    holders += [
+        torch.optim.AdamW,
+        torch.distributed,
+        torch.finfo(torch.float32),
+        torch.device("cpu"),
+    ]
+    holders += [concurrent.futures.Future, logging.getLogger(), socket.socket]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            holders += [importlib.import_module(each.name) for each in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            module = importlib.import_module(node.module)
+            holders += [getattr(module, each.name, None) for each in node.names]
+    return {name for each in holders if _package(each) not in ENGINE_PACKAGES for name in dir(each)}
+
+
+def _package(holder: Any) -> str:
+    module = getattr(holder, "__module__", None) or getattr(holder, "__name__", "")
+    return str(module).partition(".")[0]

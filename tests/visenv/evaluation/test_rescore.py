@@ -1,0 +1,190 @@
+"""Rescoring saved episodes: the paid reward again, new rewards, and samples that do not fit."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import visenv  # noqa: F401 - registers the ids
+from visenv.episodes import read_episodes, write_episodes
+from visenv.errors import ConfigurationError, DataError, ServiceError
+from visenv.evaluation.rescore import Rescorer
+from visenv.policies.oracle import OraclePolicy
+from visenv.policies.random import RandomPolicy
+from visenv.registration import ENVIRONMENTS
+from visenv.rewards import RewardContext, RewardTerm, RewardWrapper
+from visenv.rollout import Env, EpisodeSpec, play
+from visenv.scorers import Generate, JsonScore, Judge, Scorer
+from visenv.testing import toy
+from visenv.types import Episode, Scored
+
+CHILD = """
+import sys
+from visenv.episodes import read_episodes
+from visenv.evaluation.rescore import Rescorer
+rescorer = Rescorer()
+for episode in read_episodes(sys.argv[1]):
+    again = rescorer.rescore(episode)
+    print(*(turn.reward.hex() for turn in again.turns))
+"""
+
+
+def played(env: Env, seed: int = 0, policy: Any = None) -> Episode:
+    return asyncio.run(play(env, policy or OraclePolicy(), EpisodeSpec(seed)))
+
+
+def paid(episode: Episode) -> list[str]:
+    return [turn.reward.hex() for turn in episode.turns]
+
+
+def saved(tmp_path: Path, *episodes: Episode) -> list[Episode]:
+    write_episodes(tmp_path / "episodes.jsonl", episodes)
+    return list(read_episodes(tmp_path / "episodes.jsonl"))
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_rescore_reproduces_the_paid_reward_in_a_new_process(env_id: str, tmp_path: Path) -> None:
+    env = gym.make(env_id, preset="tiny")
+    episodes = [
+        played(env, seed, policy) for policy in (OraclePolicy(), RandomPolicy()) for seed in (1, 2)
+    ]
+    write_episodes(tmp_path / "episodes.jsonl", episodes)
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "episodes.jsonl")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert [line.split() for line in printed.splitlines()] == [paid(each) for each in episodes]
+
+
+def judge_reply(request: Generate) -> dict[str, str]:
+    """Score the answers of one digit 0.25 and others 0.75."""
+    answer = request.messages[-1].plain().rpartition("Answer: ")[2]
+    return {"text": f'{{"score": {0.25 if len(answer) == 1 else 0.75}}}'}
+
+
+JUDGE = Judge(
+    Scorer("rules", function=f"{__name__}:judge_reply"), "Answer: {answer}", JsonScore("score")
+)
+
+
+async def judged(context: RewardContext) -> float | None:
+    answer = context.log.answer
+    return context.skip("no answer") if answer is None else await JUDGE.ask(answer=answer)
+
+
+class Judged(RewardWrapper):
+    """Pays what the judge says; `factor` is for specs that differ."""
+
+    def __init__(self, env: Env, factor: float = 1.0) -> None:
+        super().__init__(env, [RewardTerm("judged", factor, judged)])
+
+
+@pytest.fixture(autouse=True)
+def judge_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+
+
+def test_rescore_takes_verdicts_from_the_episode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = Judged(gym.make(toy.register()), factor=2.0)
+    (episode,) = saved(tmp_path, played(env))
+    verdicts = [event for event in episode.events if isinstance(event, Scored)]
+    assert [each.term for each in verdicts] == ["judged"]
+
+    def unreachable(_: object) -> str:
+        raise AssertionError("the judge was asked")
+
+    monkeypatch.setattr(sys.modules[__name__], "judge_reply", unreachable)
+    JUDGE.scorer.close()
+    again = Rescorer().rescore(episode)
+    assert paid(again) == paid(episode)
+    assert again.events == episode.events
+
+
+def test_rescore_refuses_a_missing_verdict_unless_it_may_ask(tmp_path: Path) -> None:
+    env = Judged(gym.make(toy.register()))
+    (episode,) = saved(tmp_path, played(env))
+    last = episode.turns[-1]
+    events = tuple(each for each in last.events if not isinstance(each, Scored))
+    without = replace(episode, turns=(*episode.turns[:-1], replace(last, events=events)))
+    with pytest.raises(ServiceError, match="holds no verdict"):
+        Rescorer().rescore(without)
+    assert paid(Rescorer(ask_missing=True).rescore(without)) == paid(episode)
+
+
+def test_rescore_notes_why_a_term_does_not_apply(tmp_path: Path) -> None:
+    env = Judged(gym.make(toy.register(), turns=1))
+    (episode,) = saved(tmp_path, played(env))
+    assert (episode.terms, episode.term_notes) == ({"judged": None}, {"judged": "no answer"})
+    again = Rescorer().rescore(episode)
+    assert (again.terms, again.term_notes) == (episode.terms, episode.term_notes)
+
+
+def test_rescore_pays_another_reward(tmp_path: Path) -> None:
+    env = gym.make("visenv/ZoomVQA-v0", preset="tiny")
+    (episode,) = saved(tmp_path, played(env))
+    assert episode.reward == pytest.approx(2.1)
+    outcome = Rescorer({"reward": "outcome"}).rescore(episode)
+    assert (outcome.reward, outcome.terms) == (1.0, {})
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"media": {"image_0": "0" * 64}}, "another image_0"),
+        ({"answers": ("forty",)}, "another ground truth"),
+        ({"sample_id": "scene-0"}, "not in this data source"),
+    ],
+)
+def test_rescore_refuses_another_sample(
+    change: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    env = gym.make("visenv/ZoomVQA-v0", preset="tiny")
+    (episode,) = saved(tmp_path, played(env))
+    with pytest.raises(DataError, match=problem):
+        Rescorer().rescore(replace(episode, **change))
+
+
+def test_rescore_refuses_an_episode_without_spec(tmp_path: Path) -> None:
+    (episode,) = saved(tmp_path, played(gym.make(toy.register())))
+    with pytest.raises(ConfigurationError, match="does not hold the spec"):
+        Rescorer().rescore(replace(episode, env_spec=""))
+
+
+def test_rescore_refuses_a_file_of_another_version(tmp_path: Path) -> None:
+    write_episodes(tmp_path / "episodes.jsonl", [played(gym.make(toy.register()))])
+    text = (tmp_path / "episodes.jsonl").read_text(encoding="utf-8")
+    assert '"format":2' in text
+    (tmp_path / "old.jsonl").write_text(text.replace('"format":2', '"format":1'), encoding="utf-8")
+    with pytest.raises(DataError, match="format 1, and this version of visenv reads 2"):
+        list(read_episodes(tmp_path / "old.jsonl"))
+
+
+def test_rescore_pays_an_episode_that_a_wrapper_ended(tmp_path: Path) -> None:
+    env = gym.make(toy.register(), max_episode_steps=1)
+    (episode,) = saved(tmp_path, played(env))
+    assert (episode.status, episode.reason) == ("truncated", "wrapper")
+    assert paid(Rescorer().rescore(episode)) == paid(episode) == [(0.2).hex()]
+
+
+class Halved(gym.RewardWrapper[Any, Any], gym.utils.RecordConstructorArgs):
+    """Halves every reward."""
+
+    def __init__(self, env: Env) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+
+    def reward(self, reward: Any) -> float:
+        return float(reward) / 2
+
+
+def test_rescore_repeats_reward_wrappers(tmp_path: Path) -> None:
+    (episode,) = saved(tmp_path, played(Halved(gym.make(toy.register()))))
+    assert episode.reward == 0.5
+    assert paid(Rescorer().rescore(episode)) == paid(episode)

@@ -1,0 +1,313 @@
+"""Environments and engines as Ray actors, on a Ray that runs here: as those in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import PIL.Image
+import pytest
+
+from visenv.errors import PolicyError
+from visenv.policy import EnginePolicy, Session
+from visenv.registration import load
+from visenv.rollout import Collector, EpisodeSpec, InlineExecutor, Replicas
+from visenv.testing import toy
+from visenv.types import (
+    Failure,
+    Image,
+    ImageSpan,
+    Message,
+    Reply,
+    Sampling,
+    Segment,
+    StepResult,
+    TurnRequest,
+    TurnSpan,
+)
+
+pytestmark = [pytest.mark.component("ray"), pytest.mark.timeout(600)]
+
+ADD = "<tool>\nname: add\namount: 3\n</tool>"
+TROUBLE = "<tool>\nname: trouble\nkind: {}\n</tool>"
+ANSWER = "<answer>3</answer>"
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Any]:
+    """Makes executors of a Ray that was started for this file."""
+    ray = pytest.importorskip("ray")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray's own, about its own later versions
+        ray.init(
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=100 * 2**20,
+            _system_config={"memory_monitor_refresh_ms": 0},  # a full machine kills nothing of ours
+        )
+    # What this file defines cannot be imported over there.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    from visenv.rollout.ray_executor import RayExecutor
+
+    yield partial(RayExecutor, num_cpus=0.1)
+    ray.shutdown()
+
+
+def played(executor: Any, *turns: str, count: int = 2, **options: Any) -> Any:
+    collector = Collector(
+        partial(toy.make, trouble=True),
+        load("policy", "scripted")(list(turns)),
+        executor=executor,
+        concurrency=2,
+        **options,
+    )
+    episodes = collector.episodes([EpisodeSpec(7, 0, member) for member in range(count)])
+    collector.close()
+    return episodes, collector.stats.take()
+
+
+def test_episodes_are_those_that_are_played_here(executor: Any) -> None:
+    far, _ = played(executor(), ADD, ANSWER, count=4)
+    here, _ = played(InlineExecutor(), ADD, ANSWER, count=4)
+    assert far == here
+
+
+def test_an_actor_that_dies_is_replaced(executor: Any) -> None:
+    ((episode,), counts) = played(executor(), ADD, TROUBLE.format("exit"), count=1)
+    assert episode.failure.source == "worker"
+    assert episode.failure.reason.startswith("the actor is gone")
+    assert (episode.status, episode.turns[0].text) == ("aborted", ADD)
+    assert counts["aborted/worker"] == 1
+
+
+def test_an_actor_that_hangs_is_killed(executor: Any) -> None:
+    made = executor(timeout=5.0)
+    ((episode,), _) = played(made, TROUBLE.format("wait"), count=1)
+    assert episode.failure == Failure("timeout", "timeout", "act took longer than 5.0 s.")
+    assert not any(worker.alive for worker in made._workers)
+
+
+def test_images_of_files_over_there_arrive_as_bytes(executor: Any, tmp_path: Path) -> None:
+    from visenv.rollout.ray_executor import _sendable
+
+    path = tmp_path / "there.png"
+    pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+    PIL.Image.fromarray(pixels).save(path)
+    message = Message("user", ("look", Image.from_file(path)))
+    (sent,) = _sendable(StepResult((message,))).messages
+    path.unlink()
+    assert np.array_equal(sent.images[0].pixels, pixels)
+    assert sent.parts[0] == "look"
+
+
+def test_what_cannot_be_made_over_there_says_why(executor: Any) -> None:
+    collector = Collector(
+        partial(gym.make, "visenv-testing/Nothing-v0"),
+        load("policy", "scripted")([ANSWER]),
+        executor=executor(),
+    )
+    (episode,) = collector.episodes([EpisodeSpec(0)])
+    collector.close()
+    assert episode.status == "aborted"
+    assert episode.failure is not None
+    assert episode.failure.name == "NamespaceNotFound"
+
+
+# ------------------------------------------------------------------------------------ engines
+
+PLACEHOLDER = 99
+
+
+class ParrotSession(Session):
+    """Token streams as a model's: what was shown, then what was said."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.seed = seed
+        self.tokens: list[int] = []
+        self.turns: list[TurnSpan] = []
+        self.images: list[ImageSpan] = []
+        self.versions: dict[int, int] = {}
+
+    def segments(self) -> tuple[Segment, ...]:
+        sampled = np.isin(np.arange(len(self.tokens)), list(self.versions))
+        versions = np.array([self.versions.get(k, 0) for k in range(len(self.tokens))], np.int32)
+        return (
+            Segment(
+                token_ids=np.array(self.tokens, np.int32),
+                loss_mask=sampled,
+                logprobs=np.where(sampled, -0.5, 0.0).astype(np.float32),
+                policy_version=versions,
+                turns=tuple(self.turns),
+                images=tuple(self.images),
+                placeholder_ids=(PLACEHOLDER,),
+                merge=2,
+                temperature=1.0,
+                processor="parrot",
+            ),
+        )
+
+
+class Parrot(EnginePolicy[ParrotSession]):
+    """Says what its seed and its weights tell; does as the script of the conversation wants."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.stale = False
+        self.sum = 0.0
+        self.endless = self.cancelled = 0
+
+    def open(self, seed: int) -> ParrotSession:
+        return ParrotSession(seed)
+
+    async def respond(
+        self, session: ParrotSession, request: TurnRequest, sampling: Sampling
+    ) -> Reply:
+        if sampling.max_tokens == 1:
+            raise PolicyError("The context of 1 token is full.")
+        if sampling.max_tokens == 2:
+            await self._wait_for_ever()
+        if sampling.max_tokens == 4:
+            return Reply.of_text(f"{self.endless} begun, {self.cancelled} cancelled")
+        if sampling.max_tokens == 3:
+            os._exit(1)
+        for image in (each for message in session.messages for each in message.images):
+            session.images.append(
+                ImageSpan(len(session.tokens), 1, image.sha256, (1, 2, 2), PLACEHOLDER)
+            )
+            session.tokens.append(PLACEHOLDER)
+        start = len(session.tokens)
+        session.tokens += [session.seed % 50, int(self.sum) % 50]
+        session.versions |= {start: self.version, start + 1: self.version}
+        session.turns.append(TurnSpan(len(session.turns), start, start + 2, "stop"))
+        reply = Reply.of_text(ADD if len(session.turns) == 1 else ANSWER)
+        session.said(reply)
+        return reply
+
+    async def _wait_for_ever(self) -> None:
+        self.endless += 1
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+    def load(self, weights: Iterable[tuple[str, Any]], version: int) -> None:
+        self.sum, self.stale = 0.0, True
+        for name, weight in weights:
+            if name == "unknown":
+                raise PolicyError("There is no weight unknown.")
+            self.sum += float(weight.sum())
+        self.version, self.stale = version, False
+
+    def sleep(self) -> None:
+        self.stale = True
+
+    def wake(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def engine(executor: Any) -> Iterator[Any]:
+    from visenv.rollout.ray_engine import RayEngine
+
+    made = RayEngine(Parrot, num_cpus=0.1, timeout=60.0)
+    yield made
+    made.close()
+
+
+def weights(*names: str) -> Iterator[tuple[str, Any]]:
+    torch = pytest.importorskip("torch")
+    for name in names:
+        yield name, torch.ones(100, 3)
+
+
+def asked(engine: Any, max_tokens: int) -> Reply:
+    session = engine.open(5)
+    session.observe([Message("user", ("hello",))])
+    reply: Reply = asyncio.run(engine.respond(session, TurnRequest(), Sampling(1.0, max_tokens, 5)))
+    return reply
+
+
+def test_an_engine_far_away_says_what_it_would_say_here(engine: Any) -> None:
+    here = Parrot()
+    for each in (here, engine):
+        each.load(weights("a", "b"), version=3)
+    assert (engine.version, engine.stale) == (3, False)
+    played = []
+    for policy in (here, Replicas([engine, engine])):
+        collector = Collector(toy.make, policy)
+        played.append(collector.groups(range(3), 2))
+        collector.close()
+    assert played[0] == played[1]
+    (segment,) = played[1][0][0].segments
+    assert segment.token_ids.tolist()[1] == 2 * 300 % 50
+    assert set(segment.policy_version.tolist()) == {3}
+
+
+def test_images_reach_the_engine(engine: Any, tmp_path: Path) -> None:
+    pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+    path = tmp_path / "here.png"
+    PIL.Image.fromarray(pixels).save(path)
+    session = engine.open(5)
+    session.observe([Message("user", ("look", Image.from_file(path)))])
+    path.unlink()
+    asyncio.run(engine.respond(session, TurnRequest(), Sampling()))
+    (segment,) = session.segments()
+    assert segment.images[0].sha256 == Image.from_pixels(pixels).sha256
+
+
+def test_what_the_engine_refuses_is_told_here(engine: Any) -> None:
+    with pytest.raises(PolicyError, match="The context of 1 token is full"):
+        asked(engine, 1)
+    with pytest.raises(PolicyError, match="no weight unknown"):
+        engine.load(weights("a", "unknown", "b"), version=4)
+    assert engine.stale
+    engine.load(weights("a"), version=4)
+    assert (engine.version, engine.stale) == (4, False)
+    engine.sleep()
+    assert engine.stale
+    engine.wake()
+    engine.load(weights("a"), version=5)
+
+
+def test_cancelling_here_aborts_over_there(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        session = engine.open(5)
+        turn = asyncio.create_task(engine.respond(session, TurnRequest(), Sampling(1.0, 2)))
+        while await asyncio.to_thread(counted) != "1 begun, 0 cancelled":
+            assert not turn.done()
+        turn.cancel()
+        await asyncio.wait({turn})
+        assert turn.cancelled()
+
+    def counted() -> str:
+        return asked(engine, 4).text
+
+    asyncio.run(run())
+    while counted() != "1 begun, 1 cancelled":
+        pass
+    assert asked(engine, 9).text == ADD  # it goes on
+    monkeypatch.setattr(engine, "_timeout", 0.2)
+    with pytest.raises(PolicyError, match=r"took longer than 0\.2 s"):
+        asked(engine, 2)
+
+
+def test_an_engine_that_dies_comes_back_with_the_next_weights(engine: Any) -> None:
+    with pytest.raises(PolicyError, match="actor is gone"):
+        asked(engine, 3)
+    assert engine.stale
+    with pytest.raises(PolicyError, match="actor is gone"):
+        asked(engine, 9)
+    engine.load(weights("a"), version=6)
+    assert (engine.version, engine.stale) == (6, False)
+    assert asked(engine, 9).text == ADD

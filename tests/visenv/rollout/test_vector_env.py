@@ -1,0 +1,364 @@
+"""The pool with workers in threads: subsets, no lock step, failures that stay where they are.
+
+Nothing here is timed: slow calls are ones that wait at a gate which the test opens.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from visenv.errors import ConfigurationError, EpisodeOverError, VisenvError
+from visenv.rollout import EpisodePool, Reset, Result
+from visenv.rollout.vector_result import nothing_new
+from visenv.testing import toy
+from visenv.testing.trouble import OPENED, REACHED
+from visenv.types import Aborted, Image, Sample, StepResult
+
+ADD = "<tool>\nname: add\namount: 3\n</tool>"
+ERROR = "<tool>\nname: trouble\nkind: error\n</tool>"
+SERVICE = "<tool>\nname: trouble\nkind: service\n</tool>"
+ANSWER = "<answer>0</answer>"
+
+
+def make(count: int = 3, **options: Any) -> EpisodePool:
+    pool = gym.make_vec(toy.register(), num_envs=count, trouble=True, **options)
+    assert isinstance(pool, EpisodePool)
+    return pool
+
+
+@pytest.fixture
+def pool() -> Iterator[EpisodePool]:
+    made = make()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def gate() -> Iterator[str]:
+    name = uuid.uuid4().hex
+    yield name
+    OPENED[name].set()
+
+
+def waiting(gate: str) -> str:
+    return f"<tool>\nname: trouble\nkind: wait\ngate: {gate!r}\n</tool>".replace("'", '"')
+
+
+def total(result: Result) -> str:
+    return result.observation["text"]
+
+
+def test_make_vec_makes_the_pool(pool: EpisodePool) -> None:
+    assert pool.num_envs == 3
+    assert pool.metadata["autoreset_mode"] is AutoresetMode.DISABLED
+    assert pool.spec is not None
+    assert pool.spec.id == toy.ENV_ID
+    assert pool.spec.kwargs["trouble"] is True
+
+
+def test_a_group_is_one_seed_for_all(pool: EpisodePool) -> None:
+    observation, infos = pool.reset(seed=[7, 7, 7])
+    assert pool.observation_space.contains(observation)
+    assert len(set(observation["text"])) == 1
+    assert observation["images"] == ((), (), ())
+    alone, _ = toy.make().reset(seed=7)
+    assert observation["text"][0] == alone["text"]
+    assert isinstance(infos["step"][2], StepResult)
+    assert list(infos["aborted"]) == ["", "", ""]
+    assert infos["_step"].all()
+
+
+def test_one_seed_spreads_to_unrelated_ones(pool: EpisodePool) -> None:
+    texts = [pool.reset(seed=seed)[0]["text"] for seed in (0, 1, 0)]
+    assert texts[0] == texts[2]
+    assert len({*texts[0], *texts[1]}) == 6, "neighbouring seeds share no task"
+
+
+def test_a_full_step_is_batched(pool: EpisodePool) -> None:
+    pool.reset(seed=[7, 7, 7])
+    observation, rewards, terminations, truncations, infos = pool.step([ADD, ANSWER, SERVICE])
+    assert pool.observation_space.contains(observation)
+    assert observation["text"] == ("<result>\ntotal 3\n</result>", "", "")
+    assert rewards.dtype == np.float64
+    assert terminations.dtype == truncations.dtype == np.bool_
+    assert rewards.tolist() == [0.0, 0.0, 0.0]
+    assert terminations.tolist() == [False, True, False]
+    assert truncations.tolist() == [False, False, True]
+    assert infos["aborted"].tolist() == ["", "", "search: the server is down"]
+
+
+def test_a_finished_environment_waits_for_its_reset(pool: EpisodePool) -> None:
+    pool.reset(seed=[7, 7, 7])
+    pool.step([ANSWER, ADD, ADD])
+    with pytest.raises(EpisodeOverError, match="Environment 0 waits for a reset"):
+        pool.step([ADD, ADD, ADD])
+    observation, rewards, terminations, truncations, infos = pool.step([None, ADD, ADD])
+    assert observation["text"][:2] == ("", "<result>\ntotal 6\n</result>")
+    assert [rewards[0], terminations[0], truncations[0], infos["_step"][0]] == [0] * 4
+    options = {"reset_mask": np.array([True, False, False])}
+    observation, infos = pool.reset(seed=[9, None, None], options=options)
+    assert observation["text"][0].startswith("Add ")
+    assert observation["text"][1:] == ("", "")
+    assert infos["_step"].tolist() == [True, False, False]
+    assert list(options) == ["reset_mask"], "the caller's options are left alone"
+    assert "total 9" in pool.step([ADD, ADD, ADD])[0]["text"][1]
+
+
+def test_any_subset_is_stepped(pool: EpisodePool) -> None:
+    started = pool.reset_at([2, 0], seeds=[4, 5])
+    assert set(started) == {0, 2}
+    assert total(started[2]) == toy.make().reset(seed=4)[0]["text"]
+    assert not started[0].over
+    assert "total 3" in total(pool.step_at({2: ADD})[2])
+    assert "total 6" in total(pool.step_at({2: ADD, 0: ADD})[2])
+    assert pool.step_at({}) == {}
+    with pytest.raises(EpisodeOverError, match="Environment 1"):
+        pool.step_at({1: ADD})
+
+
+def test_a_slow_environment_holds_nobody_up(pool: EpisodePool, gate: str) -> None:
+    pool.reset(seed=0)
+    pool.submit({0: waiting(gate), 1: ADD})
+    assert REACHED[gate].wait(60)
+    # Environment 0 is inside its tool and stays there until the gate opens, which happens below.
+    assert set(pool.ready()) == {1}
+    for turn in range(2, 4):
+        assert f"total {3 * turn}" in total(pool.step_at({1: ADD})[1])
+    assert pool.step_at({2: ANSWER})[2].terminated
+    assert set(pool.reset_at([2], 1)) == {2}
+    assert pool.ready(timeout=0) == {}
+    OPENED[gate].set()
+    assert f"passed {gate}" in total(pool.ready()[0])
+
+
+def test_what_arrives_while_others_are_awaited_is_kept(pool: EpisodePool, gate: str) -> None:
+    pool.reset(seed=0)
+    pool.submit({0: ADD, 1: waiting(gate)})
+    assert REACHED[gate].wait(60)
+    pool.step_at({2: ADD})
+    pool.submit({2: Reset(seed=3)})
+    OPENED[gate].set()
+    results: dict[int, Result] = {}
+    while len(results) < 3:
+        results |= pool.ready()
+    assert "total 3" in total(results[0])
+    assert "passed" in total(results[1])
+    assert total(results[2]) == toy.make().reset(seed=3)[0]["text"]
+
+
+def test_nothing_submitted_is_nothing_to_wait_for(pool: EpisodePool) -> None:
+    assert pool.ready() == {}
+
+
+def test_an_exception_ends_its_own_episode_only(pool: EpisodePool) -> None:
+    pool.reset(seed=[7, 7, 7])
+    pool.step([ADD, ADD, ADD])
+    results = pool.step_at({1: ERROR, 2: ADD})
+    failed, other = results[1], results[2]
+    assert (failed.reward, failed.terminated, failed.truncated) == (0.0, False, True)
+    assert failed.observation == nothing_new()
+    assert failed.info["aborted"] == "RuntimeError: a bug in a tool"
+    record = failed.info["step"]
+    assert record.events == (Aborted(1, "RuntimeError", "a bug in a tool"),)
+    assert (record.request, failed.info.keys()) == (None, other.info.keys())
+    assert "total 6" in total(other)
+    assert "total 6" in total(pool.step_at({0: ADD})[0])
+    with pytest.raises(EpisodeOverError, match="Environment 1"):
+        pool.step_at({1: ADD})
+    assert not pool.reset_at([1], 7)[1].over
+    assert "total 3" in total(pool.step_at({1: ADD})[1])
+
+
+def test_a_late_reply_is_never_taken_for_the_next(pool: EpisodePool, gate: str) -> None:
+    pool.reset(seed=0)
+    (old,) = (thread for thread in pool_threads() if thread.name == "visenv-pool-0")
+    pool.timeout = 0.05  # of the call that hangs; the others are sent without one
+    pool.submit({0: waiting(gate)})
+    pool.timeout = None
+    late = pool.ready()[0]
+    assert late.truncated
+    assert late.info["aborted"] == "timeout: no reply within 0.05 s."
+    assert late.info["step"].events == (Aborted(0, "timeout", "no reply within 0.05 s."),)
+    pool.reset_at([0], 5)
+    second = f"{gate} again"
+    pool.submit({0: waiting(second)})
+    OPENED[gate].set()
+    old.join(60)  # its late reply is out, while the call that follows is still under way
+    assert not old.is_alive()
+    assert pool.ready(timeout=0) == {}
+    OPENED[second].set()
+    assert f"passed {second}" in total(pool.ready()[0])
+
+
+def test_a_timeout_counts_for_one_environment_only(pool: EpisodePool, gate: str) -> None:
+    pool.reset(seed=0)
+    pool.submit({1: waiting(gate)})
+    pool.timeout = 0.05
+    pool.submit({0: waiting(gate)})
+    assert set(pool.ready()) == {0}
+    OPENED[gate].set()
+    assert "passed" in total(pool.ready()[1])
+
+
+@pytest.mark.parametrize(
+    ("requests", "error", "says"),
+    [
+        ({3: ADD}, ConfigurationError, "0 to 2, got 3"),
+        ({-1: Reset()}, ConfigurationError, "0 to 2, got -1"),
+        ({0: b"x"}, TypeError, "a string, got bytes"),
+        ({0: None}, TypeError, "a string, got NoneType"),
+    ],
+)
+def test_a_wrong_request_sends_nothing(
+    pool: EpisodePool, requests: Any, error: type[Exception], says: str
+) -> None:
+    pool.reset(seed=0)
+    with pytest.raises(error, match=says):
+        pool.submit({1: ADD, **requests})
+    assert pool.ready(timeout=0) == {}
+    assert "total 3" in total(pool.step_at({1: ADD})[1])
+
+
+def test_a_result_must_be_taken_before_the_next_request(pool: EpisodePool) -> None:
+    pool.reset(seed=0)
+    pool.submit({0: ADD})
+    with pytest.raises(ConfigurationError, match="result of environment 0 with ready"):
+        pool.submit({0: ADD})
+    pool.ready()
+    pool.submit({0: ADD})
+
+
+def test_refused_options_raise_and_leave_the_environments_in_place(pool: EpisodePool) -> None:
+    with pytest.raises(ConfigurationError, match="procedural: pass a seed"):
+        pool.reset(options={"index": 3})
+    pool.submit({0: Reset(options={"row": 3})})
+    with pytest.raises(ConfigurationError, match="row"):
+        pool.ready()
+    with pytest.raises(EpisodeOverError):
+        pool.step_at({0: ADD})
+    assert not pool.reset_at([0])[0].over
+
+
+def test_options_for_each(pool: EpisodePool) -> None:
+    samples = [Sample(str(n), f"question {n}", meta={"add": [n, n]}) for n in range(3)]
+    observation, _ = pool.reset(options=[{"sample": sample} for sample in samples])
+    assert observation["text"] == ("question 0", "question 1", "question 2")
+    started = pool.reset_at([1, 2], options=[None, {"sample": samples[0]}])
+    assert total(started[2]) == "question 0"
+    with pytest.raises(ConfigurationError, match="need 3 seeds"):
+        pool.reset(seed=[1, 2])
+    with pytest.raises(ConfigurationError, match="Expected 3 actions, got 1"):
+        pool.step([ADD])
+
+
+def test_statistics_are_right_on_top(pool: EpisodePool) -> None:
+    counted = RecordEpisodeStatistics(pool)
+    counted.reset(seed=[7, 7, 7])  # type: ignore[arg-type]
+    numbers = toy.make().reset(seed=7)[0]["text"]
+    first, second = map(int, re.findall(r"\d+", numbers))
+    counted.step([ADD, ADD, ADD])
+    *_, infos = counted.step([f"<answer>{first + second}</answer>", ADD, ADD])
+    # 0.8 for the right total + 0.2 for a tool call that worked, after two turns.
+    assert infos["episode"]["r"][0] == pytest.approx(1.0)
+    assert infos["episode"]["l"][0] == 2
+    assert infos["_episode"].tolist() == [True, False, False]
+    *_, infos = counted.step([None, ADD, ADD])
+    assert "episode" not in infos, "one that waits is not counted twice"
+    counted.reset(options={"reset_mask": np.array([True, False, False])})
+    *_, infos = counted.step([ANSWER, ADD, ADD])
+    # The first has played one turn of its new episode; the others reach their limit of four.
+    assert infos["episode"]["l"].tolist() == [1, 4, 4]
+    assert counted.episode_count == 4
+
+
+def test_rendering_asks_everyone() -> None:
+    pool = make(2, render_mode="ansi")
+    pool.reset(seed=[1, 1])
+    frames = pool.render()
+    assert pool.render_mode == "ansi"
+    assert len(frames) == 2
+    assert frames[0].startswith("[user]\nAdd ")
+    pool.submit({0: ADD})
+    with pytest.raises(ConfigurationError, match="ready"):
+        pool.render()
+    pool.close()
+
+
+def test_images_stay_arrays() -> None:
+    pool = make(2)
+    picture = Image.from_pixels(np.full((4, 5, 3), 7, np.uint8))
+    shown, blank = Sample("s", "q", (picture, picture)), Sample("t", "q")
+    observation, _ = pool.reset(options=[{"sample": shown}, {"sample": blank}])
+    assert pool.observation_space.contains(observation)
+    assert observation["text"] == ("q<image><image>", "q")
+    assert [image.shape for image in observation["images"][0]] == [(4, 5, 3)] * 2
+    assert observation["images"][1] == ()
+    observation["images"][0][0][:] = 0
+    assert observation["images"][0][1].min() == picture.pixels.min() == 7
+    pool.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"num_envs": 0}, "at least 1 environment"),
+        ({"workers": "fibre"}, "no kind of worker called 'fibre'"),
+        ({"turns": 0}, "at least 1 turn"),
+        ({"render_mode": "human"}, "render_mode must be one of"),
+    ],
+)
+def test_wrong_options_are_told_at_once(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        gym.make_vec(toy.register(), **{"num_envs": 2, **options})
+
+
+def test_an_environment_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(VisenvError, match="unexpected keyword argument 'colour'"):
+        gym.make_vec(toy.register(), num_envs=2, colour="red")
+
+
+def pool_threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith("visenv-pool")]
+
+
+def test_close_leaves_no_thread(gate: str) -> None:
+    before = pool_threads()
+    pool = make()
+    pool.reset(seed=0)
+    assert len(pool_threads()) == len(before) + 3
+    pool.step_at({0: ERROR, 1: ADD})
+    pool.close()
+    pool.close()
+    assert pool_threads() == before
+    with pytest.raises(EpisodeOverError, match="closed"):
+        pool.reset(seed=0)
+
+
+def test_close_leaves_a_hanging_thread_behind_which_then_ends(gate: str) -> None:
+    pool = make(1)
+    pool.reset(seed=0)
+    pool.submit({0: waiting(gate)})
+    assert REACHED[gate].wait(60)
+    hanging = pool_threads()
+    pool.close(grace=0.0)
+    OPENED[gate].set()
+    for thread in hanging:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_an_unregistered_name_is_no_entry_point() -> None:
+    from visenv.rollout import vector_entry_points
+
+    with pytest.raises(AttributeError, match="no attribute 'visenv/Nothing-v0'"):
+        getattr(vector_entry_points, "visenv/Nothing-v0")

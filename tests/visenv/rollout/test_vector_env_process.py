@@ -1,0 +1,145 @@
+"""The pool with workers in processes: rebuilt from JSON, killed when they hang or noticed dead."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from visenv.errors import ConfigurationError
+from visenv.rollout import EpisodePool
+from visenv.testing import toy
+from visenv.types import Aborted, Image, Sample
+
+ADD = "<tool>\nname: add\namount: 3\n</tool>"
+TROUBLE = "<tool>\nname: trouble\nkind: {}\n</tool>"
+
+
+def make(count: int = 2, **options: Any) -> EpisodePool:
+    options = {"workers": "process", "trouble": True, **options}
+    pool = gym.make_vec(toy.register(), num_envs=count, **options)
+    assert isinstance(pool, EpisodePool)
+    return pool
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[EpisodePool]:
+    made = make()
+    yield made
+    made.close()
+    assert multiprocessing.active_children() == [], "close() leaves no process"
+
+
+def restart(pool: EpisodePool) -> None:
+    """Both environments at the start of the same episode, the neighbour one call into it."""
+    pool.reset(seed=[7, 7])
+    pool.step_at({1: ADD})
+
+
+def neighbour_is_well(pool: EpisodePool) -> bool:
+    return "total 6" in pool.step_at({1: ADD})[1].observation["text"]
+
+
+def test_episodes_are_those_of_this_process(pool: EpisodePool) -> None:
+    observation, infos = pool.reset(seed=[7, 7])
+    env = toy.make(trouble=True)
+    expected, info = env.reset(seed=7)
+    assert observation["text"] == (expected["text"],) * 2
+    assert infos["step"][1] == info["step"]
+    here, there = env.step(ADD), pool.step_at({0: ADD})[0]
+    assert tuple(there) == here
+
+
+def test_images_cross_the_pipe(pool: EpisodePool) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
+    sample = Sample("s", "q", (Image.from_pixels(noise),))
+    observation, infos = pool.reset(options={"sample": sample})
+    assert np.array_equal(observation["images"][0][0], noise)
+    assert infos["step"][0].messages[0].images == sample.images
+
+
+@pytest.mark.parametrize("kind", ["error", "service", "exit"])
+def test_a_failure_stays_with_its_environment(pool: EpisodePool, kind: str) -> None:
+    reasons = {
+        "error": ("RuntimeError", "a bug in a tool"),
+        "service": ("search", "the server is down"),
+        "exit": ("worker", "the process ended with exit code 3."),
+    }
+    restart(pool)
+    failed = pool.step_at({0: TROUBLE.format(kind)})[0]
+    boundary, reason = reasons[kind]
+    assert (failed.reward, failed.terminated, failed.truncated) == (0.0, False, True)
+    assert failed.info["aborted"] == f"{boundary}: {reason}"
+    assert failed.info["step"].events[-1] == Aborted(0, boundary, reason)
+    assert neighbour_is_well(pool)
+    pool.reset_at([0], 7)
+    assert "total 3" in pool.step_at({0: ADD})[0].observation["text"]
+
+
+def test_a_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) -> None:
+    restart(pool)
+    hung = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
+    pool.submit({0: TROUBLE.format("wait")})
+    os.kill(hung.pid, signal.SIGKILL)
+    failed = pool.ready()[0]
+    assert failed.info["aborted"] == "worker: the process ended with exit code -9."
+    assert neighbour_is_well(pool)
+    assert not pool.reset_at([0], 7)[0].over
+    assert hung not in multiprocessing.active_children()
+
+
+def test_a_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) -> None:
+    restart(pool)
+    idle = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
+    os.kill(idle.pid, signal.SIGKILL)
+    idle.join()
+    assert pool.step_at({0: ADD})[0].info["aborted"].endswith("exit code -9.")
+    assert neighbour_is_well(pool)
+
+
+def test_a_hanging_child_is_killed(pool: EpisodePool) -> None:
+    restart(pool)
+    hung = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
+    pool.timeout = 0.05
+    pool.submit({0: TROUBLE.format("wait")})
+    pool.timeout = None
+    assert pool.ready()[0].info["aborted"] == "timeout: no reply within 0.05 s."
+    assert neighbour_is_well(pool)
+    # The fresh child takes longer to start than the limit; the clock starts when it is there.
+    pool.timeout = 20.0
+    assert not pool.reset_at([0], 7)[0].over
+    pool.timeout = None
+    assert hung not in multiprocessing.active_children()
+
+
+def test_what_cannot_cross_the_pipe_is_a_failure_of_that_call(pool: EpisodePool) -> None:
+    restart(pool)
+    started = pool.reset_at([0], options={"sample": lambda: None})
+    assert started[0].truncated
+    assert "pickle" in started[0].info["aborted"].lower()
+    assert neighbour_is_well(pool)
+
+
+def test_close_ends_a_child_that_hangs() -> None:
+    pool = make(1)
+    pool.reset(seed=0)
+    child = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
+    pool.submit({0: TROUBLE.format("wait")})
+    pool.close()
+    assert child not in multiprocessing.active_children()
+
+
+def test_options_must_be_json() -> None:
+    with pytest.raises(ConfigurationError, match="Use workers='thread'"):
+        make(1, turns=object())
+
+
+def test_what_keeps_a_child_from_being_made_is_told() -> None:
+    with pytest.raises(ConfigurationError, match="at least 1 turn"):
+        make(1, turns=0)

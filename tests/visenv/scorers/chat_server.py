@@ -1,0 +1,121 @@
+"""A real HTTP server on the loopback interface that behaves as a function says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+
+class Answer(NamedTuple):
+    """What the server sends.
+
+    `pause` is the time between the two halves of the body, in seconds; `cut` leaves the second half
+    out.
+    """
+
+    body: str | bytes
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str = "application/json"
+    pause: float = 0.0
+    cut: bool = False
+
+
+class Hang(NamedTuple):
+    """The server sends nothing until the test is over."""
+
+
+Act = Answer | Hang
+
+
+def said(content: Any, finish: str | None = "stop", **fields: Any) -> Answer:
+    choice = {"message": {"role": "assistant", "content": content}, "finish_reason": finish}
+    return Answer(json.dumps({"choices": [choice]} | fields))
+
+
+class ChatServer(ThreadingHTTPServer):
+    """Asks `act` what to do with each body, and remembers what it was sent."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.act: Callable[[str, dict[str, Any]], Act] = lambda path, body: said("hello")
+        self.bodies: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.keys: list[str | None] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.over = threading.Event()
+        self.lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def script(self, *acts: Act) -> None:
+        """Do these one after another, and the last one from then on."""
+        left = list(acts)
+        self.act = lambda path, body: left.pop(0) if len(left) > 1 else left[0]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: ChatServer
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        server = self.server
+        with server.lock:
+            server.bodies.append(body)
+            server.paths.append(self.path)
+            server.keys.append(self.headers["Authorization"])
+            server.in_flight += 1
+            server.most_in_flight = max(server.most_in_flight, server.in_flight)
+            act = server.act(self.path, body)
+        try:
+            if isinstance(act, Hang):
+                server.over.wait()
+            else:
+                self._send(act)
+        except OSError:
+            pass  # the client has given up
+        finally:
+            with server.lock:
+                server.in_flight -= 1
+
+    def _send(self, answer: Answer) -> None:
+        content = answer.body.encode() if isinstance(answer.body, str) else answer.body
+        self.send_response(answer.status)
+        for name, value in answer.headers:
+            self.send_header(name, value)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        middle = len(content) // 2
+        self.wfile.write(content[:middle])
+        self.wfile.flush()
+        time.sleep(answer.pause)
+        if not answer.cut:
+            self.wfile.write(content[middle:])
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name it overrides)
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def running() -> Iterator[ChatServer]:
+    with ChatServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.over.set()
+            server.shutdown()
+            thread.join()

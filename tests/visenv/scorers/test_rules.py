@@ -1,0 +1,63 @@
+"""Rules in place of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.visenv.scorers.doubles import Echo
+from visenv.errors import ConfigurationError, ServiceError
+from visenv.scorers import Scorer
+from visenv.scorers.backends.rules import RulesBackend
+
+DOUBLE = "tests.visenv.scorers.doubles:double"
+
+
+def test_a_rule_answers_and_is_its_own_model() -> None:
+    scorer = Scorer("rules", function=DOUBLE)
+    verdict = scorer.submit(Echo("ab")).result(60)
+    assert (verdict.value, verdict.model) == ("abab", DOUBLE)
+    assert scorer == Scorer.parse(f"rules:{DOUBLE}")
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_rule_gives_the_same_in_any_batch(deterministic: bool) -> None:
+    scorer = Scorer("rules", function=DOUBLE, deterministic=deterministic)
+    futures = [scorer.submit(Echo(number / 7)) for number in range(300)]
+    found = [future.result(60).value for future in futures]
+    assert found == [2 * (number / 7) for number in range(300)]
+
+
+def test_a_rule_that_fails_fails_its_own_request(tag: str) -> None:
+    scorer = Scorer("rules", function=DOUBLE, max_delay=0.1)
+    bad, good = scorer.submit(Echo("error")), scorer.submit(Echo("b"))
+    assert good.result(60).value == "bb"
+    with pytest.raises(ServiceError, match="a bug in the model"):
+        bad.result(60)
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        ("tests.visenv.scorers.doubles:nothing", "There is no 'nothing'"),
+        ("tests.visenv.scorers.doubles:NOT_CALLABLE", "is not a function"),
+        ("no_such_module:f", "no_such_module"),
+    ],
+)
+def test_a_function_that_is_not_there_is_refused(function: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        Scorer("rules", function=function).submit(Echo(1))
+
+
+def test_the_version_of_a_rule_is_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(request: Any) -> Any:
+        return request
+
+    one = RulesBackend(DOUBLE)
+    other = RulesBackend(DOUBLE)
+    assert one.version == other.version != ""
+    other._function = changed
+    assert other.version not in ("", one.version)
+    monkeypatch.setattr(other, "_function", len)
+    assert other.version == ""

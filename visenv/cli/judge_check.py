@@ -1,0 +1,53 @@
+"""`visenv judge-check`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+
+@dataclass(frozen=True)
+class JudgeCheck:
+    """Compare a judge with exact ground truth, and try answers that it must reject."""
+
+    judge: Annotated[str, tyro.conf.Positional]
+    """module:function; the function takes a Scorer, and returns an async function that scores a
+    JudgeItem from 0 to 1."""
+
+    scorer: str
+    """The model behind the judge, for example openai:gpt-4o?key_variable=OPENAI_API_KEY or
+    recorded:replies.jsonl."""
+
+    items: Path
+    """File with one JSON object a line: question, references, answer, truth, and optionally options
+    and images (paths)."""
+
+    record: Path | None = None
+    """Record the model's replies in this file; later runs answer from it."""
+
+    threshold: float = 0.5
+    """The judge accepts an answer from this score on."""
+
+    def run(self) -> None:
+        """Ask the judge, and print the shares."""
+        from rich.console import Console
+        from rich.table import Table
+
+        from visenv import background
+        from visenv.registration import load
+        from visenv.scorers import Scorer
+        from visenv.scorers.evaluation import check_judge, read_items
+
+        scorer = Scorer.parse(self.scorer)
+        if self.record is not None:
+            scorer = Scorer("recorded", file=str(self.record), inner=scorer.description())
+        make: Any = load("scorer", self.judge)
+        report = background.run(check_judge(make(scorer), read_items(self.items), self.threshold))
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for name, share in report.rows():
+            table.add_row(name, str(share))
+        Console().print(table)
+        print(f"without a verdict: {report.failed}")

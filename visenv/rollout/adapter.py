@@ -1,0 +1,231 @@
+"""EnvAdapter: the calls that playing an episode makes of an environment, whatever wraps it.
+
+The outermost environment decides: its rewards count, and the episode ends when it says so. Only
+small values travel from an environment in another process: observations, which repeat the messages
+as arrays, stay behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from visenv import background
+from visenv.env import Observation, VisEnv
+from visenv.errors import ConfigurationError, DataError
+from visenv.rewards.wrapper import RewardWrapper
+from visenv.rollout.advice import Advisor
+from visenv.types import AdviceRequest, EpisodeInfo, Failure, StepResult
+from visenv.wrappers import changes_steps, check_wrappers, layers
+
+Env = gym.Env[Observation, str]
+MakeEnv = Callable[[], Env]
+
+
+class EnvAdapter:
+    """Plays episodes on an environment for a player that reads `StepResult` values.
+
+    Args:
+        env: The environment with its wrappers, not in use elsewhere.
+
+    Attributes:
+        env: The environment with its wrappers.
+
+    Raises:
+        ConfigurationError: If a wrapper changes observations, which no policy reads.
+    """
+
+    def __init__(self, env: Env) -> None:
+        check_wrappers(env)
+        self.env = env
+        self._advisor: Advisor | None = None
+        self._last = StepResult()
+        self._reward_wrapper = self._defer()
+
+    def _defer(self) -> RewardWrapper | None:
+        """Let rewards be deferred unless a wrapper outside must see them; return who pays them."""
+        scorer: RewardWrapper | None = None
+        deferrable = True
+        for layer in layers(self.env):
+            if isinstance(layer, RewardWrapper):
+                scorer = scorer or layer
+                layer.defers = deferrable = deferrable and not layer.each_step
+            elif isinstance(layer, VisEnv):
+                layer.defers = deferrable
+            elif scorer is None and changes_steps(layer):
+                deferrable = False
+        return scorer
+
+    @property
+    def waits(self) -> bool:
+        """Whether `act` may wait for something asynchronous, such as a tool call."""
+        return any(getattr(layer, "waits", False) for layer in layers(self.env))
+
+    # ------------------------------------------------------------------ one episode
+
+    def begin(
+        self,
+        seed: int,
+        options: dict[str, Any] | None = None,
+        advice: AdviceRequest | None = None,
+        policy_seed: int = 0,
+    ) -> tuple[EpisodeInfo, StepResult]:
+        """Reset the environment.
+
+        Args:
+            seed: The seed of `reset`.
+            options: The options of `reset`.
+            advice: What the policy asks of the environment beside its messages.
+            policy_seed: Seeds the advice.
+        """
+        _, info = self.env.reset(seed=seed, options=options)
+        self._advisor = None if advice is None else Advisor(advice, self.env, policy_seed)
+        return self.info(), self._advised(_step_of(info))
+
+    def act(self, text: str) -> StepResult:
+        """Take a turn, and return its result as the outermost environment tells it.
+
+        Raises:
+            ConfigurationError: If a wrapper returns something other than `step` must return.
+        """
+        reward, terminated, truncated, info = self._checked(self.env.step(text))
+        result = _step_of(info)
+        if info.get("aborted") and result.failure is None:
+            failure = Failure("service", "environment", str(info["aborted"]))
+            result = result._replace(request=None, failure=failure)
+        if result.failure is not None:
+            return result._replace(reward=0.0)
+        if not (terminated or truncated):
+            if result.request is None:
+                raise ConfigurationError(
+                    f"{self._name} reports that the episode goes on, but it has ended inside."
+                )
+            return self._advised(result._replace(reward=reward))
+        if result.request is not None:
+            result = self._end(result, terminated)
+            if result.failure is not None:
+                return result
+            reward += result.reward
+        reason = "" if terminated else result.truncated_by or "wrapper"
+        self._last = result._replace(reward=reward, terminated=terminated, truncated_by=reason)
+        return self._last
+
+    def finish(self) -> StepResult:
+        """Wait for what the last result still lacks, and return the complete one.
+
+        Raises:
+            ServiceError: If a service failed beyond its retries and the environment raises that.
+        """
+        return background.run(self._finished())
+
+    def submit_finish(self) -> Future[StepResult]:
+        """Do the same as `finish` without blocking."""
+        return background.submit(self._finished())
+
+    def info(self) -> EpisodeInfo:
+        """Return facts about the present episode; what is not known stays empty."""
+        base = self.env.unwrapped
+        env_id = base.spec.id if base.spec is not None else type(base).__name__
+        sample = getattr(base, "sample", None)
+        if sample is None:
+            return EpisodeInfo(env_id)
+        return EpisodeInfo(
+            env_id,
+            self._spec,
+            sample.id,
+            sample.kind,
+            sample.question,
+            sample.answers,
+            dict(sample.meta) if sample.ground_truth is None else sample.ground_truth,
+            _media_of(base),
+        )
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    # ------------------------------------------------------------------ inside
+
+    @cached_property
+    def _spec(self) -> str:
+        spec = self.env.spec
+        try:
+            return "" if spec is None else spec.to_json()
+        except (TypeError, ValueError):
+            return ""  # an option that JSON cannot hold, such as a source
+
+    @property
+    def _name(self) -> str:
+        names = [type(layer).__name__ for layer in layers(self.env)]
+        return " around ".join(names)
+
+    def _advised(self, result: StepResult) -> StepResult:
+        if self._advisor is None or result.request is None:
+            return result
+        return result._replace(advice=self._advisor.advise())
+
+    def _checked(self, step: Any) -> tuple[float, bool, bool, dict[str, Any]]:
+        """Check the types of what `step` returned; a wrapper can return anything."""
+        if not isinstance(step, tuple) or len(step) != 5:
+            raise ConfigurationError(
+                f"step() of {self._name} must return 5 values, got {step!r:.80}."
+            )
+        _, reward, terminated, truncated, info = step
+        if not isinstance(reward, Real):
+            raise ConfigurationError(
+                f"The reward of {self._name} must be a float, got {reward!r:.80}."
+            )
+        for flag in (terminated, truncated):
+            if not isinstance(flag, bool | np.bool_):
+                raise ConfigurationError(
+                    f"terminated and truncated of {self._name} must be bools, got {flag!r:.80}."
+                )
+        if not isinstance(info, dict) or not isinstance(info.get("step"), StepResult):
+            raise ConfigurationError(
+                f"info of {self._name} must be a dict that holds the StepResult of the environment "
+                "under 'step'."
+            )
+        return float(reward), bool(terminated), bool(truncated), info
+
+    def _end(self, result: StepResult, terminated: bool) -> StepResult:
+        """Score an episode that a wrapper has ended."""
+        base = self.env.unwrapped
+        if not isinstance(base, VisEnv):
+            return result._replace(request=None, reward=0.0)
+        result = base.end_by_wrapper(result, terminated)
+        return result if self._reward_wrapper is None else self._reward_wrapper.end(result)
+
+    async def _finished(self) -> StepResult:
+        result, base = self._last, self.env.unwrapped
+        assert isinstance(base, VisEnv)
+        finish = base.finish if self._reward_wrapper is None else self._reward_wrapper.finish
+        finished = await finish(result)
+        if finished.failure is not None:
+            return finished
+        # The steps of a deferring environment paid nothing, unless a wrapper ended the episode.
+        return finished._replace(reward=result.reward + finished.reward)
+
+
+def _media_of(base: gym.Env[Any, Any]) -> dict[str, str]:
+    if not isinstance(base, VisEnv):
+        return {}
+    try:
+        return base.media_hashes()
+    except DataError:  # the episode is aborted for it
+        return {}
+
+
+def _step_of(info: dict[str, Any]) -> StepResult:
+    result = info.get("step")
+    if not isinstance(result, StepResult):
+        raise ConfigurationError(
+            "The environment must put a StepResult into info['step'], as VisEnv does; got "
+            f"{type(result).__name__}."
+        )
+    return result

@@ -1,0 +1,90 @@
+"""The environment's side of an `AdviceRequest`: demonstrations, random turns and descriptions."""
+
+from __future__ import annotations
+
+import copy
+
+import gymnasium as gym
+import numpy as np
+
+from visenv.env import Observation, VisEnv
+from visenv.errors import PolicyError
+from visenv.grammar.base import Call, ParsedTurn
+from visenv.types import (
+    Advice,
+    AdviceRequest,
+    Demonstration,
+    Description,
+    RandomTurn,
+    TurnDescription,
+)
+
+GIVING_UP = "unknown"
+"""The answer of a demonstration without care."""
+
+
+class Advisor:
+    """Answers the advice request of a policy throughout one episode.
+
+    Args:
+        request: The request.
+        env: The environment, wrapped or not.
+        seed: Seeds what the advisor draws.
+
+    Raises:
+        PolicyError: If there is no `VisEnv` under `env`.
+    """
+
+    def __init__(self, request: AdviceRequest, env: gym.Env[Observation, str], seed: int) -> None:
+        base = env.unwrapped
+        if not isinstance(base, VisEnv):
+            raise PolicyError(
+                f"{type(request).__name__} needs an environment that extends VisEnv, got "
+                f"{type(base).__name__}."
+            )
+        self._request = request
+        self._env = base
+        self._rng = np.random.default_rng(seed)
+        match request:
+            case Demonstration(care=care):
+                self._hasty = self._rng.random() >= care
+            case RandomTurn():
+                # Sampling the original space would change the environment.
+                self._noise = copy.deepcopy(env.action_space)
+                self._noise.seed(seed)
+
+    def advise(self) -> Advice:
+        """Return the advice for the coming turn."""
+        match self._request:
+            case Demonstration() as request:
+                return self._env.grammar.compose(self._demonstrated(request))
+            case RandomTurn():
+                return self._random()
+            case Description():
+                return self._description()
+
+    def _demonstrated(self, request: Demonstration) -> ParsedTurn:
+        turn = self._env.oracle_turn()
+        if self._hasty:
+            answer = self._env.random_answer(self._rng) if request.guess else GIVING_UP
+            turn = turn._replace(calls=(), answer=answer)
+        return turn if request.thought is None else turn._replace(thought=request.thought)
+
+    def _random(self) -> str:
+        if self._rng.random() < 0.5:
+            return self._noise.sample()
+        tools = list(self._env.tools.values())
+        choice = int(self._rng.integers(len(tools) + 1))
+        if choice == len(tools):
+            turn = ParsedTurn(" A guess. ", answer=self._env.random_answer(self._rng))
+        else:
+            tool = tools[choice]
+            arguments = tool.random_arguments(self._rng, self._env.store).model_dump(mode="json")
+            turn = ParsedTurn(" A try. ", calls=(Call(tool.name, arguments),))
+        return self._env.grammar.compose(turn)
+
+    def _description(self) -> TurnDescription:
+        env, sample = self._env, self._env.sample
+        return TurnDescription(
+            env.turn, sample.question, bool(sample.images), tuple(env.tools), env.grammar
+        )

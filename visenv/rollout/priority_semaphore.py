@@ -1,0 +1,43 @@
+"""PrioritySemaphore: a limit on concurrent tasks, in which some tasks go before others."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from heapq import heappop, heappush
+
+
+class PrioritySemaphore:
+    """Like `asyncio.Semaphore`, but served by rank, and usable from one event loop after another.
+
+    Args:
+        places: Maximum number of tasks that hold it.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+
+    async def acquire(self, rank: int = 0) -> None:
+        """Wait for a place; the lowest rank goes first, within a rank the first to ask."""
+        if self._free:
+            self._free -= 1
+            return
+        granted = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (rank, next(self._order), granted))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not granted.cancelled():  # cancelled with the place already granted
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Return the place."""
+        while self._waiting:
+            *_, granted = heappop(self._waiting)
+            if not granted.done():  # otherwise its task was cancelled
+                granted.set_result(None)
+                return
+        self._free += 1

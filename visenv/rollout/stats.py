@@ -1,0 +1,129 @@
+"""RolloutStats: counts and times of a rollout, measured while it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from types import TracebackType
+
+
+class Gauge:
+    """Counts how many ``with`` blocks are entered at the same time, and for how long."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Start to measure again; blocks that are entered stay counted."""
+        self._sum = 0.0
+        self._busy = 0.0
+        self._since = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all blocks together."""
+        self._pass()
+        return self._sum
+
+    @property
+    def busy(self) -> float:
+        """Seconds in which at least one block was entered."""
+        self._pass()
+        return self._busy
+
+    def _pass(self) -> None:
+        """Account for the time since the count last changed."""
+        now = time.monotonic()
+        if self.now:
+            self._sum += self.now * (now - self._since)
+            self._busy += now - self._since
+        self._since = now
+
+    def __enter__(self) -> None:
+        self._pass()
+        self.now += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pass()
+        self.now -= 1
+
+
+class RolloutStats:
+    """Measures a `Collector`.
+
+    Attributes:
+        waiting: Episodes that wait for a free slot.
+        playing: Episodes in flight, those that are being scored included.
+        sampling: Turns that the policy is taking.
+        stepping: Calls of environments.
+        scoring: Episodes that wait for deferred reward terms.
+    """
+
+    def __init__(self) -> None:
+        self.waiting, self.playing = Gauge(), Gauge()
+        self.sampling, self.stepping, self.scoring = Gauge(), Gauge(), Gauge()
+        self._begin()
+
+    def _begin(self) -> None:
+        for gauge in (self.waiting, self.playing, self.sampling, self.stepping, self.scoring):
+            gauge.reset()
+        self._counts = Counter(episodes=0, retries=0, cancelled=0)
+        self._longest = 0.0
+
+    def sampled(self, tokens: int) -> None:
+        """Count a sampled turn of so many tokens."""
+        self._counts["tokens"] += tokens
+
+    def aborted(self, boundary: str, again: bool) -> None:
+        """Count an attempt that a failure of that name aborted, and whether it is repeated."""
+        self._counts["aborted/" + boundary.replace(" ", "_")] += 1
+        self._counts["retries"] += again
+
+    def cancelled(self) -> None:
+        """Count an episode that was cancelled."""
+        self._counts["cancelled"] += 1
+
+    def finished(self, seconds: float) -> None:
+        """Count an episode that ended after so many seconds, retries included."""
+        self._counts["episodes"] += 1
+        self._longest = max(self._longest, seconds)
+
+    def take(self) -> dict[str, float]:
+        """Return what was measured since the last call, and start again.
+
+        Returns:
+            Counts: ``episodes`` (ended), ``retries``, ``cancelled``, and ``aborted/<name>``
+            (attempts). Rates over the seconds in which episodes were in flight:
+            ``episodes_per_second``, ``tokens_per_second`` (sampled), and ``engine_busy``, the share
+            of these seconds in which a turn was being sampled. Means over these seconds:
+            ``turns_in_flight``, ``calls_in_flight`` (of environments) and ``waiting`` (for a slot).
+            Means over episodes: ``sampling_seconds``, ``env_seconds``, ``scoring_seconds`` and
+            ``waiting_seconds``; ``longest_seconds`` is the longest episode. Empty if nothing was
+            played.
+        """
+        seconds, episodes = self.playing.busy, self._counts["episodes"]
+        measured: dict[str, float] = {}
+        if seconds > 0:
+            measured = {name: float(count) for name, count in self._counts.items()}
+            tokens = measured.pop("tokens", 0.0)
+            measured |= {
+                "episodes_per_second": episodes / seconds,
+                "tokens_per_second": tokens / seconds,
+                "engine_busy": self.sampling.busy / seconds,
+                "turns_in_flight": self.sampling.seconds / seconds,
+                "calls_in_flight": self.stepping.seconds / seconds,
+                "waiting": self.waiting.seconds / seconds,
+                "sampling_seconds": self.sampling.seconds / max(episodes, 1),
+                "env_seconds": self.stepping.seconds / max(episodes, 1),
+                "scoring_seconds": self.scoring.seconds / max(episodes, 1),
+                "waiting_seconds": self.waiting.seconds / max(episodes, 1),
+                "longest_seconds": self._longest,
+            }
+        self._begin()
+        return measured

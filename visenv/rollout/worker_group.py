@@ -1,0 +1,141 @@
+"""The workers of a pool: who was asked what, until when, and who replaces whom."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from visenv.rollout.hosts import Host
+from visenv.rollout.worker import Answer, Worker
+from visenv.types import Failure
+
+
+class Pending(NamedTuple):
+    """A call that has not been answered: its ticket, its time limit, and when that is reached.
+
+    The clock starts when the environment is made, so that a replacement is not late from the start.
+    """
+
+    ticket: int
+    timeout: float
+    deadline: float
+
+
+class WorkerGroup:
+    """A fixed number of places, each with a worker that answers at most one call at a time.
+
+    Args:
+        count: Number of places.
+        make_host: Makes the host of a new worker.
+    """
+
+    def __init__(self, count: int, make_host: Callable[[], Host]) -> None:
+        self._make_host = make_host
+        self._answers: SimpleQueue[Answer] = SimpleQueue()
+        self._tickets = itertools.count(1)
+        self._pending: dict[int, Pending] = {}
+        self._opened: set[int] = set()
+        self._abandoned: list[Worker] = []
+        self._workers = [Worker(index, make_host(), self._answers) for index in range(count)]
+
+    def wait_open(self) -> list[Failure]:
+        """Wait until every environment is made; returns what failed."""
+        failures: list[Failure] = []
+        while len(self._opened) < len(self._workers):
+            answer = self._answers.get()
+            self._opened.add(answer.worker.index)
+            if answer.value is not None:
+                failures.append(answer.value)
+        return failures
+
+    @property
+    def busy(self) -> frozenset[int]:
+        """The places whose call has not been answered."""
+        return frozenset(self._pending)
+
+    def call(
+        self, place: int, method: str, arguments: Mapping[str, Any], timeout: float | None
+    ) -> None:
+        """Ask the worker at `place`, which must not be busy; `timeout` in seconds."""
+        ticket = next(self._tickets)
+        limit = math.inf if timeout is None else timeout
+        begins = time.monotonic() if place in self._opened else math.inf
+        self._pending[place] = Pending(ticket, limit, begins + limit)
+        self._workers[place].call(ticket, method, arguments)
+
+    def collect(self, timeout: float | None) -> dict[int, Any]:
+        """Wait for answers.
+
+        Args:
+            timeout: Seconds to wait for the first; None waits until there is one.
+
+        Returns:
+            By place, results and `Failure` values, those of late calls among them; empty when
+            nothing came in time or nothing is pending.
+        """
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while self._pending:
+            values = self._received(until) | self._expired()
+            if values or time.monotonic() >= until:
+                return values
+        return {}
+
+    def replace(self, place: int) -> None:
+        """Give the place a new worker and leave the old one behind, with whatever it still says."""
+        old = self._workers[place]
+        old.abandon()
+        self._abandoned.append(old)
+        self._pending.pop(place, None)
+        self._opened.discard(place)
+        self._workers[place] = Worker(place, self._make_host(), self._answers)
+
+    def close(self, grace: float) -> None:
+        """End all workers; one that hangs in this process is left behind after `grace` seconds."""
+        for worker in self._workers:
+            if worker.index in self._pending or worker.index not in self._opened:
+                worker.abandon()
+            else:
+                worker.stop()
+        until = time.monotonic() + grace
+        for worker in (*self._workers, *self._abandoned):
+            worker.join(max(0.0, until - time.monotonic()))
+        self._pending.clear()
+
+    def _received(self, until: float) -> dict[int, Any]:
+        """Answers in the queue, after waiting for one until then or until a call is late."""
+        nearest = min(until, *(pending.deadline for pending in self._pending.values()), math.inf)
+        wait = None if nearest == math.inf else max(0.0, nearest - time.monotonic())
+        values: dict[int, Any] = {}
+        try:
+            self._sort(self._answers.get(timeout=wait), values)
+            while True:
+                self._sort(self._answers.get_nowait(), values)
+        except Empty:
+            return values
+
+    def _sort(self, answer: Answer, values: dict[int, Any]) -> None:
+        place = answer.worker.index
+        if answer.worker is not self._workers[place]:
+            return  # it was replaced: too late, and not the answer to what was asked since
+        pending = self._pending.get(place)
+        if answer.ticket == 0:
+            self._opened.add(place)
+            if pending is not None:
+                self._pending[place] = pending._replace(deadline=time.monotonic() + pending.timeout)
+        elif pending is not None and answer.ticket == pending.ticket:
+            del self._pending[place]
+            values[place] = answer.value
+
+    def _expired(self) -> dict[int, Any]:
+        now = time.monotonic()
+        late = [place for place, pending in self._pending.items() if pending.deadline <= now]
+        return {
+            place: Failure(
+                "timeout", "timeout", f"no reply within {self._pending.pop(place).timeout:g} s."
+            )
+            for place in late
+        }

@@ -1,0 +1,37 @@
+"""Judges, teacher models and encoders: shared, batched and cached (docs/scorers.md)."""
+
+from visenv.scorers.backend import Backend, InProcessBackend, ServiceLimits
+from visenv.scorers.judge import Judge
+from visenv.scorers.recording import VerdictLog, current_log, using
+from visenv.scorers.replies import JsonScore, OneOf, ReplyError, YesNo
+from visenv.scorers.request import Embed, Generate, LogProbs, ScoreRequest, digest
+from visenv.scorers.retry import RefusedError, TransientError
+from visenv.scorers.scorer import Scorer
+from visenv.scorers.service import ServiceCounts, Verdict
+from visenv.scorers.services import share, use_parent
+
+__all__ = [
+    "Backend",
+    "Embed",
+    "Generate",
+    "InProcessBackend",
+    "JsonScore",
+    "Judge",
+    "LogProbs",
+    "OneOf",
+    "RefusedError",
+    "ReplyError",
+    "ScoreRequest",
+    "Scorer",
+    "ServiceCounts",
+    "ServiceLimits",
+    "TransientError",
+    "Verdict",
+    "VerdictLog",
+    "YesNo",
+    "current_log",
+    "digest",
+    "share",
+    "use_parent",
+    "using",
+]

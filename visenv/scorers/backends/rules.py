@@ -1,0 +1,53 @@
+"""RulesBackend: a pure function in place of a model."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from visenv.errors import ConfigurationError
+from visenv.registration import load
+from visenv.scorers.backend import InProcessBackend, ServiceLimits
+from visenv.scorers.request import ScoreRequest
+
+
+class RulesBackend(InProcessBackend):
+    """Answers any request by a function of it. Worker processes build it themselves.
+
+    The function must depend on the request alone, and may raise `TransientError`.
+
+    Args:
+        function: ``"module:function"``; the function takes a `ScoreRequest` and returns a value.
+    """
+
+    main_option = "function"
+    limits = ServiceLimits(max_batch_size=256, timeout=60.0)
+    shared_with_children = False
+    batch_invariant = True
+
+    def __init__(self, function: str) -> None:
+        super().__init__()
+        self._name = function
+        self._function: Callable[[ScoreRequest], Any] = load("scorer", function)
+        if not callable(self._function):
+            raise ConfigurationError(f"{function!r} is not a function.")
+
+    @property
+    def model(self) -> str:
+        """The function's name."""
+        return self._name
+
+    @property
+    def version(self) -> str:
+        """The hash of the function's source: a changed rule must not be answered from a cache."""
+        try:
+            source = inspect.getsource(self._function)
+        except (OSError, TypeError):  # written at a prompt, or an object that is callable
+            return ""
+        return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
+
+    def compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
+        """Call the function for each request."""
+        return [self._function(request) for request in requests]

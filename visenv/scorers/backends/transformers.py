@@ -1,0 +1,213 @@
+"""TransformersBackend: a language model, with or without images, in this process."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from visenv.errors import ConfigurationError
+from visenv.scorers.backend import InProcessBackend, ServiceLimits
+from visenv.scorers.request import Generate, LogProbs
+from visenv.scorers.retry import RefusedError
+from visenv.types import Message, all_images
+
+
+class TransformersBackend(InProcessBackend):
+    """Answers `Generate` and `LogProbs` with a model of transformers.
+
+    Requests of one batch are padded on the left and computed together, so that their last bits may
+    depend on the batch; a deterministic service sends one request at a time. Special tokens that
+    occur in the text of a message are broken by a blank: a candidate answer cannot end its turn.
+
+    Args:
+        model: A folder, or a name on the Hugging Face hub.
+        device: PyTorch device.
+        dtype: Of the weights, for example ``"bfloat16"``; ``"auto"`` takes the checkpoint's.
+    """
+
+    requests = (Generate, LogProbs)
+    main_option = "model"
+    limits = ServiceLimits(max_batch_size=8, max_delay=0.005, timeout=600.0)
+
+    def __init__(self, model: str, device: str = "cpu", dtype: str = "auto") -> None:
+        super().__init__()
+        self._name = model
+        self._device = device
+        self._dtype = dtype
+        self._model: Any = None
+        self._processor: Any = None
+        self._tokenizer: Any = None
+        self._reads_images = False
+        self._special = re.compile(r"(?!)")
+
+    @property
+    def model(self) -> str:
+        """The model's name or folder."""
+        return self._name
+
+    @property
+    def version(self) -> str:
+        """The versions of transformers and PyTorch, and the date of local weights."""
+        folder = Path(self._name)
+        files = sorted(folder.glob("*")) if folder.is_dir() else []
+        stamps = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+        packages = [f"{package} {version(package)}" for package in ("transformers", "torch")]
+        return "; ".join([*packages, *stamps])
+
+    def load(self) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigurationError: If the model, or transformers, is missing.
+        """
+        try:
+            self._load()
+        except ImportError as error:
+            raise ConfigurationError(
+                f"The scorer on {self._name!r} needs PyTorch and transformers: pip install "
+                f"'visenv[train]' ({error})."
+            ) from error
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"The model {self._name!r} cannot be loaded: {str(error)[:300]}"
+            ) from error
+
+    def _load(self) -> None:
+        import transformers
+        from transformers.models.auto import modeling_auto
+
+        kind = transformers.AutoConfig.from_pretrained(self._name).model_type
+        self._reads_images = kind in modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+        made: Any
+        if self._reads_images:
+            made = transformers.AutoModelForImageTextToText
+            self._processor = transformers.AutoProcessor.from_pretrained(self._name)
+            self._tokenizer = self._processor.tokenizer
+        else:
+            made = transformers.AutoModelForCausalLM
+            self._processor = transformers.AutoTokenizer.from_pretrained(self._name)
+            self._tokenizer = self._processor
+        if self._tokenizer.pad_token is None:
+            self._tokenizer.pad_token = self._tokenizer.eos_token
+        model = made.from_pretrained(self._name, dtype=self._dtype)
+        self._model = model.to(self._device).eval()
+        tokens = self._tokenizer.added_tokens_decoder.values()
+        special = sorted((token.content for token in tokens if token.special), key=len)
+        if special:
+            self._special = re.compile("|".join(map(re.escape, reversed(special))))
+
+    # ------------------------------------------------------------------------------- requests
+
+    def compute(self, requests: Sequence[Generate | LogProbs]) -> Sequence[Any]:
+        """Answer requests of one kind and length together."""
+        groups: defaultdict[Any, list[int]] = defaultdict(list)
+        for place, request in enumerate(requests):
+            alike = (request.max_tokens, request.stop) if isinstance(request, Generate) else ()
+            groups[alike].append(place)
+        values: list[Any] = [None] * len(requests)
+        for places in groups.values():
+            chosen: list[Any] = [requests[place] for place in places]
+            answer: Callable[[list[Any]], list[Any]]
+            answer = self._generate if isinstance(chosen[0], Generate) else self._log_probs
+            for place, value in zip(places, answer(chosen), strict=True):
+                values[place] = value
+        return values
+
+    def _generate(self, requests: list[Generate]) -> list[Any]:
+        import torch
+
+        from visenv.scorers.backends.sampling import SeededSampling
+
+        first = requests[0]  # the others have the same length and stop strings
+        inputs = self._inputs([self._prompt(each.messages) for each in requests], requests)
+        sampling = SeededSampling([(each.temperature, each.seed) for each in requests])
+        with torch.inference_mode():
+            written = self._model.generate(
+                **inputs,
+                max_new_tokens=first.max_tokens,
+                do_sample=False,  # `sampling` adds the noise, so that no global generator is used
+                logits_processor=[sampling],
+                stop_strings=list(first.stop) or None,
+                tokenizer=self._tokenizer,
+            )
+        start = inputs["input_ids"].shape[1]  # written: [batch, prompt + reply]
+        return [self._reply(row[start:].tolist(), first.stop) for row in written]
+
+    def _reply(self, tokens: list[int], stop: Sequence[str]) -> dict[str, str]:
+        ends = self._model.generation_config.eos_token_id
+        ends = ends if isinstance(ends, list) else [ends]
+        count = next((place for place, token in enumerate(tokens) if token in ends), len(tokens))
+        text = self._tokenizer.decode(tokens[:count], skip_special_tokens=True)
+        cuts = [text.index(each) for each in stop if each in text]
+        ended = count < len(tokens) or bool(cuts)
+        return {
+            "text": text[: min(cuts, default=len(text))],
+            "finish_reason": "stop" if ended else "length",
+        }
+
+    def _log_probs(self, requests: list[LogProbs]) -> list[Any]:
+        import torch
+
+        replies = [self._plain(each.continuation) for each in requests]
+        prompts = [self._prompt(each.messages) for each in requests]
+        whole = [prompt + reply for prompt, reply in zip(prompts, replies, strict=True)]
+        inputs = self._inputs(whole, requests)
+        tokens = [self._tokenizer(each, add_special_tokens=False).input_ids for each in replies]
+        for row, tail in zip(inputs["input_ids"].tolist(), tokens, strict=True):
+            if not tail or row[-len(tail) :] != tail:
+                raise RefusedError(
+                    "the continuation is empty, or its first token merges with the prompt"
+                )
+        longest = max(map(len, tokens))
+        with torch.inference_mode():
+            logits = self._model(**inputs, logits_to_keep=longest + 1).logits
+            # [batch, longest, vocabulary]: the position before a token predicts it.
+            logs = torch.log_softmax(logits[:, -longest - 1 : -1].float(), dim=-1)
+            ids = inputs["input_ids"][:, -longest:, None]
+            chosen = logs.gather(-1, ids).squeeze(-1).tolist()
+        return [row[longest - len(tail) :] for row, tail in zip(chosen, tokens, strict=True)]
+
+    # ----------------------------------------------------------------------------------- inputs
+
+    def _inputs(self, texts: list[str], requests: Sequence[Generate | LogProbs]) -> Any:
+        arguments: dict[str, Any] = {"text": texts}
+        # PyTorch wants arrays that may be written to, and pixels are shared.
+        images = [[each.pixels.copy() for each in all_images(item.messages)] for item in requests]
+        if any(images):
+            if not self._reads_images:
+                raise RefusedError(f"the model {self._name} reads no images")
+            arguments["images"] = images
+        inputs = self._processor(
+            **arguments,
+            padding=True,
+            padding_side="left",
+            add_special_tokens=False,  # the chat template has written them
+            return_tensors="pt",
+        )
+        return inputs.to(self._device)
+
+    def _prompt(self, messages: Sequence[Message]) -> str:
+        chat = [{"role": each.role, "content": self._content(each)} for each in messages]
+        text: str = self._processor.apply_chat_template(
+            chat, add_generation_prompt=True, tokenize=False
+        )
+        return text
+
+    def _content(self, message: Message) -> Any:
+        if not self._reads_images:  # templates of text models take a string
+            return self._plain("".join(part for part in message.parts if isinstance(part, str)))
+        return [
+            {"type": "text", "text": self._plain(part)}
+            if isinstance(part, str)
+            else {"type": "image"}
+            for part in message.with_frames().parts
+        ]
+
+    def _plain(self, text: str) -> str:
+        """Return the text without special tokens, and without lone surrogates."""
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        return self._special.sub(lambda token: f"{token[0][0]} {token[0][1:]}", text)

@@ -1,0 +1,241 @@
+"""The client of an OpenAI-compatible server: one POST to ``/chat/completions`` for a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from visenv.errors import ConfigurationError, PolicyError
+from visenv.scorers.retry import RefusedError, TransientError, retried, retry_after
+
+MAX_REPLY_BYTES = 8 << 20
+"""A longer body is not read to its end. Log-probabilities of 30,000 tokens are about 4 MB."""
+
+_SHOWN = 300
+_TRANSIENT = frozenset({408, 409, 425, 429})
+
+
+class ChatMessage(BaseModel):
+    """The message of the model."""
+
+    content: str | None = None
+
+
+class Choice(BaseModel):
+    """One completion. `stop_reason` is vLLM's: the stop string at which the server cut the text."""
+
+    message: ChatMessage
+    finish_reason: str | None = None
+    stop_reason: str | int | None = None
+    logprobs: Any = None
+
+
+class Completion(BaseModel):
+    """The body of a successful response. `prompt_logprobs` is vLLM's."""
+
+    choices: list[Choice]
+    prompt_logprobs: Any = None
+
+
+class ChatEndpoint:
+    """An OpenAI-compatible server and the name of the variable that holds its key.
+
+    Args:
+        base_url: Where the API begins, for example ``http://localhost:8000/v1``.
+        key_variable: The environment variable that holds the API key, or None for a server without
+            one. The key is read at each request; this object never holds it.
+
+    Raises:
+        ConfigurationError: If the URL is not one, or the variable is not set.
+    """
+
+    def __init__(self, base_url: str, key_variable: str | None) -> None:
+        _check_url(base_url)
+        self.base_url = base_url.rstrip("/")
+        self.key_variable = key_variable
+        self._key()
+
+    @property
+    def url(self) -> str:
+        """Where chats are sent."""
+        return f"{self.base_url}/chat/completions"
+
+    async def complete(self, body: Mapping[str, Any]) -> Completion:
+        """Send one request for a chat completion, once and without a time limit.
+
+        Raises:
+            TransientError: If the server cannot be reached, is busy or sends an unreadable body.
+            RefusedError: If the server refuses the request.
+        """
+        return _completion(await self.post(self.url, body))
+
+    async def post(self, url: str, body: Mapping[str, Any]) -> bytes:
+        """Return the body of the response to one POST of JSON; see `complete`."""
+        # Strict servers refuse the escape of half a surrogate pair, so "?" stands in for it.
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        # A client for each request: connections outlive neither the event loop nor this object, and
+        # opening one costs nothing beside a model's reply.
+        try:
+            async with (
+                httpx.AsyncClient(verify=_tls(), timeout=None) as client,
+                client.stream("POST", url, content=content, headers=self._headers()) as response,
+            ):
+                received = await _read(response)
+        except httpx.RequestError as error:
+            raise TransientError(f"{type(error).__name__}: {error}") from error
+        if response.is_success:
+            return received
+        shown = self._without_key(received.decode("utf-8", "replace"))
+        problem = f"HTTP {response.status_code}: {shown}"
+        if response.status_code in _TRANSIENT or response.is_server_error:
+            raise TransientError(problem, retry_after(response.headers.get("Retry-After", "")))
+        raise RefusedError(f"{url} refused the request. {problem}")
+
+    def _headers(self) -> dict[str, str]:
+        key = self._key()
+        return {"Content-Type": "application/json"} | (
+            {"Authorization": f"Bearer {key}"} if key else {}
+        )
+
+    def _key(self) -> str:
+        if self.key_variable is None:
+            return ""
+        key = os.environ.get(self.key_variable, "").strip()
+        if not key:
+            raise ConfigurationError(
+                f"The environment variable {self.key_variable} should hold the API key, but it is "
+                "not set."
+            )
+        return key
+
+    def _without_key(self, text: str) -> str:
+        """Return the start of a server's message; some servers repeat a key they do not accept."""
+        key = self._key()
+        return (text.replace(key, "***") if key else text)[:_SHOWN]
+
+
+class ChatClient:
+    """Sends requests to one server, and repeats those that may succeed later.
+
+    Rate limits (429), server errors (5xx), time-outs, broken connections and unreadable bodies are
+    tried again (`retried`). A request keeps its place among the concurrent ones while it waits. The
+    client pickles, works from any event loop, and holds no connection.
+
+    Args:
+        base_url: See `ChatEndpoint`.
+        key_variable: See `ChatEndpoint`.
+        timeout: Seconds for one attempt.
+        retries: Further attempts after the first.
+        concurrency: Most requests in flight.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have, or the variable is not set.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        key_variable: str | None,
+        timeout: float,
+        retries: int,
+        concurrency: int,
+    ) -> None:
+        if timeout <= 0 or retries < 0 or concurrency < 1:
+            raise ConfigurationError(
+                "Expected timeout > 0, retries >= 0 and concurrency >= 1, got "
+                f"timeout={timeout}, retries={retries}, concurrency={concurrency}."
+            )
+        self.endpoint = ChatEndpoint(base_url, key_variable)
+        self.timeout = timeout
+        self.retries = retries
+        self.concurrency = concurrency
+        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
+        self._gates = WeakKeyDictionary()
+
+    async def complete(self, body: Mapping[str, Any]) -> Choice:
+        """Return the first choice of the server's response.
+
+        Raises:
+            PolicyError: If the server refuses the request, or failed `retries` + 1 times.
+        """
+
+        async def attempt() -> Completion:
+            try:
+                async with asyncio.timeout(self.timeout):
+                    return await self.endpoint.complete(body)
+            except TimeoutError as error:
+                raise TransientError(f"no answer within {self.timeout:g} s") from error
+
+        async with self._gate():
+            try:
+                completion = await retried(attempt, self.retries)
+            except TransientError as failure:
+                raise PolicyError(
+                    f"{self.endpoint.url} gave no reply in {self.retries + 1} attempts; the last: "
+                    f"{failure}"
+                ) from failure.__cause__
+            except RefusedError as failure:
+                raise PolicyError(str(failure)) from None
+        return completion.choices[0]
+
+    def _gate(self) -> asyncio.Semaphore:
+        """Return the semaphore of the running event loop; a semaphore cannot serve two loops."""
+        loop = asyncio.get_running_loop()
+        return self._gates.setdefault(loop, asyncio.Semaphore(self.concurrency))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_gates"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = {**state, "_gates": WeakKeyDictionary()}
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Load the certificates, once, because loading takes longer than a request."""
+    return httpx.create_ssl_context()
+
+
+def _check_url(base_url: str) -> None:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(
+            f"base_url must look like http://localhost:8000/v1, got {base_url!r}."
+        )
+    if parts.username or parts.password or parts.query:
+        raise ConfigurationError(
+            f"base_url for {parts.hostname} holds credentials or a query; URLs end up in logs. "
+            "Put the key into an environment variable and pass its name as key_variable."
+        )
+
+
+async def _read(response: httpx.Response) -> bytes:
+    received = bytearray()
+    async for chunk in response.aiter_bytes():
+        received += chunk
+        if len(received) > MAX_REPLY_BYTES:
+            raise TransientError(f"a response of more than {MAX_REPLY_BYTES:,} bytes")
+    return bytes(received)
+
+
+def _completion(body: bytes) -> Completion:
+    try:
+        completion = Completion.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the body"
+        raise TransientError(f"not a chat completion: {where}: {first['msg']}") from error
+    if not completion.choices:
+        raise TransientError("a chat completion without choices")
+    return completion

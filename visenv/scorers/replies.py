@@ -1,0 +1,143 @@
+"""Strict readers of a judge's reply.
+
+A reader returns what the reply says or raises `ReplyError`; it never guesses. A thought before the
+verdict that ends with ``</think>`` is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+MAX_CHARACTERS = 10_000
+"""A longer verdict is refused unread."""
+
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
+
+
+class ReplyError(ValueError):
+    """Raised when a reply does not say what was asked for."""
+
+
+@dataclass(frozen=True)
+class JsonScore:
+    """Reads a number from a JSON object with one key, such as ``{"score": 0.75}``.
+
+    A Markdown fence around the object is allowed, other text is not.
+
+    Args:
+        key: The key.
+        low: Smallest number.
+        high: Greatest number.
+        values: The numbers that are allowed; empty allows all from `low` to `high`.
+    """
+
+    key: str = "score"
+    low: float = 0.0
+    high: float = 1.0
+    values: tuple[float, ...] = ()
+
+    def __call__(self, text: str) -> float:
+        """Return the number.
+
+        Raises:
+            ReplyError: If the reply holds anything else.
+        """
+        found = _object(text)
+        if list(found) != [self.key]:
+            raise ReplyError(f"expected the one key {self.key!r}, got {_shown(list(found))}")
+        value = found[self.key]
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ReplyError(f"expected a number, got {_shown(value)}")
+        if not self.low <= value <= self.high:  # NaN fails every comparison
+            raise ReplyError(f"expected a number from {self.low} to {self.high}, got {value}")
+        if self.values and value not in self.values:
+            raise ReplyError(f"expected one of {self.values}, got {value}")
+        return float(value)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Reads one of several words, in any case, with or without a final full stop.
+
+    Args:
+        choices: The words.
+    """
+
+    choices: tuple[str, ...]
+
+    def __call__(self, text: str) -> str:
+        """Return the choice as it is written in `choices`.
+
+        Raises:
+            ReplyError: If the reply is not one of them.
+        """
+        said = verdict_text(text).removesuffix(".").casefold()
+        for choice in self.choices:
+            if said == choice.casefold():
+                return choice
+        raise ReplyError(f"expected one of {self.choices}, got {_shown(text)}")
+
+
+@dataclass(frozen=True)
+class YesNo:
+    """Reads yes as True and no as False, in any case, with or without a final full stop."""
+
+    def __call__(self, text: str) -> bool:
+        """Return whether the reply is yes.
+
+        Raises:
+            ReplyError: If the reply is neither yes nor no.
+        """
+        return OneOf(("yes", "no"))(text) == "yes"
+
+
+def verdict_text(text: str) -> str:
+    """Return the reply after its thought, without blanks around it.
+
+    Raises:
+        ReplyError: If nothing is left, or more than `MAX_CHARACTERS`.
+    """
+    said = text.rpartition("</think>")[2].strip()
+    if not said:
+        raise ReplyError("an empty reply")
+    if len(said) > MAX_CHARACTERS:
+        raise ReplyError(f"a reply of {len(said):,} characters, more than {MAX_CHARACTERS:,}")
+    return said
+
+
+def _object(text: str) -> dict[str, Any]:
+    said = verdict_text(text)
+    fenced = _FENCE.fullmatch(said)
+    try:
+        found = json.loads(
+            fenced[1] if fenced else said, parse_constant=_refuse, object_pairs_hook=_unique
+        )
+    except (ValueError, RecursionError) as error:
+        raise ReplyError(f"not a JSON object: {error}") from error
+    if not isinstance(found, dict):
+        raise ReplyError(f"expected a JSON object, got {_shown(found)}")
+    return found
+
+
+def _refuse(constant: str) -> float:
+    raise ReplyError(f"{constant} is not a number")
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ReplyError(f"the key {key!r} occurs twice")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ReplyError("a number that is too large")
+        found[key] = value
+    return found
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:100]

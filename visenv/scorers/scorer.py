@@ -1,0 +1,248 @@
+"""Scorer: the picklable handle to a judge, a teacher model or an encoder."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from visenv import background
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.registration import SCORERS
+from visenv.scorers.backend import Backend
+from visenv.scorers.recording import VerdictLog, current_log
+from visenv.scorers.request import ScoreRequest, digest, is_cheap
+from visenv.scorers.service import LIMIT_NAMES, ServiceCounts, Verdict
+from visenv.scorers.services import backend_class, release, resolve, share
+from visenv.scorers.sharing import Address
+
+_SECRET_NAME = re.compile(r"(?i)(^|[_-])(api_?key|key|token|secret|password|authorization)$")
+_SECRET_URL = re.compile(r"://[^/\s]*@")
+
+
+class Scorer:
+    """A handle: it says which backend with which options, and holds nothing else.
+
+    Equal handles of a process use one shared instance, which batches and caches. A handle that goes
+    to a worker process uses the instance of the process that pickled it, unless its backend is a
+    server or cheap to build.
+
+    Args:
+        backend: A key of `visenv.registration.SCORERS`, or ``"module:Class"``.
+        deterministic: Whether a backend in this process must return the same bits for a request in
+            any batch. A server decides for itself.
+        cache_dir: Folder of a cache on disk that outlives the process; None for a cache in memory
+            alone. Scorers and processes may share a folder.
+        **options: Options of the backend and of `ServiceLimits`, JSON-like.
+
+    Attributes:
+        options: The options, with the backend's defaults.
+        name: The backend and its main option, for example ``"openai:gpt-4o"``.
+        key: The description as text; equal for equal handles.
+        parent: Where the process is reached that pickled the handle, or None.
+
+    Raises:
+        UnknownNameError: If there is no such backend or option; names the nearest.
+        ConfigurationError: If an option has a value it cannot have, or looks like a secret.
+    """
+
+    __slots__ = ("backend", "cache_dir", "deterministic", "key", "name", "options", "parent")
+
+    def __init__(
+        self,
+        backend: str,
+        *,
+        deterministic: bool = False,
+        cache_dir: str | Path | None = None,
+        **options: Any,
+    ) -> None:
+        made = backend_class(backend)
+        _check_options(backend, made, options)
+        self.backend = backend
+        self.options: Mapping[str, Any] = _defaults(made) | options
+        self.deterministic = deterministic
+        self.cache_dir = None if cache_dir is None else str(cache_dir)
+        self.name = f"{backend}:{self.options[made.main_option]}" if made.main_option else backend
+        self.key = json.dumps(self.description(), sort_keys=True)
+        self.parent: Address | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Scorer:
+        """Make a handle from one line: ``backend:main?option=value&option=value``.
+
+        The part after the first colon is the backend's main option, and values are JSON or plain
+        text: ``"openai:gpt-4o?base_url=http://localhost:8000/v1&timeout=30"``,
+        ``"transformers:<folder>"``, ``"rules:module:function"``, ``"recorded:<file>"``.
+
+        Raises:
+            ConfigurationError: As the constructor, or if the line is not of this form.
+        """
+        name, _, rest = text.partition(":")
+        if name not in SCORERS:
+            raise UnknownNameError("scorer", name, SCORERS)
+        main, _, query = rest.partition("?")
+        try:
+            pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"Options of a scorer are option=value&option=value, got {query!r}."
+            ) from error
+        options: dict[str, Any] = {key: _json_or_text(value) for key, value in pairs}
+        if main:
+            options[backend_class(name).main_option] = main
+        return cls(name, **options)
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Scorer:
+        """Make the handle that `description` describes."""
+        rest = {key: description[key] for key in ("deterministic", "cache_dir")}
+        return cls(description["backend"], **rest, **description["options"])
+
+    def description(self) -> dict[str, Any]:
+        """Return the handle as plain JSON."""
+        return {
+            "backend": self.backend,
+            "options": dict(self.options),
+            "deterministic": self.deterministic,
+            "cache_dir": self.cache_dir,
+        }
+
+    # ---------------------------------------------------------------------------------- scoring
+
+    async def score(self, request: ScoreRequest) -> Verdict:
+        """Return the verdict on a request; works in any event loop.
+
+        Raises:
+            ServiceError: If the backend failed beyond its retries.
+            ConfigurationError: If the backend cannot be used at all.
+            ImageError: If an image of the request cannot be decoded.
+        """
+        return await asyncio.wrap_future(self.submit(request))
+
+    def submit(self, request: ScoreRequest) -> Future[Verdict]:
+        """Return a future of the verdict at once; any thread may call this method.
+
+        Raises:
+            ConfigurationError: As `score`; the future may have the same exceptions.
+        """
+        log = current_log()
+        if not is_cheap(request):
+            return background.submit(self._hash_and_ask(request, log))
+        request_digest = digest(request)
+        verdict = self._recall(request_digest, log)
+        if verdict is None:
+            return background.submit(self._ask(request, request_digest, log))
+        future: Future[Verdict] = Future()
+        future.set_result(verdict)
+        return future
+
+    def counts(self) -> ServiceCounts:
+        """Return what the shared instance has done so far; for reports and tests."""
+        return background.run(resolve(self).counts())
+
+    def close(self) -> None:
+        """Release this process's instance; the next request makes a new one."""
+        release(self.key)
+
+    def _recall(self, request_digest: str, log: VerdictLog | None) -> Verdict | None:
+        """Return the verdict if it is recorded or in memory."""
+        verdict = None if log is None else log.find(self, request_digest)
+        if verdict is None:
+            verdict = resolve(self).recall(request_digest)
+        if verdict is not None and log is not None:
+            log.record(self, verdict)
+        return verdict
+
+    async def _hash_and_ask(self, request: ScoreRequest, log: VerdictLog | None) -> Verdict:
+        # Decoding and hashing a large image must not block the loop.
+        request_digest = await asyncio.to_thread(digest, request)
+        verdict = self._recall(request_digest, log)
+        return verdict or await self._ask(request, request_digest, log)
+
+    async def _ask(
+        self, request: ScoreRequest, request_digest: str, log: VerdictLog | None
+    ) -> Verdict:
+        verdict = await resolve(self).score(request, request_digest)
+        if log is not None:
+            log.record(self, verdict)
+        return verdict
+
+    # --------------------------------------------------------------------------------- a handle
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, Scorer) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"Scorer({self.key})"
+
+    def __copy__(self) -> Scorer:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Scorer:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        shared = backend_class(self.backend).shared_with_children
+        return _unpickled, (self.description(), (self.parent or share()) if shared else None)
+
+
+def _unpickled(description: Mapping[str, Any], parent: Address | None) -> Scorer:
+    scorer = Scorer.from_description(description)
+    scorer.parent = parent
+    return scorer
+
+
+def _check_options(backend: str, made: type[Backend], options: Mapping[str, Any]) -> None:
+    """Refuse options that the backend does not know, cannot be saved, or hold a secret."""
+    for name, value in options.items():
+        if _is_secret(name, value):
+            raise ConfigurationError(
+                f"The option {name!r} of the scorer {backend!r} looks like a secret. Handles are "
+                "saved and shown: put the key into an environment variable, and pass the name of "
+                "that variable as key_variable."
+            )
+    parameters = inspect.signature(made).parameters
+    known = [*parameters, *LIMIT_NAMES]
+    for name in options:
+        if name not in known:
+            raise UnknownNameError(f"option of the scorer {backend!r}", name, known)
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in options:
+            raise ConfigurationError(f"The scorer {backend!r} needs the option {name!r}.")
+    try:
+        json.dumps(options, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"Options of the scorer {backend!r} must be JSON-like: {error}"
+        ) from error
+
+
+def _defaults(made: type[Backend]) -> dict[str, Any]:
+    """Return the options that have a default: a default that changes makes another scorer."""
+    parameters = inspect.signature(made).parameters.items()
+    return {name: each.default for name, each in parameters if each.default is not each.empty}
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_is_secret(str(key), item) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return any(_is_secret(name, item) for item in value)
+    url = isinstance(value, str) and _SECRET_URL.search(value)
+    return bool(url or _SECRET_NAME.search(name))
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

@@ -1,0 +1,205 @@
+"""The one instance for each description in a process, or the way to the parent process's."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from visenv.errors import ConfigurationError, ServiceError
+from visenv.registration import load
+from visenv.scorers.backend import Backend
+from visenv.scorers.request import ScoreRequest
+from visenv.scorers.service import ScorerService, Service, ServiceCounts, Verdict
+from visenv.scorers.sharing import Address, Client, Server, this_machine
+
+if TYPE_CHECKING:
+    from visenv.scorers.scorer import Scorer
+
+
+class _Services:
+    """What this process holds; a forked child begins with an empty one."""
+
+    def __init__(self, parent: Address | None = None) -> None:
+        self.lock = threading.RLock()
+        self.known: dict[str, Service] = {}
+        self.clients: dict[Address, Client] = {}
+        self.server: Server | None = None
+        self.parent = parent
+
+
+_services = _Services()
+_inherited: list[_Services] = []  # sockets and database connections that a fork must not touch
+
+
+def backend_class(name: str) -> type[Backend]:
+    """Return the class of a backend.
+
+    Raises:
+        UnknownNameError: If there is none of that name.
+        ConfigurationError: If the name stands for something else.
+    """
+    made = load("scorer", name)
+    if not (isinstance(made, type) and issubclass(made, Backend)):
+        raise ConfigurationError(
+            f"The scorer {name!r} must be a subclass of Backend, got {made!r}."
+        )
+    return made
+
+
+def resolve(scorer: Scorer) -> Service:
+    """Return the instance that answers for a handle, and make it on the first call.
+
+    Raises:
+        ConfigurationError: If the backend cannot be built, or its model is on another machine.
+    """
+    service = _services.known.get(scorer.key)
+    if service is None:
+        with _services.lock:
+            service = _services.known.get(scorer.key)
+            if service is None:
+                service = _services.known[scorer.key] = _make(scorer)
+    return service
+
+
+def release(key: str) -> None:
+    """Close the instance of this process, if there is one."""
+    with _services.lock:
+        service = _services.known.pop(key, None)
+    if service is not None:
+        service.close()
+
+
+def share() -> Address:
+    """Return the address at which worker processes reach the models of this process.
+
+    A process that itself uses its parent's models returns the parent's address. What starts worker
+    processes passes the address on, and calls `use_parent` over there; handles that are pickled
+    carry it anyway.
+    """
+    with _services.lock:
+        if _services.parent is not None:
+            return _services.parent
+        if _services.server is None:
+            _services.server = Server(_answer)
+        return _services.server.address
+
+
+def use_parent(address: Address) -> None:
+    """Let all handles of this process whose backend holds a model use the models over there."""
+    if address.pid != os.getpid():
+        with _services.lock:
+            _services.parent = address
+
+
+def _make(scorer: Scorer) -> Service:
+    made = backend_class(scorer.backend)
+    parent = scorer.parent or _services.parent
+    if parent is None or parent.pid == os.getpid() or not made.shared_with_children:
+        return ScorerService(
+            scorer.name,
+            made,
+            scorer.options,
+            deterministic=scorer.deterministic,
+            cache_dir=scorer.cache_dir,
+        )
+    if parent.machine != this_machine():
+        raise ConfigurationError(
+            f"The scorer {scorer.name!r} holds a model in a process on another machine "
+            f"({parent.machine.partition('/')[0]}). Serve the model, for example by `vllm serve`, "
+            'and use Scorer("openai", model=..., base_url=...).'
+        )
+    client = _services.clients.setdefault(parent, Client(parent))
+    return _RemoteService(scorer, client)
+
+
+class _RemoteService:
+    """Sends the requests of a handle to the process that holds the model."""
+
+    def __init__(self, scorer: Scorer, client: Client) -> None:
+        self._name = scorer.name
+        self._description = scorer.description()
+        self._client = client
+
+    def recall(self, digest: str) -> Verdict | None:
+        """Return None: the other process remembers."""
+        return None
+
+    async def score(self, request: ScoreRequest, digest: str) -> Verdict:
+        """Return the verdict of the other process; see `ScorerService.score`."""
+        return cast("Verdict", await self._call("score", request, digest))
+
+    async def counts(self) -> ServiceCounts:
+        """Return what the other process's instance has done so far."""
+        return cast("ServiceCounts", await self._call("counts"))
+
+    def close(self) -> None:
+        """Do nothing: the other process owns the instance."""
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
+        message = pickle.dumps((self._description, method, arguments))
+        try:
+            reply = await self._client.call(message)
+        except OSError as error:
+            reason = f"the process that holds the model cannot be reached: {error}"
+            raise ServiceError(self._name, reason) from error
+        result = pickle.loads(reply)  # noqa: S301  it comes from the process that holds our key
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+async def _answer(message: bytes) -> bytes:
+    """Return the reply to a worker process: a result or an exception, pickled."""
+    name = "scorer"
+    try:
+        description, method, arguments = pickle.loads(message)  # noqa: S301  the sender knew our key
+        name = description["backend"]
+        result = await getattr(_service_of(description), method)(*arguments)
+        return pickle.dumps(result)
+    except Exception as error:  # noqa: BLE001  it is raised in the other process
+        return _pickled_error(name, error)
+
+
+def _service_of(description: Mapping[str, Any]) -> Service:
+    from visenv.scorers.scorer import Scorer
+
+    service = _services.known.get(json.dumps(description, sort_keys=True))
+    return service or resolve(Scorer.from_description(description))
+
+
+def _pickled_error(name: str, error: Exception) -> bytes:
+    try:
+        pickled = pickle.dumps(error)
+        pickle.loads(pickled)  # noqa: S301  some exceptions can be pickled and not read back
+    except Exception:  # noqa: BLE001  an exception may hold anything
+        pickled = pickle.dumps(ServiceError(name, f"{type(error).__name__}: {error}"))
+    return pickled
+
+
+def _before_fork() -> None:
+    # A forked child finds the models of its parent by this address; it must not load its own.
+    if any(
+        isinstance(each, ScorerService) and each.backend.shared_with_children
+        for each in list(_services.known.values())
+    ):
+        share()
+
+
+def _after_fork_in_child() -> None:
+    global _services  # noqa: PLW0603  a fork copies the process, and not its threads
+    inherited = _services
+    _inherited.append(inherited)
+    parent = inherited.parent
+    if inherited.server is not None:
+        parent = inherited.server.address
+        inherited.server.close_inherited()
+    for client in inherited.clients.values():
+        client.close_inherited()
+    _services = _Services(parent)
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -1,0 +1,34 @@
+"""Checks that a saved episode can be scored again."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from visenv.episodes import read_episodes, write_episodes
+from visenv.evaluation.rescore import Rescorer
+from visenv.testing.record import SEEDS, MakeEnv, assert_same, facts, played
+from visenv.types import Episode
+
+
+def check_rescores(make_env: MakeEnv) -> None:
+    """A saved episode, read back, gets the reward that was paid, to the bit, without any judge."""
+    env = make_env()
+    episodes = [played(env, policy, seed) for policy in ("oracle", "random") for seed in SEEDS[:3]]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "episodes.jsonl"
+        write_episodes(path, episodes)
+        saved = list(read_episodes(path))
+        rescorer = Rescorer()
+        try:
+            for episode in saved:
+                again = rescorer.rescore(episode)
+                what = f"Rescoring must reproduce the paid reward, seed {episode.seed}."
+                assert_same(facts(_paid(episode)), facts(_paid(again)), what)
+        finally:
+            rescorer.close()
+
+
+def _paid(episode: Episode) -> list[object]:
+    rewards = [turn.reward for turn in episode.turns]
+    return [rewards, dict(episode.terms), dict(episode.term_notes)]

@@ -1,0 +1,31 @@
+"""EMPTY: the mapping without items, as the default of a field.
+
+A dict as default would be shared by all values. They could change it, and Gymnasium warns of data
+that two steps share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+
+class _Empty(Mapping[Any, Any]):
+    def __getitem__(self, key: Any) -> NoReturn:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "{}"
+
+    def __reduce__(self) -> str:
+        return "EMPTY"
+
+
+EMPTY: Mapping[Any, Any] = _Empty()
+"""It has no items and cannot be changed; it equals ``{}``."""

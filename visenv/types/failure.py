@@ -1,0 +1,75 @@
+"""Failure: the reason why a call brought no result, as a value.
+
+Exceptions do not cross threads, processes and machines well. A failure does, and it is saved with
+the episode that it aborted.
+"""
+
+from __future__ import annotations
+
+from traceback import format_exception
+from typing import Literal, NamedTuple
+
+from visenv.errors import (
+    ConfigurationError,
+    DataError,
+    PolicyError,
+    ServiceError,
+    VisenvError,
+)
+
+FailureSource = Literal[
+    "data", "policy", "service", "configuration", "environment", "timeout", "worker"
+]
+"""The part that failed. ``"timeout"`` and ``"worker"`` are an environment that did not reply in
+time, and one whose process or machine ended."""
+
+_REUSABLE = frozenset({"data", "policy", "service", "configuration"})
+
+
+class Failure(NamedTuple):
+    """A call without a result.
+
+    Attributes:
+        source: The part that failed.
+        name: The service that failed (``"judge"``), or the class of the error.
+        reason: A sentence for a person.
+        traceback: The traceback of an unexpected exception, ``""`` for errors raised on purpose.
+    """
+
+    source: FailureSource
+    name: str
+    reason: str
+    traceback: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Return the failure that an exception stands for."""
+        if isinstance(error, ServiceError):
+            return cls("service", error.boundary, error.reason)
+        source = _source(error)
+        lines = format_exception(error) if source == "environment" else ()
+        return cls(source, type(error).__name__, str(error) or repr(error), "".join(lines))
+
+    @property
+    def environment_is_usable(self) -> bool:
+        """Whether the environment can play another episode."""
+        return self.source in _REUSABLE
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether another attempt would fail in the same way, as with a row that cannot be read."""
+        return self.source in ("data", "configuration")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+def _source(error: BaseException) -> FailureSource:
+    if isinstance(error, ConfigurationError):
+        return "configuration"
+    if isinstance(error, DataError):
+        return "data"
+    if isinstance(error, PolicyError):
+        return "policy"
+    # Other errors of visenv are raised on purpose and leave the environment in a known state.
+    return "service" if isinstance(error, VisenvError) else "environment"

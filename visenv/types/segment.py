@@ -1,0 +1,210 @@
+"""Segments: append-only token streams as training data, and the invariants that they keep.
+
+A trainer that reads segments needs no tokenizer and no chat template: `token_ids` is exactly what
+the policy saw and sampled, with every image placeholder expanded. Images and videos are referred to
+by the hash of their pixels and stored once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.errors import EpisodeError
+from visenv.types.turn import FinishReason
+
+
+class TurnSpan(NamedTuple):
+    """The place of one sampled turn in its segment: tokens ``start`` to ``end`` (exclusive).
+
+    Attributes:
+        turn: The number of the turn in the episode, from 0.
+        start: Index of its first token.
+        end: One past the index of its last token.
+        finish_reason: Why sampling stopped.
+        regex: The regular expression that its sampling was constrained to, or None. Its tokens were
+            sampled from those that keep a match possible, and are scored among those.
+    """
+
+    turn: int
+    start: int
+    end: int
+    finish_reason: FinishReason
+    regex: str | None = None
+
+
+class ImageSpan(NamedTuple):
+    """The place of one image's placeholders in a segment.
+
+    Attributes:
+        offset: Index of the first placeholder token.
+        length: Number of placeholder tokens: the product of `grid` over the merge size squared.
+        sha256: The hash of the image's pixels (`Image.sha256`).
+        grid: Patches ``(time, height, width)`` that the image processor made of the image.
+        placeholder_id: The token id that stands for the features of an image.
+    """
+
+    offset: int
+    length: int
+    sha256: str
+    grid: tuple[int, int, int]
+    placeholder_id: int
+
+
+class VideoSpan(NamedTuple):
+    """The place of one run of a video's placeholders in a segment.
+
+    Some models show a video as one run of placeholders (Qwen2.5-VL), others as one run for each
+    step of its grid, with text between the runs (Qwen3-VL). The latter is one span for each run.
+
+    Attributes:
+        offset: Index of the first placeholder token.
+        length: Number of placeholder tokens: the product of `grid` over the merge size squared.
+        sha256: The hash of the whole video (`Video.sha256`).
+        grid: Patches ``(time, height, width)`` of this run.
+        placeholder_id: The token id that stands for the features of a video.
+        seconds_per_step: Seconds between two steps of the grid's time axis.
+        first_step: Index of the run's first step on the time axis of the whole video.
+    """
+
+    offset: int
+    length: int
+    sha256: str
+    grid: tuple[int, int, int]
+    placeholder_id: int
+    seconds_per_step: float
+    first_step: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """One append-only stream of tokens.
+
+    Attributes:
+        token_ids: int32 ``[length]``, image placeholders expanded.
+        loss_mask: bool ``[length]``, True for the tokens the policy sampled, end token included.
+        logprobs: float32 ``[length]``, natural log under the sampling distribution; 0 off the mask,
+            NaN where the engine gave none.
+        policy_version: int32 ``[length]``, the weights each token was sampled with; 0 off the mask.
+        turns: The sampled spans, in order.
+        images: The image spans, in order.
+        placeholder_ids: All token ids that stand for features of an image or a video.
+        merge: Patches per placeholder along one side (Qwen-VL: 2).
+        temperature: The temperature that the tokens were sampled at.
+        processor: Fingerprint of the image processor, so that another one is noticed.
+        videos: The video spans, in order.
+
+    Raises:
+        EpisodeError: If the fields contradict one another.
+    """
+
+    token_ids: NDArray[np.int32]
+    loss_mask: NDArray[np.bool_]
+    logprobs: NDArray[np.float32]
+    policy_version: NDArray[np.int32]
+    turns: tuple[TurnSpan, ...]
+    images: tuple[ImageSpan, ...]
+    placeholder_ids: tuple[int, ...]
+    merge: int
+    temperature: float
+    processor: str
+    videos: tuple[VideoSpan, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_arrays(self)
+        _check_media(self)
+        _check_turns(self)
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays do not hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Segment):
+            return NotImplemented
+        arrays = ("token_ids", "loss_mask", "logprobs", "policy_version")
+        values = (
+            *("turns", "images", "videos", "placeholder_ids"),
+            *("merge", "temperature", "processor"),
+        )
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name == "logprobs")
+            for name in arrays
+        ) and all(getattr(self, name) == getattr(other, name) for name in values)
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise EpisodeError(problem)
+
+
+def _check_arrays(segment: Segment) -> None:
+    expected = {
+        "token_ids": np.int32,
+        "loss_mask": np.bool_,
+        "logprobs": np.float32,
+        "policy_version": np.int32,
+    }
+    for name, dtype in expected.items():
+        array = getattr(segment, name)
+        fits = array.dtype == dtype and array.shape == segment.token_ids.shape and array.ndim == 1
+        _require(
+            fits,
+            f"{name} must be {np.dtype(dtype).name} [{len(segment.token_ids)}], "
+            f"got {array.dtype} {list(array.shape)}.",
+        )
+    unsampled = ~segment.loss_mask
+    _require(
+        not segment.logprobs[unsampled].any(), "logprobs must be 0 where no token was sampled."
+    )
+    _require(not (segment.logprobs[segment.loss_mask] > 1e-4).any(), "a log-probability exceeds 0.")
+
+
+def _check_media(segment: Segment) -> None:
+    placeholders = np.isin(segment.token_ids, segment.placeholder_ids)
+    sampled = segment.token_ids[placeholders & segment.loss_mask].tolist()
+    _require(
+        not sampled,
+        f"the policy sampled the placeholders {sorted(set(sampled))} of images or videos; ban them "
+        "in sampling.",
+    )
+    covered = np.zeros(len(segment), np.bool_)
+    end = 0
+    spans: list[ImageSpan | VideoSpan] = [*segment.images, *segment.videos]
+    for span in sorted(spans, key=lambda span: span.offset):
+        _require(span.offset >= end, f"media spans overlap or are out of order at {span.offset}.")
+        end = span.offset + span.length
+        _require(end <= len(segment), f"the segment ends inside the media span at {span.offset}.")
+        features = int(np.prod(span.grid)) // segment.merge**2
+        _require(
+            span.length == features,
+            f"the span at {span.offset} has {span.length} placeholders for {features} features.",
+        )
+        own = segment.token_ids[span.offset : end] == span.placeholder_id
+        _require(
+            span.placeholder_id in segment.placeholder_ids and bool(own.all()),
+            f"the span at {span.offset} has tokens other than its placeholder "
+            f"{span.placeholder_id}.",
+        )
+        covered[span.offset : end] = True
+    _require(
+        bool((covered == placeholders).all()),
+        f"{int(placeholders.sum())} placeholders in the tokens, {int(covered.sum())} in the spans.",
+    )
+
+
+def _check_turns(segment: Segment) -> None:
+    sampled = np.zeros(len(segment), np.bool_)
+    end = 0
+    for span in segment.turns:
+        _require(
+            end <= span.start <= span.end <= len(segment),
+            f"turn {span.turn}: {span.start}..{span.end} of {len(segment)} tokens, after {end}.",
+        )
+        end = span.end
+        sampled[span.start : end] = True
+    _require(bool((sampled == segment.loss_mask).all()), "the turn spans and loss_mask disagree.")
