@@ -97,7 +97,9 @@ class ToySession(Session):
         super().observe(messages, context)
         for part in (part for message in messages for part in message.parts):
             if isinstance(part, Image):
-                self.image_spans.append(ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2), PLACEHOLDER))
+                self.image_spans.append(
+                    ImageSpan(len(self.tokens), 1, part.sha256, (1, 2, 2), PLACEHOLDER)
+                )
                 self.tokens.append(PLACEHOLDER)
             elif isinstance(part, str):
                 self.tokens += [TOKENS.index(letter) for letter in part]

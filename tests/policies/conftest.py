@@ -7,14 +7,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
 from visenv.types import Image, Message, Reply, Sampling, TurnRequest
 
 if TYPE_CHECKING:
-    from visenv.env import Observation
     from visenv.policies.transformers import TokenSession, TransformersPolicy
 
     Conversation = tuple[TokenSession, list[Reply]]
@@ -49,7 +47,9 @@ class Talk:
             session.observe(messages)
             if before is not None:
                 before(session)
-            reply = await policy.respond(session, request or self.request, sampling or self.sampling)
+            reply = await policy.respond(
+                session, request or self.request, sampling or self.sampling
+            )
             replies.append(reply)
         return session, replies
 

@@ -55,7 +55,7 @@ class EnvAdapter:
         for layer in layers(self.env):
             if isinstance(layer, RewardWrapper):
                 scorer = scorer or layer
-                layer.defers = deferrable
+                layer.defers = deferrable = deferrable and not layer.each_step
             elif isinstance(layer, VisEnv):
                 layer.defers = deferrable
             elif scorer is None and changes_steps(layer):
@@ -109,11 +109,11 @@ class EnvAdapter:
             return self._advised(result._replace(reward=reward))
         if result.request is not None:
             result = self._end(result, terminated)
+            if result.failure is not None:
+                return result
             reward += result.reward
-        else:
-            reason = "" if terminated else result.truncated_by or "wrapper"
-            result = result._replace(terminated=terminated, truncated_by=reason)
-        self._last = result._replace(reward=reward)
+        reason = "" if terminated else result.truncated_by or "wrapper"
+        self._last = result._replace(reward=reward, terminated=terminated, truncated_by=reason)
         return self._last
 
     def finish(self) -> StepResult:
@@ -197,8 +197,7 @@ class EnvAdapter:
         """Score an episode that a wrapper has ended."""
         base = self.env.unwrapped
         if not isinstance(base, VisEnv):
-            reason = "" if terminated else "wrapper"
-            return result._replace(request=None, terminated=terminated, truncated_by=reason)
+            return result._replace(request=None, reward=0.0)
         result = base.end_by_wrapper(result, terminated)
         return result if self._reward_wrapper is None else self._reward_wrapper.end(result)
 

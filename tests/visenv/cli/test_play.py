@@ -61,7 +61,7 @@ def oracle_lines() -> tuple[list[str], list[str]]:
     assert isinstance(base, VisEnv)
     _, info = env.reset(seed=3)
     turns = []
-    while (ask := info["step"].request) is not None:
+    while (request := info["step"].request) is not None:
         text = base.grammar.compose(base.oracle_turn())
         turns.append(text.removeprefix(request.prefill).split("\n"))
         _, _, _, _, info = env.step(text)

@@ -64,7 +64,7 @@ def test_rescore_reproduces_the_paid_reward_in_a_new_process(env_id: str, tmp_pa
 def judge_reply(request: Generate) -> dict[str, str]:
     """Score the answers of one digit 0.25 and others 0.75."""
     answer = request.messages[-1].plain().rpartition("Answer: ")[2]
-    return {"text": f"{{\"score\": {0.25 if len(answer) == 1 else 0.75}}}"}
+    return {"text": f'{{"score": {0.25 if len(answer) == 1 else 0.75}}}'}
 
 
 JUDGE = Judge(
