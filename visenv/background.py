@@ -133,11 +133,6 @@ async def wait(future: Future[T]) -> T:
     return await asyncio.wrap_future(future)
 
 
-def is_background() -> bool:
-    """Return whether the calling thread is the one that runs the background loop."""
-    return _background.is_current_thread()
-
-
 def _forget_parent() -> None:
     global _background  # noqa: PLW0603 - a fork copies the process, and its thread is not copied
     _inherited.append(_background)
