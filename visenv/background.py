@@ -12,7 +12,7 @@ import atexit
 import os
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -110,25 +110,27 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on an event loop of its own, and block until it is done.
 
-    It works like `asyncio.run`. If the calling thread runs an event loop (Jupyter), the new loop
-    runs in another thread.
+    It works like `asyncio.run`, also where the calling thread runs an event loop (Jupyter): then
+    the new loop runs in another thread. An interrupt (Ctrl-C) cancels the coroutine.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    with ThreadPoolExecutor(1, "visenv-run") as thread:
-        return thread.submit(asyncio.run, coroutine).result()
+    other = _Background()
+    future = asyncio.run_coroutine_threadsafe(coroutine, other.loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # has no effect unless the wait itself was interrupted
+        raise
+    finally:
+        other.stop()
 
 
 async def wait(future: Future[T]) -> T:
     """Wait for a future of `submit` from any event loop, the background loop included."""
     return await asyncio.wrap_future(future)
-
-
-def is_background() -> bool:
-    """Return whether the calling thread is the one that runs the background loop."""
-    return _background.is_current_thread()
 
 
 def _forget_parent() -> None:

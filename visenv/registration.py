@@ -93,6 +93,10 @@ DATA: dict[str, str] = {
     "pdf": "visenv.envs.arm.datasets.pdf_questions:PdfQuestions",
 }
 
+BASELINE_PROMPTS: dict[str, str] = {
+    "arft": "visenv.envs.arft.baselines:PROMPTS",
+}
+
 MODELS: dict[str, str] = {
     "tiny": "visenv.policies.transformers.tiny:tiny",
     "tiny-arm": "visenv.policies.transformers.tiny:tiny_arm",
@@ -140,6 +144,7 @@ TABLES = {
     "policy": POLICIES,
     "algorithm": ALGORITHMS,
     "data set": DATA,
+    "baseline prompts": BASELINE_PROMPTS,
     "model": MODELS,
     "vocabulary": WORDS,
     "recipe": RECIPES,

@@ -45,8 +45,9 @@ def cut(segment: Segment, images: Mapping[str, Image]) -> Stream:
     """
     if segment.videos:
         raise ConfigurationError(
-            f"The segment shows {len(segment.videos)} videos as video tokens, which a bridge "
-            "cannot export. Show the frames as images, or train with visenv's own trainer."
+            "The segment shows videos as video tokens, which a bridge cannot export (VideoSpan: "
+            f"{len(segment.videos)}). Show the frames as images, or train with visenv's own "
+            "trainer."
         )
     sampled = np.flatnonzero(segment.loss_mask)
     start = int(sampled[0]) if len(sampled) else len(segment) - 1

@@ -37,5 +37,5 @@ def play_demonstrations(
     whole = [episode for episode in played if episode.status == "terminated"]
     if not whole:
         reason = played[0].failure or played[0].reason
-        raise RunError(f"The oracle finished no episode; the first ended by: {reason}")
+        raise RunError(f"The oracle finished no episode: {reason}")
     return [policy.encode(episode) for episode in whole]

@@ -206,7 +206,7 @@ class Loop:
             require_finite_rewards(everyones)
             given = credit(
                 self._algorithm,
-                usable(everyones, step),
+                usable(everyones, step, self._config.rollouts.selection.on_exhausted),
                 lambda group: id(group[0]) in own,
             )
             rate = learning_rate(self._config.optimisation, self.step, self._config.steps)

@@ -103,6 +103,8 @@ class Trainer:
                 executor=self.executor,
                 retries=rollouts.retries,
                 revive=revive,
+                # With an engine of its own, a run is not repeatable to the bit anyway.
+                deterministic=self.sampler is None,
             )
             collectors.append(collector)
             return self._supply(collector, share)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from visenv.background import run_here
 from visenv.curation.journal import Journal, Outcome, failed
 from visenv.curation.lines import JsonLines, Line, Lines, Row, write_lines
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
@@ -118,7 +119,7 @@ class Step:
         try:
             self.begin()
             work = _Work(self, journal, on_line or (lambda: None))
-            asyncio.run(work.through(lines, 1 if self.in_order else concurrency))
+            run_here(work.through(lines, 1 if self.in_order else concurrency))
             return _finish(lines, journal, out)
         finally:
             journal.close()

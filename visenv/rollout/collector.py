@@ -128,39 +128,34 @@ class Collector:
             rank: Among the episodes that wait for a slot, the lowest rank goes first.
         """
         start = time.monotonic()
+        if self._wave is not None:
+            self._wave.enter()
         try:
-            for left in range(self._retries, -1, -1):
-                revivals = self._revivals
-                episode = await self._attempt(spec, rank)
-                if episode.failure is None:
-                    break
-                again = left > 0 and not episode.failure.is_permanent
-                self.stats.aborted(episode.failure.name, again)
-                if episode.failure.source == "policy":
-                    await self._revive_policy(revivals)
-                if not again:
-                    break
+            episode = await self._play_until_well(spec, rank)
         except asyncio.CancelledError:
             self.stats.cancelled()
             raise
+        finally:
+            if self._wave is not None:
+                self._wave.leave()
         self.stats.finished(time.monotonic() - start)
         return episode
 
-    async def _attempt(self, spec: EpisodeSpec, rank: int) -> Episode:
-        """Play once; in deterministic mode, return when the time does not depend on a verdict."""
-        wave = self._wave
-        if wave is None:
-            return (await self._play_in_slot(spec, rank))[0]
-        wave.enter()
-        try:
+    async def _play_until_well(self, spec: EpisodeSpec, rank: int) -> Episode:
+        """Play an episode, again if it is aborted; return the last attempt."""
+        for left in range(self._retries, -1, -1):
+            revivals = self._revivals
             episode, was_deferred = await self._play_in_slot(spec, rank)
-        except BaseException:
-            wave.leave()
-            raise
-        if was_deferred:
-            await wave.hold((spec.group, spec.member))
-        else:
-            wave.leave()
+            if was_deferred and self._wave is not None:
+                await self._wave.hold((spec.group, spec.member))
+            if episode.failure is None:
+                break
+            again = left > 0 and not episode.failure.is_permanent
+            self.stats.aborted(episode.failure.name, again)
+            if episode.failure.source == "policy":
+                await self._revive_policy(revivals)
+            if not again:
+                break
         return episode
 
     async def _play_in_slot(self, spec: EpisodeSpec, rank: int) -> tuple[Episode, bool]:

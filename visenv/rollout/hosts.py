@@ -102,9 +102,11 @@ class ProcessHost:
     """
 
     def __init__(self, make: Make) -> None:
+        from visenv.scorers import for_worker
+
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        handed = (CloudpickleWrapper(make), theirs)
+        handed = (CloudpickleWrapper(for_worker(make)), theirs)
         self._process = context.Process(target=_serve, args=handed, daemon=True)
         try:
             self._process.start()

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -159,7 +160,8 @@ class ScorerService:
         self._counts.requests += 1
         task = self._under_way.get(digest)
         if task is None:
-            task = asyncio.create_task(self._obtain(request, digest))
+            # An empty context: several callers share the task, and it must not use the log of one.
+            task = asyncio.create_task(self._obtain(request, digest), context=Context())
             self._under_way[digest] = task
             task.add_done_callback(lambda done: self._settle(digest, done))
         else:

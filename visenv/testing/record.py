@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from visenv.background import run_here
 from visenv.env import Observation, VisEnv
 from visenv.registration import load
 from visenv.rollout import EpisodeSpec, Result, play
@@ -38,9 +38,9 @@ def played(env: Env, policy: str, seed: int) -> Episode:
     Raises:
         AssertionError: If it was aborted.
     """
-    finished = asyncio.run(play(env, load("policy", policy)(), EpisodeSpec(seed)))
+    finished = run_here(play(env, load("policy", policy)(), EpisodeSpec(seed)))
     assert finished.status != "aborted", (
-        f"Expected the {policy} policy to play seed {seed} to its end, saw: {finished.end_reason}"
+        f"Expected the {policy} policy to play seed {seed} to its end, saw: {finished.failure}"
     )
     return finished
 

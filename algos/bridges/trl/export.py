@@ -11,7 +11,9 @@ from ..stream import cut
 
 
 def to_trl(episode: Episode) -> dict[str, Any]:
-    """An episode as one row of what TRL's ``rollout_func`` returns, its images beside it.
+    """Return an episode as one row of what TRL's ``rollout_func`` returns, with its images.
+
+    Frames that the policy did not see are not exported.
 
     Args:
         episode: Played by a policy that deals in tokens, and not aborted.
@@ -23,7 +25,7 @@ def to_trl(episode: Episode) -> dict[str, Any]:
 
     Raises:
         ConfigurationError: If the episode was aborted, has no tokens, or replaced its context: a
-            row of TRL is one stream of tokens.
+            row of TRL is one stream of tokens. Also if it holds a video.
     """
     if episode.status == "aborted":
         raise ConfigurationError(f"An aborted episode is no training data: {episode.failure}")

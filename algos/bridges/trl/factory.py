@@ -94,9 +94,11 @@ def native_reward(
     environments: Sequence[NativeEnvironment],
     **_: Any,
 ) -> list[float | None]:
-    """The reward of each rollout; None where it was aborted, so that TRL leaves it out."""
-    played = zip(environments, completions, strict=True)
-    return [environment.episode.finish(completion) for environment, completion in played]
+    """Return the reward of each rollout; None where it was aborted, so that TRL leaves it out."""
+    # The deferred terms of all episodes are started before one of them is waited for.
+    for environment, completion in zip(environments, completions, strict=True):
+        environment.episode.finish(completion)
+    return [environment.episode.reward() for environment in environments]
 
 
 def _call_tool(

@@ -8,16 +8,20 @@ what TRL had kept back, the thoughts and the final answer, is handed in when the
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
-import gymnasium as gym
-
-from visenv.env import Observation, VisEnv
+from visenv.env import VisEnv
+from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import Call, ParsedTurn
-from visenv.types import Event, Image, Log, Message, TurnTaken
+from visenv.rollout import Env, EnvAdapter
+from visenv.types import Event, Failure, Image, Log, Message, StepResult, TurnTaken
 
 from .messages import to_pil
+
+_log = logging.getLogger(__name__)
 
 _OPENING, _CLOSING = "<tool_response>\n", "\n</tool_response>"
 _ENDED = "The episode has ended. Give your final answer."
@@ -28,39 +32,43 @@ Block = dict[str, Any]
 class NativeEpisode:
     """Plays one episode after the other in one environment, for TRL.
 
+    The outermost environment ends an episode, and its rewards count.
+
     Args:
-        make_env: Makes the environment, a `VisEnv` that speaks by `ToolCallGrammar`.
+        make_env: Makes the environment, a `VisEnv` with `ToolCallGrammar`, wrapped or not.
     """
 
-    def __init__(self, make_env: Callable[[], gym.Env[Observation, str]]) -> None:
+    def __init__(self, make_env: Callable[[], Env]) -> None:
         self._make_env = make_env
         self._open()
-        self._reward = 0.0
+        self._rewards: list[float] = []
         self._calls = 0
         self._over = True
-        self._aborted = ""
+        self._pending: Future[StepResult] | None = None
+        self.failure: Failure | None = None
 
     def begin(self, seed: int, index: int | None) -> list[Block]:
-        """Reset; what the environment shows first, as content blocks.
+        """Reset the environment, and return what it shows first as content blocks.
 
         A sample that cannot be read aborts the episode instead of the run. The environment is made
         anew after an episode that was aborted.
         """
-        if self._aborted:
-            self._env.close()
+        if self.failure is not None:
+            self._adapter.close()
             self._open()
-        self._reward, self._calls, self._over, self._aborted = 0.0, 0, True, ""
+        self._rewards, self._calls, self._over = [], 0, True
+        self._result, self._pending, self.failure = StepResult(), None, None
         options = None if index is None else {"index": index}
         try:
-            _, info = self._env.reset(seed=seed, options=options)
+            _, result = self._adapter.begin(seed, options)
         except Exception as error:  # noqa: BLE001 - one bad row must not end a run
-            self._aborted = f"{type(error).__name__}: {error}"
+            self.failure = Failure.of(error)
             return [{"type": "text", "text": "This task could not be opened."}]
         self._over = False
-        return _blocks(info["step"].messages)
+        return _blocks(result.messages)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str | list[Block]:
-        """Take a turn that calls a tool; what it returned."""
+        """Take a turn that calls a tool, and return the result of the call."""
         if self._over:
             return _ENDED
         self._calls += 1
@@ -69,8 +77,8 @@ class NativeEpisode:
         texts = [block["text"] for block in shown if block["type"] == "text"]
         return shown if len(texts) < len(shown) else "".join(texts)
 
-    def finish(self, completion: Sequence[Mapping[str, Any]]) -> float | None:
-        """Hand in all that the model wrote; the reward, or None for an aborted episode.
+    def finish(self, completion: Sequence[Mapping[str, Any]]) -> None:
+        """Hand in all that the model wrote, and start what the reward waits for.
 
         The last turn is stepped unless it was a tool call that has been. An episode that TRL ended
         (its limit of calls or of tokens) is paid what its steps have paid so far.
@@ -81,29 +89,48 @@ class NativeEpisode:
         said = [message for message in completion if message["role"] == "assistant"]
         calls = [(name, turn_text(message)) for message in said for name in _called(message)]
         texts = [text for name, text in calls if name in self._base.tools]
-        if not self._aborted:
+        if self.failure is None:
             self._complete(texts)
         if said and not self._over and (len(texts) > self._calls or not _called(said[-1])):
-            self._step(turn_text(said[-1]))
-        return None if self._aborted else self._reward
+            try:
+                self._step(turn_text(said[-1]))
+            except ConfigurationError:
+                raise
+            except Exception as error:  # noqa: BLE001 - it aborts this episode alone
+                _log.warning("An environment failed and is replaced.", exc_info=error)
+        if self._result.pending and self.failure is None:
+            self._pending = self._adapter.submit_finish()
+
+    def reward(self) -> float | None:
+        """Return the reward of the finished episode, or None if it was aborted.
+
+        It waits for deferred reward terms.
+        """
+        if self._pending is not None:
+            try:
+                result = self._pending.result()
+            except ServiceError as error:
+                result = StepResult(failure=Failure.of(error))
+            self._rewards[-1], self.failure = result.reward, result.failure
+            self._pending = None
+        return None if self.failure is not None else sum(self._rewards)
 
     def _open(self) -> None:
-        self._env = self._make_env()
-        base = self._env.unwrapped
+        self._adapter = EnvAdapter(self._make_env())
+        self._result = StepResult()
+        base = self._adapter.env.unwrapped
         assert isinstance(base, VisEnv)
         self._base = base
 
     def _step(self, text: str) -> tuple[Message, ...]:
         try:
-            _, reward, _, _, info = self._env.step(text)
+            self._result = result = self._adapter.act(text)
         except Exception as error:
-            self._over, self._aborted = True, f"{type(error).__name__}: {error}"
+            self._over, self.failure = True, Failure.of(error)
             raise
-        record = info["step"]
-        self._reward += float(reward)
-        self._over, self._aborted = record.request is None, info["aborted"]
-        messages: tuple[Message, ...] = record.messages
-        return messages
+        self._rewards.append(result.reward)
+        self._over, self.failure = result.request is None, result.failure
+        return result.messages
 
     def _complete(self, texts: Iterable[str]) -> None:
         """Put what the turns really said in place of the calls alone: rewards read the log."""

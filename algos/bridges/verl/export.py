@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import PIL.Image
@@ -13,10 +14,10 @@ from ..stream import cut
 
 
 def to_verl(episode: Episode) -> list[dict[str, Any]]:
-    """The fields of one ``AgentLoopOutput`` for each segment of an episode, but its ``metrics``.
+    """Return the fields of one ``AgentLoopOutput`` for each segment, without its ``metrics``.
 
     An aborted episode has none: verl's V1 trainer leaves a rollout without outputs out of its
-    group, baseline included.
+    group, baseline included. Frames that the policy did not see are not exported.
 
     Args:
         episode: Played by a policy that deals in tokens.
@@ -26,7 +27,11 @@ def to_verl(episode: Episode) -> list[dict[str, Any]]:
         policy sampled), ``response_logprobs`` (None where the engine gave none),
         ``multi_modal_data``, ``reward_score`` (of the whole episode: verl credits every output of a
         rollout with it), ``num_turns`` and ``extra_fields``: the reward of each turn as
-        ``turn_scores``, the reward's terms as ``reward_extra_info``, and the weights that sampled.
+        ``turn_scores``, the reward's terms as ``reward_extra_info`` (NaN for one that does not
+        apply), and the weights that sampled.
+
+    Raises:
+        ConfigurationError: If a segment holds a video.
     """
     if episode.status == "aborted":
         return []
@@ -49,11 +54,16 @@ def _output(episode: Episode, segment: Segment, images: dict[str, Image]) -> dic
         "extra_fields": {
             "turn_scores": [turn.reward for turn in episode.turns],
             "tool_rewards": [],
-            "reward_extra_info": dict(episode.terms),
+            "reward_extra_info": _numbers(episode.terms),
             "min_global_steps": min(versions),
             "max_global_steps": max(versions),
         },
     }
+
+
+def _numbers(terms: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the terms with NaN for one that does not apply: verl takes numbers alone."""
+    return {name: math.nan if value is None else value for name, value in terms.items()}
 
 
 def to_pil(image: Image) -> PIL.Image.Image:

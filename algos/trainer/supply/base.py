@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from visenv.types import Episode, Group
 from ..journal import Journal
 
 OnEpisode = Callable[[Episode], None]
+OnExhausted = Literal["drop_member", "drop_group"]
+"""What happens to the group of an episode that was aborted in every attempt."""
 
 
 def random_stream(seed: int, *keys: int) -> np.random.SeedSequence:
@@ -72,19 +75,27 @@ def whole(group: Group) -> list[Episode]:
     return [episode for episode in group if episode.status != "aborted"]
 
 
-def teachable(group: Group) -> list[Episode]:
-    """What can be learnt from: the whole episodes, unless one is left alone of a larger group."""
+def teachable(group: Group, on_exhausted: OnExhausted = "drop_member") -> list[Episode]:
+    """Return the episodes of a group that can be learnt from.
+
+    They are those that were not aborted. None is returned if only one is left of a larger group, or
+    if the whole group is dropped for an aborted one.
+    """
     left = whole(group)
-    return left if len(left) > 1 or len(group) == 1 else []
+    if len(left) < len(group) and (on_exhausted == "drop_group" or len(left) == 1):
+        return []
+    return left
 
 
-def usable(groups: Sequence[Group], step: int) -> list[Group]:
-    """The groups without aborted episodes, and without those left alone of a larger group.
+def usable(
+    groups: Sequence[Group], step: int, on_exhausted: OnExhausted = "drop_member"
+) -> list[Group]:
+    """Return the episodes of each group that can be learnt from, without empty groups.
 
     Raises:
         RunError: If nothing is left to learn from.
     """
-    kept: list[Group] = [left for group in groups if (left := teachable(group))]
+    kept: list[Group] = [left for group in groups if (left := teachable(group, on_exhausted))]
     if not kept:
         episodes = [episode for group in groups for episode in group]
         reasons = sorted({str(each.failure or each.reason or each.status) for each in episodes})

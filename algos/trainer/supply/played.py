@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
+from visenv.background import run_here
 from visenv.policy import TrainablePolicy
 from visenv.rollout import Collector
 from visenv.types import Group
@@ -45,7 +45,7 @@ class Played(Supply):
         """Play them."""
         self._policy.train_mode(False)
         self._player.journal = self.journal
-        return asyncio.run(self._player.play(step, on_episode)).groups
+        return run_here(self._player.play(step, on_episode)).groups
 
     def report(self) -> dict[str, float]:
         """How well the time was used (`Meter.take`), and what was played, given up and read."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from visenv.errors import ConfigurationError
 from visenv.types import Group
 
-from .base import teachable
+from .base import OnExhausted, teachable
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,20 @@ class Selection:
     needed; those that are not are cancelled."""
     spare_members: int = 0
     """Episodes begun in each group beyond its size; the slowest are cancelled."""
+    on_exhausted: OnExhausted = "drop_member"
+    """What happens when an episode was aborted in every attempt: ``"drop_member"`` leaves it out of
+    its group, ``"drop_group"`` leaves out the whole group. If long episodes fail more often than
+    short ones, groups without their failed members are biased. A spare member that takes the place
+    of a failed one keeps the group in both cases."""
     ordered: bool = True
     """Whether the first groups drawn are kept, not the first that end. What is kept then depends on
     what was played alone, never on how long it took."""
 
     def __post_init__(self) -> None:
+        if self.on_exhausted not in get_args(OnExhausted):
+            raise ConfigurationError(
+                f"on_exhausted is one of {get_args(OnExhausted)}, got {self.on_exhausted!r}."
+            )
         if min(self.spare_groups, self.early_groups, self.spare_members) < 0:
             raise ConfigurationError(f"Numbers of spare groups and members begin at 0: {self}.")
         if self.early_groups > self.spare_groups:
@@ -84,7 +94,8 @@ class Choice:
     def end(self, number: int, group: Group) -> None:
         """A group has ended."""
         self._ended[number] = group
-        rewards = {episode.reward for episode in teachable(group)}
+        left = teachable(group, self._selection.on_exhausted)
+        rewards = {episode.reward for episode in left}
         if self._selection.distinct and len(rewards) == 1:
             self.alike += 1
         elif rewards:

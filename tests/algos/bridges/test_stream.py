@@ -9,10 +9,23 @@ import pytest
 
 from visenv.algos.bridges.stream import cut
 from visenv.errors import ConfigurationError
-from visenv.types import Episode, Failure, Image, ImageSpan, Message, Segment, Turn, TurnSpan
+from visenv.types import (
+    Episode,
+    Failure,
+    Image,
+    ImageSpan,
+    Message,
+    Segment,
+    Turn,
+    TurnSpan,
+    Video,
+    VideoSpan,
+)
 
 PAD = 9
-FIRST, SECOND = (Image.from_pixels(np.full((4, 4, 3), grey, np.uint8)) for grey in (1, 2))
+FIRST, SECOND, HIDDEN = (
+    Image.from_pixels(np.full((4, 4, 3), grey, np.uint8)) for grey in (1, 2, 3)
+)
 
 
 def _segment(sampled: tuple[tuple[int, int], ...]) -> Segment:
@@ -63,6 +76,32 @@ def test_an_empty_reply_leaves_a_masked_token() -> None:
     assert (stream.response_ids, stream.response_mask, stream.logprobs) == ([3], [0], [0.0])
 
 
+def test_a_segment_with_a_video_is_refused_and_the_video_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"video tokens.*cannot export \(VideoSpan: 1\)"):
+        cut(_filmed().segments[0], IMAGES)
+
+
+def _filmed() -> Episode:
+    """An episode that shows a video of two frames, of one placeholder each: ``5 [8 8] 7``."""
+    video = Video((FIRST, SECOND), (0.0, 0.5))
+    mask = np.array([False, False, False, True])
+    segment = Segment(
+        token_ids=np.array([5, 8, 8, 7], np.int32),
+        loss_mask=mask,
+        logprobs=np.where(mask, np.float32(-0.5), np.float32(0)),
+        policy_version=np.zeros(4, np.int32),
+        turns=(TurnSpan(0, 3, 4, "stop"),),
+        images=(),
+        placeholder_ids=(PAD, 8),
+        merge=2,
+        temperature=1.0,
+        processor="any",
+        videos=(VideoSpan(1, 2, video.sha256, (2, 2, 2), 8, 0.5),),
+    )
+    turn = Turn((Message("user", (video,)),), "said", 0.25, (), "stop")
+    return Episode("e-v0", "s", "", 0, 0, 0, (turn,), "terminated", segments=(segment,))
+
+
 @pytest.mark.component("trl", "torch", "tensorboard")
 class TestToTrl:
     def test_a_row(self) -> None:
@@ -89,6 +128,24 @@ class TestToTrl:
         aborted = Episode("e-v0", "s", "", 0, 0, 0, (), "aborted", failure=AWAY)
         with pytest.raises(ConfigurationError, match="judge: away"):
             to_trl(aborted)
+
+    def test_videos_are_refused(self) -> None:
+        from visenv.algos.bridges.trl import to_trl
+
+        with pytest.raises(ConfigurationError, match="VideoSpan: 1"):
+            to_trl(_filmed())
+
+    def test_frames_that_the_policy_did_not_see_are_not_exported(self) -> None:
+        from visenv.algos.bridges.trl import to_trl
+        from visenv.algos.bridges.trl.messages import conversation, opening
+
+        plain = _episode(_segment(((4, 6), (8, 9))))
+        hidden = (Video((HIDDEN,), (0.0,)),)
+        turns = tuple(replace(turn, hidden_frames=hidden) for turn in plain.turns)
+        filmed = replace(plain, turns=turns)
+        assert filmed.hidden_frames == (HIDDEN, HIDDEN)
+        assert to_trl(filmed) == to_trl(plain)
+        assert opening(filmed) + conversation(filmed) == opening(plain) + conversation(plain)
 
     def test_rows_name_seeds_and_more_where_given(self) -> None:
         from visenv.algos.bridges.trl import rows

@@ -169,6 +169,31 @@ def test_generate_is_greedy_at_temperature_zero(text_folder: Path) -> None:
     assert value["finish_reason"] == "length"
 
 
+def test_generate_reads_images(folder: Path) -> None:
+    import torch
+    import transformers
+
+    processor = transformers.AutoProcessor.from_pretrained(folder)
+    model: Any = transformers.AutoModelForImageTextToText.from_pretrained(folder)
+    prompt = (
+        "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>go<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+    replies = []
+    for seed in range(3):
+        image = picture(seed)
+        inputs = processor(text=[prompt], images=[[image.pixels.copy()]], return_tensors="pt")
+        with torch.no_grad():
+            first = int(model(**inputs).logits[0, -1].argmax())
+        [value] = answers(
+            Scorer("transformers", model=str(folder)),
+            [Generate((Message("user", (image, "go")),), max_tokens=1)],
+        )
+        replies.append(value["text"])
+        assert value["text"] == processor.tokenizer.decode([first], skip_special_tokens=True)
+    assert len(set(replies)) > 1  # the images make the difference
+
+
 def test_sampling_has_the_distribution_of_the_model_and_a_seed_of_its_own(
     text_folder: Path,
 ) -> None:

@@ -204,7 +204,7 @@ class TransformersBackend(InProcessBackend):
             {"type": "text", "text": self._plain(part)}
             if isinstance(part, str)
             else {"type": "image"}
-            for part in message.parts
+            for part in message.with_frames().parts
         ]
 
     def _plain(self, text: str) -> str:

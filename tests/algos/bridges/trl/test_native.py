@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import gymnasium as gym
 import pytest
 
+from tests.algos.bridges import judged
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.grammar import Call, ParsedTurn
+from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import load
 from visenv.rollout import EpisodeSpec, play
+from visenv.types import Failure, Truncated
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
@@ -235,6 +238,156 @@ def test_a_tool_that_raises_aborts_the_episode() -> None:
     with pytest.raises(RuntimeError):  # TRL shows it to the model
         environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
     assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
+
+
+# ------------------------------------------------- wrappers, judges, and frames for viewers alone
+
+LOOK = _said(ParsedTurn(" look ", (Call("look", {}),)))
+
+
+def _so(color: str) -> Message:
+    return _said(ParsedTurn(" so ", answer=color))
+
+
+@pytest.fixture
+def judged_id() -> Iterator[Callable[..., str]]:
+    """Registers `judged.make` with options; gives the id."""
+    made: list[str] = []
+
+    def register(**options: Any) -> str:
+        made.append(f"test/Judged{len(made)}-v0")
+        gym.register(made[-1], judged.make, kwargs=options, disable_env_checker=True)
+        return made[-1]
+
+    yield register
+    for name in made:
+        del gym.registry[name]
+
+
+def _judged(env_id: str, **options: Any) -> Any:
+    from visenv.algos.bridges.trl import environment_factory
+
+    return environment_factory(env_id, **options)()
+
+
+def test_deferred_terms_are_paid_and_read_what_the_turns_really_said(judged_id: Any) -> None:
+    """1 for the answer, 0.2 for the look, and 0.5 times the share of turns with a thought."""
+    environment = _judged(judged_id())
+    for first, share in ((LOOK, 1.0), (LOOK | {"reasoning_content": None}, 0.5)):
+        environment.reset(seed=0)
+        environment.look()
+        color = environment.episode._base.sample.id
+        assert _reward(environment, [first, _so(color)]) == pytest.approx(1.2 + 0.5 * share)
+
+
+def test_a_call_that_ends_the_episode_is_paid_its_deferred_terms(judged_id: Any) -> None:
+    environment = _judged(judged_id(turns=1))
+    environment.reset(seed=0)
+    environment.look()
+    assert environment.look().startswith("The episode has ended")
+    assert _reward(environment, [LOOK]) == pytest.approx(0.2 + 0.5)
+
+
+def test_the_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id: Any) -> None:
+    def wrap(env: Any) -> Any:
+        limited = gym.wrappers.TimeLimit(env, 1)
+        return gym.wrappers.TransformReward(limited, lambda reward: reward / 2 + 0.25)
+
+    env_id = judged_id(wrap=wrap)
+    environment = _judged(env_id)
+    environment.reset(seed=0)
+    assert environment.look().startswith("The episode has ended")
+    assert environment.look().startswith("The episode has ended")
+    reward = _reward(environment, [LOOK, _so("light")])
+    base = environment.episode._base
+    assert [event.reason for event in base.log.of_type(Truncated)] == ["wrapper"]
+    assert len(base.log.turns) == 1  # nothing is stepped after the end
+    # The wrapper makes 0.25 of the step's 0; the player adds 0.2 for the look. The call that ended
+    # the episode had no thought.
+    assert reward == pytest.approx(0.25 + 0.2)
+    text = base.grammar.compose(ParsedTurn(calls=(Call("look", {}),)))
+    script = ScriptedPolicy([text])
+    assert reward == asyncio.run(play(gym.make(env_id), script, EpisodeSpec(0))).reward
+
+
+def test_an_answer_that_a_wrapper_scores_is_paid_what_the_wrapper_returns(judged_id: Any) -> None:
+    halved = judged_id(wrap=lambda env: gym.wrappers.TransformReward(env, lambda paid: paid / 2))
+    environment = _judged(halved)
+    environment.reset(seed=0)
+    environment.look()
+    color = environment.episode._base.sample.id
+    # The wrapper must see the reward, so the judge is asked in the step of the answer.
+    assert _reward(environment, [LOOK, _so(color)]) == pytest.approx((1.2 + 0.5) / 2)
+
+
+def test_judges_of_all_rollouts_are_asked_before_one_is_waited_for(judged_id: Any) -> None:
+    from visenv.algos.bridges.trl import native_reward
+
+    asked, everyone = [0], asyncio.Event()
+
+    async def together(sample: Any) -> None:
+        asked[0] += 1
+        if asked[0] == 3:
+            everyone.set()
+        await asyncio.wait_for(everyone.wait(), 60)
+
+    env_id = judged_id(judge=together)
+    environments = [_judged(env_id) for _ in range(3)]
+    for environment in environments:
+        environment.reset(seed=0)
+    rewards = native_reward([[_so("neither")]] * 3, environments)
+    assert rewards == [0.5] * 3  # the one turn has a thought
+
+
+def test_a_judge_that_is_away_aborts_the_episode_with_its_name(judged_id: Any) -> None:
+    environment = _judged(judged_id(judge=judged.away))
+    environment.reset(seed=0)
+    environment.look()
+    assert _reward(environment, [LOOK, _so("light")]) is None
+    assert environment.episode.failure == Failure("service", "judge", "away")
+
+
+def test_failures_keep_their_type() -> None:
+    environment = _troubled(ServiceError("index", "away"))
+    environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
+    assert environment.episode.failure == Failure("service", "index", "away")
+    environment = _troubled(RuntimeError("a bug"))
+    with pytest.raises(RuntimeError):
+        environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
+    failure = environment.episode.failure
+    assert (failure.source, failure.name, failure.reason) == (
+        "environment",
+        "RuntimeError",
+        "a bug",
+    )
+    environment = _environment()
+    environment.reset(seed=0, index=3)
+    assert environment.episode.failure.source == "configuration"
+
+
+def test_a_last_turn_that_raises_aborts_its_episode_alone(caplog: Any) -> None:
+    environment = _environment()
+    environment.reset(seed=0)
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("a bug")
+
+    environment.episode._base.task_score = fail
+    environment.episode._base.is_done = fail
+    assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
+    assert environment.episode.failure.name == "RuntimeError"
+    assert "An environment failed" in caplog.text
+    assert _reward(environment, _play_oracle(environment, 0)) == 1.5  # it was made anew
+
+
+def test_frames_that_the_policy_does_not_see_are_not_shown(judged_id: Any) -> None:
+    environment = _judged(judged_id())
+    opening = environment.reset(seed=0)
+    shown = environment.look()
+    images = [block["image"] for block in (*opening, *shown) if block["type"] == "image"]
+    greys = [image.getpixel((0, 0))[0] for image in images]
+    assert greys == [30, 90]
+    assert environment.episode._result.hidden_frames[0].frames == (judged.HIDDEN,)
 
 
 def test_a_row_without_a_seed_is_refused() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.algos.bridges import judged
 from visenv.errors import ConfigurationError
+from visenv.grammar import ToolCallGrammar
 from visenv.policy import EnginePolicy
 from visenv.registration import load
-from visenv.types import Episode, Reply, Sampling, TurnRequest
+from visenv.types import Episode, Failure, Reply, Sampling, TurnRequest
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
@@ -179,6 +183,52 @@ def test_an_aborted_episode_teaches_nothing_and_moves_no_baseline(
         not each for each in aborted
     ]
     assert batch["num_images"] == [0 if each else pictures.TURNS for each in aborted]
+
+
+def test_an_episode_that_a_wrapper_truncates_is_exported_as_it_was_played(
+    policy: Any, config: Config, pictures: Any
+) -> None:
+    def make_env() -> Any:
+        limited = gym.wrappers.TimeLimit(pictures.Pictures(), 1)
+        return gym.wrappers.TransformReward(limited, lambda reward: reward + 10)
+
+    trainer = _trainer(policy, config(), make_env)
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions(_rows(trainer, 2))
+    for row, episode in enumerate(trainer._episodes):
+        assert (episode.status, episode.reason, len(episode.turns)) == ("truncated", "wrapper", 1)
+        assert episode.reward == len(episode.turns[0].text) % 7 / 4 + 10
+        (segment,) = episode.segments
+        assert int(batch["tool_mask"][row].sum()) == segment.loss_mask.sum()
+    assert batch["num_images"] == [1] * 6
+    rewards = np.array([episode.reward for episode in trainer._episodes]).reshape(2, 3)
+    assert trainer._metrics["train"]["reward"][-1] == pytest.approx(rewards.mean())
+
+
+@pytest.mark.parametrize("limit", [None, 2])  # deferred; asked in the step of the time limit
+def test_judges_that_answer_late_are_waited_for(
+    limit: int | None, policy: Any, config: Config
+) -> None:
+    def make_env() -> Any:
+        env = judged.make(turns=2)
+        return env if limit is None else gym.wrappers.TimeLimit(env, limit)
+
+    trainer = _trainer(policy, config(), make_env)
+    trainer._generate_and_score_completions(_rows(trainer, 2))
+    grammar = ToolCallGrammar()
+    for episode in trainer._episodes:
+        thoughts = [grammar.parse(turn.text).thought is not None for turn in episode.turns]
+        assert episode.terms["thoughts"] == sum(thoughts) / len(thoughts)
+        paid = episode.terms["right"] + 0.2 * episode.terms["looked"]
+        assert episode.reward == pytest.approx(paid + 0.5 * episode.terms["thoughts"])
+
+
+def test_a_judge_that_is_away_masks_its_episodes(policy: Any, config: Config) -> None:
+    trainer = _trainer(policy, config(), partial(judged.make, judge=judged.away))
+    batch = trainer._generate_and_score_completions(_rows(trainer, 1))
+    failures = {episode.failure for episode in trainer._episodes}
+    assert failures == {Failure("service", "judge", "away")}
+    assert not (batch["tool_mask"] * batch["completion_mask"]).any()
 
 
 def test_a_step_of_aborted_episodes_alone_changes_nothing(

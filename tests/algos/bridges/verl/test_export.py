@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from visenv.algos.bridges.verl import rows, to_verl
-from visenv.types import Episode, Failure, Image, ImageSpan, Message, Segment, Turn, TurnSpan
+from visenv.errors import ConfigurationError
+from visenv.types import (
+    Episode,
+    Failure,
+    Image,
+    ImageSpan,
+    Message,
+    Segment,
+    Turn,
+    TurnSpan,
+    Video,
+    VideoSpan,
+)
 
 PAD = 9
 PICTURE = Image.from_pixels(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
@@ -71,6 +85,37 @@ def test_unknown_log_probabilities_are_none() -> None:
     unknown = np.where(_segment(0).loss_mask, np.float32("nan"), np.float32(0))
     (fields,) = to_verl(_episode(_segment(0, logprobs=unknown)))
     assert fields["response_logprobs"] is None
+
+
+def test_a_term_that_does_not_apply_is_not_a_number() -> None:
+    episode = replace(_episode(_segment(0)), terms={"format": 1.0, "judge": None})
+    (fields,) = to_verl(episode)
+    info = fields["extra_fields"]["reward_extra_info"]
+    assert info["format"] == 1.0
+    assert math.isnan(info["judge"])
+
+
+def test_frames_that_the_policy_did_not_see_are_not_exported() -> None:
+    plain = _episode(_segment(0))
+    hidden = Image.from_pixels(np.zeros((4, 4, 3), np.uint8))
+    turns = tuple(replace(turn, hidden_frames=(Video((hidden,), (0.0,)),)) for turn in plain.turns)
+    (fields,), (expected,) = to_verl(replace(plain, turns=turns)), to_verl(plain)
+    images = [np.asarray(image) for image in fields.pop("multi_modal_data")["images"]]
+    del expected["multi_modal_data"]
+    assert fields == expected
+    assert len(images) == 1
+    assert np.array_equal(images[0], PICTURE.pixels)
+
+
+def test_a_segment_with_a_video_is_refused() -> None:
+    video = Video((PICTURE,), (0.0,))
+    span = VideoSpan(1, 1, video.sha256, (1, 2, 2), PAD, 1.0)
+    segment = _segment(0, images=(), videos=(span,))
+    shown = Message("user", (video,))
+    turns = tuple(Turn((shown,), "said", 0.5, (), "stop") for _ in segment.turns)
+    episode = Episode("e-v0", "s", "", 0, 0, 0, turns, "terminated", segments=(segment,))
+    with pytest.raises(ConfigurationError, match="VideoSpan: 1"):
+        to_verl(episode)
 
 
 def test_an_aborted_episode_is_left_out() -> None:

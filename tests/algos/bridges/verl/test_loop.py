@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
+from tests.algos.bridges import judged
 from visenv.errors import ServiceError
 
 pytestmark = [
@@ -116,6 +118,40 @@ def test_what_goes_wrong_leaves_its_member_out_and_the_others_in(
     asyncio.run(made.play(seed=1, members=3))
     assert made.queue.statuses == ["running", "finished"]
     assert len(made.queue.keys) == 2
+
+
+def test_a_failure_is_logged_with_its_name(
+    worker: Make, pictures_id: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = worker(pictures_id(judged.make, judge=judged.away), retries=0)
+    asyncio.run(made.play(seed=1, members=1))
+    assert made.queue.keys == []
+    assert "judge: away" in caplog.text
+
+
+def test_an_episode_that_a_wrapper_truncates_is_one_turn_long(
+    worker: Make, pictures: Any, pictures_id: Make
+) -> None:
+    def make() -> Any:
+        return gym.wrappers.TimeLimit(pictures.Pictures(), 1)
+
+    made = worker(pictures_id(make))
+    asyncio.run(made.play(seed=1, members=2))
+    assert len(made.queue.keys) == 2
+    for row in made.queue.rows:
+        (paid,) = row["extra_fields"]["turn_scores"]
+        assert float(row["rm_scores"][-1]) == pytest.approx(paid)
+        assert len(row["multi_modal_inputs"]["image_grid_thw"]) == 1
+
+
+def test_deferred_terms_are_in_the_score(worker: Make, pictures_id: Make) -> None:
+    made = worker(pictures_id(judged.make, turns=2))
+    asyncio.run(made.play(seed=1, members=2))
+    assert len(made.queue.keys) == 2
+    for row in made.queue.rows:
+        terms = row["extra_fields"]["reward_extra_info"]
+        expected = terms["right"] + 0.2 * terms["looked"] + 0.5 * terms["thoughts"]
+        assert float(row["rm_scores"][-1]) == pytest.approx(expected)
 
 
 def test_an_episode_that_failed_is_played_again(worker: Make, pictures_id: Make) -> None:

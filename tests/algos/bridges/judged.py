@@ -1,0 +1,143 @@
+"""An environment with JSON tool calls, a judge that answers late, and frames for viewers alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from visenv.env import Limits, VisEnv
+from visenv.errors import ServiceError
+from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
+from visenv.rewards import RewardContext, RewardTerm, RewardWrapper, of_log
+from visenv.tools import Arguments, Store, Tool, ToolResult
+from visenv.types import Image, Log, Message, Sample, TurnRequest, Video
+
+
+class LookArguments(Arguments):
+    """No arguments."""
+
+
+def picture(grey: int, side: int = 64) -> Image:
+    """A grey image."""
+    return Image.from_pixels(np.full((side, side, 3), grey, np.uint8))
+
+
+HIDDEN = picture(200)
+"""The frame of each call that only viewers see."""
+
+
+class Look(Tool[LookArguments]):
+    """Shows an image, and films it."""
+
+    name = "look"
+    description = "Shows the picture."
+    arguments = LookArguments
+
+    def call(self, arguments: LookArguments, store: Store) -> ToolResult:
+        """Show the picture."""
+        return ToolResult(("seen", picture(90)), hidden_frames=(Video((HIDDEN,), (0.0,)),))
+
+    def example(self) -> LookArguments:
+        """Nothing to give."""
+        return LookArguments()
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> LookArguments:
+        """Nothing to draw."""
+        return LookArguments()
+
+
+class Colors:
+    """A source of two questions."""
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """A question about the color."""
+        color = ("light", "dark")[int(rng.integers(2))]
+        return Sample(color, "Which color?", (picture(30),), (color,))
+
+
+class Judged(VisEnv):
+    """One look, then the answer; the arguments are those of `VisEnv`."""
+
+    def initial_messages(self) -> list[Message]:
+        """The question and its image."""
+        return [Message("user", (self.sample.question, *self.sample.images))]
+
+    def turn_request(self) -> TurnRequest:
+        """A whole turn."""
+        return TurnRequest(stop=ToolCallGrammar.stop)
+
+    def task_score(self) -> float:
+        """1 for the right color."""
+        return float(self.log.answer in self.sample.answers)
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Look once, then answer."""
+        if self.turn == 0:
+            return ParsedTurn(" look ", (Call("look", {}),))
+        return ParsedTurn(" so ", answer=self.sample.answers[0])
+
+    def metrics(self) -> dict[str, float]:
+        """Calls that succeeded."""
+        return {"looks": float(sum(call.ok for call in self.log.tool_calls))}
+
+
+async def brief(sample: Sample) -> None:
+    """A judge that lets others go first."""
+    await asyncio.sleep(0.01)
+
+
+async def away(sample: Sample) -> None:
+    """A judge that failed beyond its retries."""
+    raise ServiceError("judge", "away")
+
+
+def make(
+    *,
+    turns: int = 3,
+    judge: Callable[[Sample], Awaitable[None]] = brief,
+    wrap: Callable[[Any], Any] = lambda env: env,
+    render_mode: str | None = None,
+) -> gym.Env[Any, str]:
+    """Make the environment.
+
+    Its reward is 1 for the right answer, 0.2 for a look, and 0.5 times the share of turns with a
+    thought, which a judge finds out.
+
+    Args:
+        turns: Turns in an episode.
+        judge: Awaited by the judge before it decides; may raise.
+        wrap: Makes the wrapper around the reward.
+        render_mode: See `VisEnv`.
+    """
+
+    async def thoughts(context: RewardContext) -> float:
+        await judge(context.sample)
+        taken = context.log.turns
+        return sum(turn.thought is not None for turn in taken) / len(taken)
+
+    env = Judged(
+        source=Colors(),
+        grammar=ToolCallGrammar(),
+        tools=[Look()],
+        limits=Limits(turns),
+        render_mode=render_mode,
+    )
+    terms = (
+        RewardTerm("right", 1.0, of_log(_right)),
+        RewardTerm("looked", 0.2, of_log(_looked)),
+        RewardTerm("thoughts", 0.5, thoughts),
+    )
+    wrapped: gym.Env[Any, str] = wrap(RewardWrapper(env, terms))
+    return wrapped
+
+
+def _looked(log: Log, sample: Sample) -> float:
+    return float(any(call.ok for call in log.tool_calls))
+
+
+def _right(log: Log, sample: Sample) -> float:
+    return float(log.answer in sample.answers)
