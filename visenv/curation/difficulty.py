@@ -151,11 +151,7 @@ class PlayDifficulty(Step):
         episodes = await asyncio.gather(*(self._collector.play(place) for place in places))
         for episode in episodes:
             if episode.status == "aborted":
-<<<<<<< HEAD
-                return failed("aborted", episode.end_reason)
-=======
                 return failed("aborted", str(episode.failure))
->>>>>>> core
         return self._difficulty.outcome(row, [self._score(episode) for episode in episodes])
 
     def close(self) -> None:

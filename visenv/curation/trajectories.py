@@ -63,11 +63,7 @@ class Trajectories(Step):
         """Play one episode."""
         episode = await self._collector.play(place_of(row))
         if episode.status == "aborted":
-<<<<<<< HEAD
-            return failed("aborted", episode.end_reason)
-=======
             return failed("aborted", str(episode.failure))
->>>>>>> core
         save_images(self._images, episode.images)
         return kept({"id": row["id"], **episode_to_json(episode)})
 
