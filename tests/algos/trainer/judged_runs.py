@@ -34,7 +34,7 @@ from visenv.grammar import ParsedTurn
 from visenv.grammar.base import Problem
 from visenv.policies.transformers.batch import Batcher
 from visenv.rewards import RewardContext, RewardTerm, RewardWrapper, of_log
-from visenv.types import Log, Message, Part, Reply, Sample, Sampling, TurnRequest
+from visenv.types import Event, Log, Message, Part, Reply, Sample, Sampling, TurnRequest
 
 LONGEST_DELAY = 0.3
 STRAIGHT = 3
@@ -81,13 +81,22 @@ class Letters:
 
 
 class Capitals(VisEnv):
-    """Say the capital of a letter, in at most three turns."""
+    """Say the capital of a letter, in at most three turns; some turns fail at the first time."""
+
+    def __init__(self, judge: Judge) -> None:
+        super().__init__(source=Alphabet(), grammar=Letters(), limits=Limits(3))
+        self._judge = judge
 
     def initial_messages(self) -> list[Message]:
         return [Message("user", (self.sample.question,))]
 
     def turn_request(self) -> TurnRequest:
         return TurnRequest()
+
+    def turn_events(self, turn: ParsedTurn) -> tuple[Event, ...]:
+        if turn.answer is None:
+            self._judge.fail_once(self.sample, self.log)
+        return ()
 
     def task_score(self) -> float:
         return float(self.log.answer in self.sample.answers)
@@ -117,14 +126,24 @@ class Judge:
         return self.asked[key]
 
     async def __call__(self, context: RewardContext) -> float:
-        texts = [turn.text for turn in context.log.turns]
-        key = repr((context.sample.id, texts)).encode()
+        key, is_long = _key(context.sample, context.log)
         asked, mark = self.ask(key), zlib.crc32(key)
         await asyncio.sleep(self.delay.uniform(0, LONGEST_DELAY))
-        unmistakable = sum(map(len, texts)) > 3  # that no two members of a group are likely to say
-        if unmistakable and (mark % 5 == 0 or (mark % 5 == 1 and asked == 1)):
+        if is_long and (mark % 5 == 0 or (mark % 5 == 1 and asked == 1)):
             raise ServiceError("judge", f"away for {mark}")
         return float(mark % 2)
+
+    def fail_once(self, sample: Sample, log: Log) -> None:
+        """Abort some episodes in the middle, each once."""
+        key, is_long = _key(sample, log)
+        if is_long and zlib.crc32(key) % 7 == 0 and self.ask(b"turn" + key) == 1:
+            raise ServiceError("memory", "away")
+
+
+def _key(sample: Sample, log: Log) -> tuple[bytes, bool]:
+    """Return what was said, and whether no two members of a group are likely to say it."""
+    texts = [turn.text for turn in log.turns]
+    return repr((sample.id, texts)).encode(), sum(map(len, texts)) > 3
 
 
 class Request(NamedTuple):
@@ -164,8 +183,7 @@ def train(folder: Path, resume: bool = False) -> Judge:
     terms = (RewardTerm("right", 0.5, of_log(_right)), RewardTerm("judged", 1.0, judge))
 
     def make_env() -> Any:
-        env = Capitals(source=Alphabet(), grammar=Letters(), limits=Limits(3))
-        return RewardWrapper(env, terms)
+        return RewardWrapper(Capitals(judge), terms)
 
     trainer = Trainer(BatchedPolicy(), GRPO(), CONFIG, folder=folder, resume=resume)
     trainer.train(make_env)
