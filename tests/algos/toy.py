@@ -174,6 +174,10 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         return ToySession(seed)
 
     async def respond(self, session: ToySession, request: TurnRequest, sampling: Sampling) -> Reply:
+        return self.say(session, sampling)
+
+    def say(self, session: ToySession, sampling: Sampling, rounding: float = 0.0) -> Reply:
+        """Sample a turn; `rounding` is added to every other logit, as another batch shape may."""
         rng = np.random.default_rng([sampling.seed, len(session.turns)])
         tokens: list[int] = []
         logprobs: list[float] = []
@@ -181,6 +185,9 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         while len(tokens) < min(3, sampling.max_tokens) and before != END:
             with torch.no_grad():
                 given = self.network(torch.tensor(before)).double().numpy()
+            if rounding:
+                given[::2] += rounding
+                given -= np.log(np.exp(given).sum())
             before = int(rng.choice(VOCABULARY, p=np.exp(given) / np.exp(given).sum()))
             tokens.append(before)
             logprobs.append(float(given[before]))

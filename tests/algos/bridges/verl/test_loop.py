@@ -123,7 +123,7 @@ def test_what_goes_wrong_leaves_its_member_out_and_the_others_in(
 def test_a_failure_is_logged_with_its_name(
     worker: Make, pictures_id: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = worker(pictures_id(judged.make, judge=judged.away), retries=0)
+    made = worker(pictures_id(judged.make, judge=judged.away, turns=1), retries=0)
     asyncio.run(made.play(seed=1, members=1))
     assert made.queue.keys == []
     assert "judge: away" in caplog.text
@@ -145,7 +145,7 @@ def test_an_episode_that_a_wrapper_truncates_is_one_turn_long(
 
 
 def test_deferred_terms_are_in_the_score(worker: Make, pictures_id: Make) -> None:
-    made = worker(pictures_id(judged.make, turns=2))
+    made = worker(pictures_id(judged.make, turns=1))
     asyncio.run(made.play(seed=1, members=2))
     assert len(made.queue.keys) == 2
     for row in made.queue.rows:
@@ -197,11 +197,12 @@ def test_a_context_that_is_replaced_is_another_output(
 ) -> None:
     class Forgetful(pictures.Pictures):  # type: ignore[misc]
         def step(self, action: str) -> Any:
-            result = super().step(action)
-            record = result[-1]["step"]
-            if record.request is not None:
-                record.request = record.request._replace(context="replace")
-            return result
+            *rest, info = super().step(action)
+            result = info["step"]
+            if result.request is not None:
+                request = result.request._replace(context="replace")
+                info = {**info, "step": result._replace(request=request)}
+            return (*rest, info)
 
     made = worker(pictures_id(Forgetful))
     asyncio.run(made.play(seed=1, members=1))
@@ -255,7 +256,7 @@ def test_what_a_server_says_after_a_stop_string_is_cut(
     class Stopped(pictures.Pictures):  # type: ignore[misc]
         def _info(self, record: Any) -> Any:
             if record.request is not None:
-                record.request = record.request._replace(stop=("left",))
+                record = record._replace(request=record.request._replace(stop=("left",)))
             return super()._info(record)
 
     made = worker(pictures_id(Stopped))

@@ -1,0 +1,70 @@
+"""Judges that take their time: runs with other delays, killed or not, are the same to the bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.algos.runs import metrics
+from tests.programs import run_python
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from tests.algos.trainer import judged_runs
+
+pytestmark = pytest.mark.component("torch", "transformers", "tensorboard")
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def _rollouts(folder: Path, name: str) -> float:
+    rows = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return sum(float(row.get(name, 0)) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    done = run_python("-m", judged_runs.__name__, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+NAMES = [f"straight {number}" for number in range(1, judged_runs.STRAIGHT)]
+
+
+@pytest.mark.parametrize("name", [*NAMES, *judged_runs.points()])
+def test_no_bit_depends_on_when_a_verdict_arrives(runs: Path, name: str) -> None:
+    first, other = runs / "straight 0", runs / name
+    checkpoints = _bytes(first / "checkpoints")
+    assert {Path(each).name for each in checkpoints} >= {"weights.pt", "state.json"}
+    assert _bytes(other / "checkpoints") == checkpoints
+    assert _bytes(other / "episodes") == _bytes(first / "episodes")
+    assert metrics(other) == metrics(first)
+
+
+def test_the_runs_met_every_trouble_that_could_tell_them_apart(runs: Path) -> None:
+    straight = runs / "straight 0"
+    assert _rollouts(straight, "rollout/alike") > 0  # dynamic sampling replaced groups
+    retries = _rollouts(straight, "rollout/retries")
+    judge, memory = (_rollouts(straight, f"rollout/aborted/{name}") for name in ("judge", "memory"))
+    left_out = _rollouts(straight, "episodes/aborted")
+    assert memory > 0  # some were played again without having been judged
+    assert memory < retries < memory + judge  # others were judged in vain
+    assert 0 < left_out < retries - memory
+    assert _rollouts(straight, "rollout/replayed") == 0
+    assert _rollouts(runs / "having decided what to learn from", "rollout/replayed") > 0
+
+
+def test_the_judge_s_value_is_part_of_every_reward(runs: Path) -> None:
+    path = max((runs / "straight 0" / "episodes").glob("*.jsonl"))
+    episodes: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
+    paid = [each for each in episodes if each["status"] != "aborted"]
+    assert {each["terms"]["judged"] for each in paid} == {0.0, 1.0}
