@@ -29,7 +29,6 @@ os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 import json
 import multiprocessing
 import platform
-import resource
 import sqlite3
 import tempfile
 import time
@@ -242,8 +241,9 @@ def alone(act: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def megabytes() -> float:
-    """The most memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """The most memory that this process has had; `getrusage` would count its parent's too."""
+    status = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 
 
 def build(name: str, folder: Path, file: Path) -> tuple[float, float, float]:
