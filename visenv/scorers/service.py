@@ -67,7 +67,7 @@ class Service(Protocol):
         ...
 
     async def score(self, request: ScoreRequest, digest: str) -> Verdict:
-        """Return the verdict; runs on the background loop."""
+        """Return the verdict; runs on the loop of scorers."""
         ...
 
     async def counts(self) -> ServiceCounts:
@@ -80,7 +80,7 @@ class Service(Protocol):
 
 
 class ScorerService:
-    """Answers the requests of all equal handles of this process, on the background loop.
+    """Answers the requests of all equal handles of this process, on the loop of scorers.
 
     A request is answered from memory, from an equal request that is under way, from the cache on
     disk, or by the backend: in that order.

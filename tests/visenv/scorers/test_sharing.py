@@ -19,10 +19,10 @@ import cloudpickle
 import pytest
 
 from tests.visenv.scorers.doubles import BATCHES, Echo
-from visenv import background
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.rollout.hosts import ProcessHost
 from visenv.scorers import Scorer, for_worker, services
+from visenv.scorers.loop import loop
 from visenv.scorers.services import resolve, share
 
 MODEL = "tests.visenv.scorers.doubles:ModelDouble"
@@ -269,8 +269,8 @@ def test_the_socket_is_removed_at_exit(tmp_path: Path) -> None:
     assert not Path(done.stdout.strip()).parent.exists()
 
 
-def test_pickling_inside_the_background_loop_does_not_block_it(model: Any) -> None:
+def test_pickling_inside_the_loop_of_scorers_does_not_block_it(model: Any) -> None:
     async def pickle_there() -> bytes:
         return pickle.dumps(model())
 
-    assert background.run(pickle_there())
+    assert loop.run(pickle_there())
