@@ -464,8 +464,21 @@ def test_register_takes_options_of_gymnasium() -> None:
     pool.close()
 
 
+EARLIER: set[int | None] = set()
+"""Threads that pools of other test files left behind."""
+
+
+@pytest.fixture(autouse=True)
+def earlier_threads() -> None:
+    EARLIER.update(thread.ident for thread in threading.enumerate())
+
+
 def pool_threads() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if each.name.startswith("visenv-pool")]
+    return [
+        each
+        for each in threading.enumerate()
+        if each.name.startswith("visenv-pool") and each.ident not in EARLIER
+    ]
 
 
 def test_close_leaves_no_thread(gate: str) -> None:
