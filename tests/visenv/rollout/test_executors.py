@@ -70,7 +70,12 @@ def test_executors_play_the_same_groups_for_the_same_seeds() -> None:
 
 
 def worker_threads() -> set[threading.Thread]:
-    return {each for each in threading.enumerate() if each.name.startswith("visenv")}
+    """Return the threads of executors and pools. Scorers share one thread for the process."""
+    return {
+        each
+        for each in threading.enumerate()
+        if each.name.startswith(("visenv-pool", "visenv-step"))
+    }
 
 
 ADVISED: dict[str, Callable[[], Policy[Any]]] = {
