@@ -209,8 +209,8 @@ def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     _, (free,) = talk.alone(qwen3, 9, turns, sampling=sampling)
     said = free.text.removeprefix("<think>")
     stop = said[len(said) // 2 :][:2]
-    ask = TurnRequest("<think>", (stop, "never said at all"))
-    _, (stopped,) = talk.alone(qwen3, 9, turns, ask=ask, sampling=sampling)
+    request = TurnRequest("<think>", (stop, "never said at all"))
+    _, (stopped,) = talk.alone(qwen3, 9, turns, request=request, sampling=sampling)
     assert stopped.finish_reason == "stop"
     assert free.text.startswith(stopped.text)
     assert stop in stopped.text.removeprefix("<think>")
@@ -224,10 +224,10 @@ def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     [r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>", r"(yes|no), [0-9]{1,3}é?", r"(ab?)+c\n"],
 )
 def test_constrained_text_always_matches(qwen3: Any, talk: Any, regex: str) -> None:
-    ask = TurnRequest("<think>", ("</answer>",), regex)
+    request = TurnRequest("<think>", ("</answer>",), regex)
     played = talk.together(
         [
-            talk.converse(qwen3, i, mixed_turns(talk, i)[:1], ask=ask, sampling=Sampling(1.0, 200))
+            talk.converse(qwen3, i, mixed_turns(talk, i)[:1], request=request, sampling=Sampling(1.0, 200))
             for i in range(12)
         ]
     )
@@ -239,8 +239,8 @@ def test_constrained_text_always_matches(qwen3: Any, talk: Any, regex: str) -> N
 
 @pytest.mark.component("outlines-core")
 def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: Any) -> None:
-    ask = TurnRequest("<think>", (), r"[a-z]{3}</think>")
-    session, _ = talk.alone(qwen3, 1, mixed_turns(talk, 4), ask=ask)
+    request = TurnRequest("<think>", (), r"[a-z]{3}</think>")
+    session, _ = talk.alone(qwen3, 1, mixed_turns(talk, 4), request=request)
     (segment,) = session.segments()
     scores = qwen3.score([segment], named_images([session]))
     np.testing.assert_allclose(scores.logprobs[0].detach(), segment.logprobs, rtol=0, atol=1e-5)
@@ -254,8 +254,8 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: An
 def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
     fresh: Any, talk: Any
 ) -> None:
-    ask = TurnRequest("<think>", (), r"(yes|no)")
-    session, _ = talk.alone(fresh, 1, mixed_turns(talk, 4), ask=ask)
+    request = TurnRequest("<think>", (), r"(yes|no)")
+    session, _ = talk.alone(fresh, 1, mixed_turns(talk, 4), request=request)
     (segment,) = session.segments()
     embedding = fresh.network.model.get_output_embeddings().weight  # tied: read tokens learn too
     (gradient,) = torch.autograd.grad(
@@ -274,8 +274,8 @@ def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
 
 @pytest.mark.component("outlines-core")
 def test_a_limit_may_cut_a_constrained_turn(qwen3: Any, talk: Any) -> None:
-    ask = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
-    _, (reply,) = talk.alone(qwen3, 1, [talk.shown("a")], ask=ask)
+    request = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
+    _, (reply,) = talk.alone(qwen3, 1, [talk.shown("a")], request=request)
     assert reply.finish_reason == "length"
     assert len(reply.token_ids) == 2
 
@@ -283,7 +283,7 @@ def test_a_limit_may_cut_a_constrained_turn(qwen3: Any, talk: Any) -> None:
 @pytest.mark.component("outlines-core")
 def test_a_regular_expression_that_is_none_is_refused(qwen3: Any, talk: Any) -> None:
     with pytest.raises(PolicyError, match="Cannot constrain sampling"):
-        talk.alone(qwen3, 1, [talk.shown("a")], ask=TurnRequest("", (), "(unclosed"))
+        talk.alone(qwen3, 1, [talk.shown("a")], request=TurnRequest("", (), "(unclosed"))
 
 
 def test_a_replaced_context_is_a_new_segment(qwen3: Any, talk: Any) -> None:

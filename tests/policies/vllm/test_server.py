@@ -63,8 +63,8 @@ def test_the_server_says_what_transformers_says(served: Any, qwen3: Any, exam: A
         assert one.turns == other.turns
     segments = exam.play(served, range(8), sampling=Sampling(0.7, 8))
     assert exam.error(qwen3, segments, exam.images(range(8))) < BOUND
-    ask = TurnRequest("<think>", ("</answer>",), r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
-    segments = exam.play(served, range(4), ask=ask, sampling=Sampling(1.0, 60))
+    request = TurnRequest("<think>", ("</answer>",), r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
+    segments = exam.play(served, range(4), request=request, sampling=Sampling(1.0, 60))
     assert exam.error(qwen3, segments, exam.images(range(4))) < BOUND
 
 
@@ -118,7 +118,7 @@ def test_new_weights_go_through_a_folder_and_turns_go_on_with_them(
     async def run(attempt: int) -> Any:
         turns = [talk.shown("a", talk.picture(3))]
         long = Sampling(1.0, 420)
-        turn = asyncio.create_task(talk.converse(served, 4, turns, ask=endless, sampling=long))
+        turn = asyncio.create_task(talk.converse(served, 4, turns, request=endless, sampling=long))
         while not served._present._flying:  # noqa: ASYNC110 - what is waited for is in a thread
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1 * attempt)
@@ -167,7 +167,7 @@ def test_a_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
     async def run() -> None:
         long = Sampling(1.0, 420)
         turn = asyncio.create_task(
-            talk.converse(served, 4, [talk.shown("a")], ask=endless, sampling=long)
+            talk.converse(served, 4, [talk.shown("a")], request=endless, sampling=long)
         )
         while not served._present._flying:  # noqa: ASYNC110 - what is waited for is in a thread
             await asyncio.sleep(0.01)
