@@ -1,7 +1,8 @@
 # One command for each thing. Everything is installed in .venv and .venv-verl; only Chromium comes from the system.
 #
 #   make train    set up, then train with the defaults (ARGS="..." is handed to `visenv train`)
-#   make test     set up, then all checks
+#   make test     set up, then all checks; prints the minutes of each stage
+#   make quick    lint, and the tests that need no real component
 #   make          what there is
 
 SHELL := /bin/bash
@@ -26,11 +27,12 @@ BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
 CODE := visenv envs policies algos tests examples benchmarks
 
-.PHONY: help .venv .venv-verl train test checks lint imports type pytest verl coverage format bench chromium hooks clean distclean
+.PHONY: help .venv .venv-verl train test quick lint imports type pytest verl coverage format bench chromium hooks clean distclean
 
 help:
 	@echo 'make train      set up, then train with the defaults; ARGS="..." is handed to visenv train'
 	@echo 'make test       set up (Chromium too), then lint, types, imports and tests'
+	@echo 'make quick      lint, and the tests that are fast and need no real component: under 2 minutes'
 	@echo 'make .venv      set up only; TORCH_INDEX=<address> names another index for PyTorch'
 	@echo 'make lint       ruff: rules and format'
 	@echo 'make type       mypy'
@@ -64,7 +66,7 @@ help:
 
 .venv/.packages: .venv/.torch pyproject.toml $(wildcard constraints/torchvision/*)
 	@echo 'installing visenv and what it is tested with'
-	@$(PIP) --editable '.[train,data,documents,ray,search,dev]' $(VLLM)
+	@$(PIP) --editable '.[train,data,documents,ray,dev]' $(VLLM)
 	@$(BIN)/python -m pip --disable-pip-version-check uninstall -qq -y $(BROKEN)
 	@cp constraints/torchvision/* "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
@@ -102,12 +104,14 @@ train: .venv
 # ------------------------------------------------------------------------------------------------------ checks
 # In this order: what is quick and what is most often wrong comes first.
 
-test: .venv chromium
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory -j2 type .venv-verl  # one computes, the other downloads
-	@$(MAKE) --no-print-directory imports
-	@$(MAKE) --no-print-directory pytest
-	@$(MAKE) --no-print-directory verl
+# Types are computed while the packages of verl are downloaded. Minutes are printed for each stage.
+test: .venv/.python
+	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium' lint 'types=-j2 type .venv-verl' imports pytest verl
+
+# What a change breaks most often: no component, no sandbox, no contract of every environment, few examples to a property.
+quick: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m 'not component' --hypothesis-profile=quick \
+	    tests/visenv tests/envs tests/policies --ignore tests/visenv/sandbox --ignore tests/envs/test_contract.py $(ARGS)
 
 lint: .venv
 	$(BIN)/ruff check $(CODE)

@@ -6,10 +6,10 @@
 The corpus is made: 60,000 words whose frequencies follow Zipf's law, passages of 60 to 140. A query
 is six distinct words of one passage; it hits when that passage is among the first five.
 
-* `words:` with several budgets, and without one; as peers SQLite's own FTS5 ranking, tantivy and
-  bm25s (pip install bm25s) on the same passages and queries.
-* `meaning:` on random unit vectors, the worst case for an approximate index, with a one-layer
-  encoder made here; as the peer Chroma's HNSW index of the same vectors. `fused:` of both.
+* `words:` with several budgets, and without one; as peers SQLite's own FTS5 ranking and bm25s (pip
+  install bm25s) on the same passages and queries. `benchmarks/bm25.py` compares their rankings.
+* Building `meaning:` from random unit vectors, and searching them, the worst case for an
+  approximate index, with a one-layer encoder made here; as the peer Chroma's HNSW index of them.
 * `SentenceEncoder` asked by 64 threads, as episodes ask it, and by one after another.
 
 Each engine is built and asked in a process of its own. Milliseconds are of the clock and of the
@@ -29,11 +29,10 @@ os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 import json
 import multiprocessing
 import platform
-import resource
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
@@ -45,19 +44,18 @@ from typing import Any
 import numpy as np
 import tyro
 
-from visenv.documents.embedder import Vectors
 from visenv.documents.sentence_models import PACKAGED_MODEL
-from visenv.search import Searcher, open_searcher, tantivy_words, words
+from visenv.retrieval.vectors import Vectors
+from visenv.search import Searcher, meaning, open_searcher, words
 from visenv.search.corpus import Corpus
 from visenv.search.encoder import SentenceEncoder
-from visenv.search.meaning import MADE_BY, VECTORS
 from visenv.search.words import WordSearch
 
 VOCABULARY, DIMENSION, RESULTS = 60_000, 384, 5
 ROUNDS = 3
 ENCODER = "encoder/whole"
 BUDGETS = (20_000, 50_000, 200_000)
-PACKAGES = ("numpy", "tantivy", "chromadb", "torch")
+PACKAGES = ("numpy", "chromadb", "torch")
 
 Ask = Callable[[str], list[str]]
 """Finds the addresses of passages."""
@@ -79,10 +77,13 @@ class Args:
 
 
 def vocabulary(rng: np.random.Generator) -> np.ndarray:
+    """Words that end in a, o or u, which Porter's stemmer leaves as they are for all engines."""
     syllables = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
     made: dict[str, None] = {}
     while len(made) < VOCABULARY:
-        made["".join(rng.choice(syllables, int(rng.integers(2, 5))))] = None
+        word = "".join(rng.choice(syllables, int(rng.integers(2, 5))))
+        if word[-1] in "aou":
+            made[word] = None
     return np.array(list(made))
 
 
@@ -136,8 +137,8 @@ def open_plain(folder: Path) -> Ask:
 
 def build_bm25s(folder: Path, file: Path) -> None:
     bm25s = import_module("bm25s")
-    texts = [f"{passage.title} {passage.text}" for passage in corpus(file)]
-    index = bm25s.BM25()
+    texts = [f"{passage.title} {passage.title} {passage.text}" for passage in corpus(file)]
+    index = bm25s.BM25(k1=1.2)
     index.index(bm25s.tokenize(texts, stopwords=None, show_progress=False), show_progress=False)
     index.save(folder / "bm25s")
 
@@ -154,21 +155,26 @@ def open_bm25s(folder: Path) -> Ask:
     return ask
 
 
+class RandomVectors:
+    """An encoder without weights, so that what is left of a build is the store."""
+
+    dimension = DIMENSION
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._rng = np.random.default_rng(0)
+
+    def encode(self, sentences: Sequence[str]) -> Vectors:
+        return unit_vectors(len(sentences), self._rng)
+
+
 def build_meaning(folder: Path, file: Path) -> None:
-    """What `visenv.search.meaning` reads, without embedding anything."""
-    passages = WordSearch(folder).passages
-    vectors = unit_vectors(passages)
-    np.save(folder / VECTORS, vectors)
-    made_by = {
-        "encoder": str(folder.parent / ENCODER),
-        "dimension": DIMENSION,
-        "passages": passages,
-    }
-    (folder / MADE_BY).write_text(json.dumps(made_by))
+    encoder: Any = RandomVectors(str(folder.parent / ENCODER))
+    meaning.build(folder, encoder)
 
 
-def unit_vectors(count: int) -> Vectors:
-    made = np.random.default_rng(0).standard_normal((count, DIMENSION), np.float32)
+def unit_vectors(count: int, rng: np.random.Generator) -> Vectors:
+    made = rng.standard_normal((count, DIMENSION), np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     return made
 
@@ -219,14 +225,8 @@ ENGINES = {
     **{f"  budget {budget:,}": Engine("words", words_of(budget)) for budget in BUDGETS},
     "  no budget": Engine("words", words_of(10**9)),
     "FTS5's own ranking": Engine("plain", open_plain, build_plain, slow=True),
-    "tantivy": Engine(
-        "tantivy",
-        named("tantivy"),
-        lambda folder, file: tantivy_words.build(folder, corpus(file)),
-    ),
     "bm25s": Engine("bm25s", open_bm25s, build_bm25s),
     "meaning": Engine("words", named("meaning"), build_meaning),
-    "fused": Engine("words", named("fused")),
 }
 
 
@@ -241,8 +241,9 @@ def alone(act: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def megabytes() -> float:
-    """The most memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """The most memory that this process has had; `getrusage` would count its parent's too."""
+    status = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 
 
 def build(name: str, folder: Path, file: Path) -> tuple[float, float, float]:
@@ -277,10 +278,13 @@ def on_disk(folder: Path) -> float:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
 
 
-def compare(root: Path, file: Path, queries: list[tuple[str, str]]) -> None:
+def compare(
+    root: Path, file: Path, queries: list[tuple[str, str]], names: Collection[str] = ENGINES.keys()
+) -> None:
     print(f"{'':20} {'build: s':>9} {'cpu s':>7} {'MB':>6} {'disk MB':>8}", end="")
     print(f" {'query: ms':>10} {'p95':>7} {'cpu ms':>7} {'p95':>7} {'MB':>6} {'hits':>6}")
-    for name, engine in ENGINES.items():
+    for name in names:
+        engine = ENGINES[name]
         if name == "bm25s" and find_spec(name) is None:
             print("bm25s is not installed: pip install bm25s")
             continue
@@ -306,7 +310,8 @@ def middle_and_p95(times: list[float]) -> tuple[float, float]:
 def compare_chroma(root: Path, passages: int, queries: int) -> None:
     """Chroma's index with its defaults, and every vector compared, for the same nearest five."""
     chromadb: Any = import_module("chromadb")
-    vectors = unit_vectors(passages)
+    rng = np.random.default_rng(0)
+    vectors = unit_vectors(passages, rng)
     settings = chromadb.config.Settings(anonymized_telemetry=False)
     client = chromadb.PersistentClient(str(root / "chroma"), settings=settings)
     space = {"hnsw": {"space": "ip"}}
@@ -317,7 +322,7 @@ def compare_chroma(root: Path, passages: int, queries: int) -> None:
         collection.add(ids=[str(first + row) for row in range(len(part))], embeddings=part)
     taken = time.perf_counter() - started[0], time.process_time() - started[1]
     ours, theirs, agreed = [], [], 0
-    for query in unit_vectors(queries + 1)[1:] + 0.5 * vectors[:queries]:
+    for query in unit_vectors(queries, rng) + 0.5 * vectors[:queries]:
         start = time.process_time()
         best = np.argsort(-(vectors @ query))[:RESULTS]
         middle = time.process_time()

@@ -1,9 +1,9 @@
-"""Baselines of Visual-ARFT (arXiv 2505.14246, table 4): a model without the agent's steps.
+"""Baselines: a model without the agent's steps (Visual-ARFT, arXiv 2505.14246, table 4).
 
-Each wraps any policy and plays any environment: it drops the system message, which explains the
-tools, says at the end of the question what to do instead (appendix A.2), and puts what the policy
-says into the environment's grammar. So the same items are scored by the same metrics. What was
-said is no longer what was sampled: there is nothing here to train on.
+A baseline wraps any policy and plays any environment. It drops the system message, which explains
+the tools, says at the end of the question what to do instead, and puts what the policy says into
+the environment's grammar. So the same items are scored by the same metrics. The text that the
+environment reads is not the text that was sampled, so there is nothing here to train on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from visenv.baselines import BaselinePrompts
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.grammar import Call, ParsedTurn
 from visenv.policy import Policy, Session
@@ -27,13 +28,6 @@ from visenv.types import (
     TurnDescription,
     TurnRequest,
 )
-
-ANSWER = "Answer the question at once, in a few words, inside <answer></answer> tags."
-REASON = (
-    "Think about the question step by step inside <think></think> tags. Then answer it in a few "
-    "words inside <answer></answer> tags."
-)
-LOOK = "Do not answer yet. In a few words: who or what does the image show?"
 
 _TAG = re.compile(r"</?[a-z_]+>")
 _STOP = "</answer>"
@@ -83,6 +77,8 @@ class _Baseline(Policy[BaselineSession]):
 
     Args:
         policy: Who is asked, or the name of a registered policy.
+        prompts: What the policy is told, or the name of a family's texts, a key of
+            `visenv.registration.BASELINE_PROMPTS`.
         instruct: Whether it is told in words what to do. A model too small for words is led by the
             beginning of its turn alone.
         **options: Of the policy that is named.
@@ -90,8 +86,18 @@ class _Baseline(Policy[BaselineSession]):
 
     advice_request = Description()
 
-    def __init__(self, policy: Policy[Any] | str, *, instruct: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        policy: Policy[Any] | str,
+        *,
+        prompts: BaselinePrompts | str = "arft",
+        instruct: bool = True,
+        **options: Any,
+    ) -> None:
         self.policy = load("policy", policy)(**options) if isinstance(policy, str) else policy
+        self.prompts: BaselinePrompts = (
+            load("baseline prompts", prompts) if isinstance(prompts, str) else prompts
+        )
         self.instruct = instruct
 
     def open(self, seed: int) -> BaselineSession:
@@ -137,14 +143,14 @@ class DirectPolicy(_Baseline):
     """Answers at once."""
 
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
-        return await self._answer(session, sampling, ANSWER, "<answer>")
+        return await self._answer(session, sampling, self.prompts.answer, "<answer>")
 
 
 class ChainOfThoughtPolicy(_Baseline):
     """Thinks, then answers; takes no other step."""
 
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
-        return await self._answer(session, sampling, REASON, "<think>")
+        return await self._answer(session, sampling, self.prompts.reason, "<think>")
 
 
 class RetrievalPolicy(_Baseline):
@@ -162,10 +168,10 @@ class RetrievalPolicy(_Baseline):
                 f"The rag policy needs an environment with the tool 'search', got one with: {tools}"
             )
         if turn.turn:
-            return await self._answer(session, sampling, ANSWER, "<answer>")
+            return await self._answer(session, sampling, self.prompts.answer, "<answer>")
         query = turn.question
         if self.instruct and turn.has_image:
-            session.tell(LOOK)
+            session.tell(self.prompts.look)
             seen = await self.policy.respond(session.inner, TurnRequest(max_tokens=64), sampling)
             query = f"{query} {_plain(seen.text)}"
         return ParsedTurn(None, (Call("search", {"query": query}),))

@@ -31,9 +31,11 @@ import pytest
 
 # A slow machine is not a fault: no example is failed for its time.
 hypothesis.settings.register_profile("visenv", deadline=None)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)  # for `make quick`
 hypothesis.settings.load_profile("visenv")
 
 RAN: Final = pytest.StashKey[Counter[str]]()
+SECONDS: Final = pytest.StashKey[dict[str, float]]()
 
 
 def _distribution(name: str) -> Callable[[], str | None]:
@@ -79,7 +81,6 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "reportlab": _distribution("reportlab"),
     "scikit-image": _distribution("scikit-image"),
     "sentence-transformers": _distribution("sentence-transformers"),
-    "tantivy": _distribution("tantivy"),
     "tensorboard": _distribution("tensorboard"),
     "torch": _distribution("torch"),
     "transformers": _distribution("transformers"),
@@ -114,6 +115,7 @@ def _needed(item: pytest.Item) -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[RAN] = Counter()
+    config.stash[SECONDS] = {}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -147,13 +149,22 @@ def _absent_in_ci(config: pytest.Config) -> list[str]:
     return [name for name in COMPONENTS if not config.stash[RAN][name] and name not in ELSEWHERE]
 
 
+def _folder(test: str) -> str:
+    """The folder below ``tests`` that a test belongs to."""
+    file, _, _ = test.partition("::")
+    return "/".join(file.split("/")[:-1][:2])
+
+
 class _Count:
-    """Counts, for each component, the tests that needed it and ran to a verdict."""
+    """Counts, for each component, the tests that needed it and ran; sums the seconds of folders."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.ran = config.stash[RAN]
+        self.seconds = config.stash[SECONDS]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        folder = _folder(report.nodeid)
+        self.seconds[folder] = self.seconds.get(folder, 0.0) + report.duration
         if report.when == "call" and not report.skipped:
             self.ran.update(
                 {str(name) for key, name in report.user_properties if key == "component"}
@@ -168,6 +179,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.exitstatus == pytest.ExitCode.OK and _absent_in_ci(session.config):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    cache = getattr(session.config, "cache", None)  # the plugin for it may be off
+    if cache is not None and not hasattr(session.config, "workerinput"):
+        seconds: dict[str, float] = session.config.stash[SECONDS]
+        cache.set("visenv/seconds", seconds)  # for the table of tests/stages.py
 
 
 def pytest_terminal_summary(

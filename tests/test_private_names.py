@@ -126,11 +126,11 @@ def start_trl() -> None:
     [
         (start_processes, "torch.distributed.distributed_c10d", "_set_pg_timeout", "time-out"),
         (start_zero, "deepspeed.runtime.zero.stage3:DeepSpeedZeroOptimizer_Stage3",
-         "_get_norm_groups", "refuse a ZeRO-3 step"),
+         "_get_norm_groups", "refuse a step"),
         (start_world, "torch.distributed.distributed_c10d:_World", "pg_map", "process groups"),
         (start_engine, "vllm.renderers.base:BaseRenderer", "render_cmpl", "images"),
         (start_worker, "vllm.v1.worker.gpu_worker:Worker", "reload_weights", "loads weights"),
-        (start_sender, "vllm.distributed.weight_transfer.base", "ParamMeta", "describes weights"),
+        (start_sender, "vllm.distributed.weight_transfer.base", "ParamMeta", "sends weights"),
         (measure_images, "transformers.models.qwen2_vl.image_processing_qwen2_vl", "smart_resize",
          "how many tokens"),
         (start_trl, "trl.trainer.grpo_trainer:GRPOTrainer", "_log_metric", "logs"),
@@ -273,6 +273,14 @@ def test_private_name_that_is_missing_is_reported(
     )
     assert second.startswith(f"  - {problem}")
     assert second.endswith("; visenv needs it")
+
+
+def test_private_name_of_a_package_without_a_version_is_reported(
+    package: Callable[..., None],
+) -> None:
+    del sys.modules["toy"].__version__
+    with pytest.raises(ConfigurationError, match="toy of unknown version lacks names"):
+        package("toy:gone")
 
 
 def test_private_name_with_another_signature_is_reported(package: Callable[..., None]) -> None:

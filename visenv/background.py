@@ -1,8 +1,8 @@
 """One event loop in a daemon thread, for coroutines that outlive or span the caller's own loop.
 
-Scorers and deferred reward terms run here, so that requests of episodes from different threads and
-event loops meet in one place. Code that already runs in an event loop (a Jupyter cell, a collector)
-may call `run` as well, because the coroutine runs in the other thread.
+Deferred reward terms and asynchronous tools run here, also where the caller has no event loop. Code
+that already runs in an event loop (a Jupyter cell, a collector) may call `run` as well, because the
+coroutine runs in the other thread.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import os
 import threading
+import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -18,35 +19,67 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class _Background:
-    """The thread and its event loop; the thread starts with the first coroutine."""
+class EventLoopThread:
+    """An event loop in a daemon thread of its own; the thread starts with the first coroutine.
 
-    def __init__(self) -> None:
+    A forked child starts its own thread.
+
+    Args:
+        name: The thread's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
+        _loops.add(self)
 
-    def loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                started = threading.Event()
-                self._thread = threading.Thread(
-                    target=self._serve, args=(started,), name="visenv-background", daemon=True
-                )
-                self._thread.start()
-                started.wait()
-            assert self._loop is not None
-            return self._loop
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine; see the function `submit` of this module."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._running())
 
-    def is_current_thread(self) -> bool:
-        return threading.current_thread() is self._thread
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine, and block until it is done; see the function `run` of this module."""
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError(
+                f"A blocking call was made on the event loop {self._name!r}, which would wait for "
+                "itself forever. Await the coroutine instead, or move the blocking call to a "
+                "thread with asyncio.to_thread()."
+            )
+        future = self.submit(coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # has no effect unless the wait itself was interrupted, as by Ctrl-C
+            raise
 
     def stop(self) -> None:
         """Cancel what still runs; wait briefly, since a blocked coroutine must not hold up exit."""
         if self._loop is not None and self._stop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(timeout=1.0)
+
+    def forget(self) -> None:
+        """Begin again in a forked child, which has no copy of the thread."""
+        # The parent's loop stays referenced. Collecting it here would unregister its file
+        # descriptors from the epoll object that parent and child share.
+        _inherited.append(self._loop)
+        self.__init__(self._name)  # type: ignore[misc]
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                started = threading.Event()
+                self._thread = threading.Thread(
+                    target=self._serve, args=(started,), name=self._name, daemon=True
+                )
+                self._thread.start()
+                started.wait()
+            assert self._loop is not None
+            return self._loop
 
     def _serve(self, started: threading.Event) -> None:
         with asyncio.Runner() as runner:  # its exit cancels the tasks and closes the loop
@@ -58,10 +91,9 @@ class _Background:
         await self._stop.wait()
 
 
-_background = _Background()
-# The parent's loop stays referenced in a forked child. Collecting the loop there would unregister
-# its file descriptors from the epoll object that parent and child share.
-_inherited: list[_Background] = []
+_loops: weakref.WeakSet[EventLoopThread] = weakref.WeakSet()
+_inherited: list[asyncio.AbstractEventLoop | None] = []
+_background = EventLoopThread("visenv-background")
 
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
@@ -76,7 +108,7 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         A future of its result or exception. Cancelling the future cancels the coroutine. Code in
         another event loop awaits it with `asyncio.wrap_future`.
     """
-    return asyncio.run_coroutine_threadsafe(coroutine, _background.loop())
+    return _background.submit(coroutine)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -92,19 +124,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
             for itself. Use ``await`` there.
         BaseException: What the coroutine raised, with its traceback.
     """
-    if _background.is_current_thread():
-        coroutine.close()
-        raise RuntimeError(
-            "visenv.background.run() was called on the background loop, which would wait for "
-            "itself forever. Await the coroutine instead, or move the blocking call to a thread "
-            "with asyncio.to_thread()."
-        )
-    future = submit(coroutine)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()  # has no effect unless the wait itself was interrupted, as by Ctrl-C
-        raise
+    return _background.run(coroutine)
 
 
 def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -117,13 +137,9 @@ def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    other = _Background()
-    future = asyncio.run_coroutine_threadsafe(coroutine, other.loop())
+    other = EventLoopThread("visenv-run")
     try:
-        return future.result()
-    except BaseException:
-        future.cancel()  # has no effect unless the wait itself was interrupted
-        raise
+        return other.run(coroutine)
     finally:
         other.stop()
 
@@ -133,20 +149,15 @@ async def wait(future: Future[T]) -> T:
     return await asyncio.wrap_future(future)
 
 
-def is_background() -> bool:
-    """Return whether the calling thread is the one that runs the background loop."""
-    return _background.is_current_thread()
+def _after_fork_in_child() -> None:
+    for loop in list(_loops):
+        loop.forget()
 
 
-def _forget_parent() -> None:
-    global _background  # noqa: PLW0603 - a fork copies the process, and its thread is not copied
-    _inherited.append(_background)
-    _background = _Background()
+def _at_exit() -> None:
+    for loop in list(_loops):
+        loop.stop()
 
 
-def _stop() -> None:
-    _background.stop()
-
-
-os.register_at_fork(after_in_child=_forget_parent)
-atexit.register(_stop)
+os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(_at_exit)

@@ -134,7 +134,8 @@ class VisEnv(gym.Env[Observation, str]):
         self.store = Store()
         self.sample: Sample
         self.defers = False
-        self._is_open = False
+        self._open_tools: set[str] = set()
+        self._failed_tools: set[str] = set()
         self._over = True
         self._invalid = 0
         self._hidden: list[Video] = []
@@ -249,9 +250,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.store = Store()
         self.log = Log()
         self.turn = self.env_steps = self._invalid = 0
-        self._open_tools()
-        for tool in self.tools.values():
-            tool.reset(self.sample, self.store)
+        self._prepare_tools()
         messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
@@ -303,10 +302,7 @@ class VisEnv(gym.Env[Observation, str]):
     def close(self) -> None:
         """Close the tools; the environment can be reset again."""
         self._leave_episode()
-        if self._is_open:
-            self._is_open = False
-            for tool in self.tools.values():
-                tool.close()
+        self._close_tools(self._open_tools)
 
     def render(self) -> Any:
         """Return the conversation so far, or the last image shown, uint8 ``[height, width, 3]``."""
@@ -379,11 +375,22 @@ class VisEnv(gym.Env[Observation, str]):
 
     # ------------------------------------------------------------------ inside
 
-    def _open_tools(self) -> None:
-        if not self._is_open:
-            for tool in self.tools.values():
+    def _prepare_tools(self) -> None:
+        """Prepare the tools for an episode; open those that are not open."""
+        for name, tool in self.tools.items():
+            if name not in self._open_tools:
                 tool.open()
-            self._is_open = True
+                self._open_tools.add(name)
+            try:
+                tool.reset(self.sample, self.store)
+            except ServiceError:
+                self._failed_tools.add(name)
+                raise
+
+    def _close_tools(self, names: set[str]) -> None:
+        for name in sorted(names):
+            self._open_tools.discard(name)
+            self.tools[name].close()
 
     def _leave_episode(self) -> None:
         """End the present episode, if there is one; a reset that fails leaves none behind."""
@@ -394,6 +401,9 @@ class VisEnv(gym.Env[Observation, str]):
         self._hidden.clear()
         if vars(self).pop("sample", None) is not None:
             self.end_episode()
+        # A simulator or a connection that failed is opened again for the next episode.
+        self._close_tools(self._failed_tools)
+        self._failed_tools.clear()
 
     def _take(self, action: str) -> tuple[Part, ...]:
         """Parse a turn, act on it, log it, and return what to show for it."""
@@ -452,6 +462,9 @@ class VisEnv(gym.Env[Observation, str]):
             self._invalid += 1
             self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, str(error)))
             return self.grammar.render_error(str(error))
+        except ServiceError:
+            self._failed_tools.add(call.name)
+            raise
         return self._show(call, result)
 
     def _show(self, call: Call, result: ToolResult) -> tuple[Part, ...]:

@@ -55,6 +55,17 @@ class PrivateName(NamedTuple):
         return re.split(r"[.:]", self.path)[0]
 
 
+def members(owner: str, use: str, *names: str) -> tuple[PrivateName, ...]:
+    """Return several names of one module or class that visenv uses for one purpose.
+
+    Args:
+        owner: ``"module:"`` or ``"module:Class."``, to which each name is appended.
+        use: What visenv does with them.
+        *names: The names.
+    """
+    return tuple(PrivateName(owner + name, use) for name in names)
+
+
 def check_private_names(names: Iterable[PrivateName]) -> None:
     """Check that the installed packages have these names, with the expected parameters.
 
@@ -74,7 +85,7 @@ def check_private_names(names: Iterable[PrivateName]) -> None:
 def installed_version(package: str) -> str:
     """Return the version of a package, or ``""`` if the package cannot be imported."""
     try:
-        return str(importlib.import_module(package).__version__)
+        return str(getattr(importlib.import_module(package), "__version__", "of unknown version"))
     except ImportError:
         return ""
 
@@ -128,12 +139,11 @@ def _has(owner: Any, attribute: str) -> bool:
 def _is_assigned(owner: type, attribute: str) -> bool:
     """Whether a method of a class assigns the attribute to an object, of this class or another."""
     kinds = (FunctionType, classmethod, staticmethod)
-    members: list[Any] = [each for each in vars(owner).values() if isinstance(each, kinds)]
-    methods = [inspect.unwrap(each) for each in members]
+    methods: list[Any] = [each for each in vars(owner).values() if isinstance(each, kinds)]
     return any(
         instruction.opname == "STORE_ATTR" and instruction.argval == attribute
         for method in methods
-        for code in _with_nested(method.__code__)
+        for code in _with_nested(inspect.unwrap(method).__code__)
         if attribute in code.co_names  # cheap, and false for most
         for instruction in dis.get_instructions(code)
     )

@@ -93,6 +93,10 @@ DATA: dict[str, str] = {
     "pdf": "visenv.envs.arm.datasets.pdf_questions:PdfQuestions",
 }
 
+BASELINE_PROMPTS: dict[str, str] = {
+    "arft": "visenv.envs.arft.baselines:PROMPTS",
+}
+
 MODELS: dict[str, str] = {
     "tiny": "visenv.policies.transformers.tiny:tiny",
     "tiny-arm": "visenv.policies.transformers.tiny:tiny_arm",
@@ -140,6 +144,7 @@ TABLES = {
     "policy": POLICIES,
     "algorithm": ALGORITHMS,
     "data set": DATA,
+    "baseline prompts": BASELINE_PROMPTS,
     "model": MODELS,
     "vocabulary": WORDS,
     "recipe": RECIPES,
@@ -182,16 +187,18 @@ def register_all() -> None:
             register(env_id, entry.entry_point)
 
 
-def register(env_id: str, entry_point: str) -> None:
+def register(env_id: str, entry_point: str, **options: Any) -> None:
     """Register one environment with Gymnasium, with our episode pool for `gym.make_vec`.
 
     Args:
         env_id: The id for `gym.make`.
         entry_point: ``"module:function"`` that makes the environment, reward included.
+        **options: Further arguments of `gym.register`, for example ``max_episode_steps``.
     """
     gym.register(
         env_id,
         entry_point,
         order_enforce=False,  # `VisEnv.step` refuses an episode that was never started
         vector_entry_point=f"visenv.rollout.vector_entry_points:{env_id}",
+        **options,
     )

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from visenv.private_names import PrivateName
+from visenv.private_names import PrivateName, members
 
-_STAGE_2 = "deepspeed.runtime.zero.stage_1_and_2:DeepSpeedZeroOptimizer"
-_STAGE_3 = "deepspeed.runtime.zero.stage3:DeepSpeedZeroOptimizer_Stage3"
-_OFFLOAD = "deepspeed.runtime.zero.parameter_offload:DeepSpeedZeRoOffload"
-_SHARDED = "deepspeed.runtime.zero.partition_parameters:Init"
-_ENGINE = "deepspeed.runtime.engine:DeepSpeedEngine"
+_ZERO = "deepspeed.runtime.zero."
+_ENGINE = "deepspeed.runtime.engine:DeepSpeedEngine."
 
 PROCESS_NAMES: Final = (
     PrivateName(
@@ -27,36 +24,38 @@ PROCESS_NAMES: Final = (
 
 ZERO_NAMES: Final = (
     PrivateName(
-        "accelerate.utils:DeepSpeedPlugin.deepspeed_config",
-        "writes the settings of a run into it",
+        "accelerate.utils:DeepSpeedPlugin.deepspeed_config", "writes the settings of a run into it"
     ),
-    PrivateName(
-        f"{_STAGE_2}.scaled_global_norm",
-        "replaces it, to refuse a ZeRO-2 step whose gradient norm is too large",
+    *members(
+        _ZERO,
+        "replaces it, to refuse a step whose gradient norm is too large",
+        "stage_1_and_2:DeepSpeedZeroOptimizer.scaled_global_norm",
+        "stage3:DeepSpeedZeroOptimizer_Stage3._get_norm_groups",
     ),
-    PrivateName(
-        f"{_STAGE_3}._get_norm_groups",
-        "replaces it, to refuse a ZeRO-3 step whose gradient norm is too large",
+    *members(
+        _ZERO,
+        "divides the gradient norm by it",
+        "stage_1_and_2:DeepSpeedZeroOptimizer.loss_scale",
+        "stage3:DeepSpeedZeroOptimizer_Stage3.loss_scale",
     ),
-    PrivateName(f"{_STAGE_2}.loss_scale", "divides the gradient norm by it"),
-    PrivateName(f"{_STAGE_3}.loss_scale", "divides the gradient norm by it"),
-    PrivateName(f"{_STAGE_3}.parameter_offload", "removes its hooks while the policy samples"),
-    PrivateName(f"{_OFFLOAD}.destroy", "removes the hooks that gather and release weights"),
-    PrivateName(f"{_OFFLOAD}.forward_hooks", "forgets the hooks that it has removed"),
-    PrivateName(f"{_OFFLOAD}.backward_hooks", "forgets the hooks that it has removed"),
-    PrivateName(f"{_OFFLOAD}.setup_zero_stage3_hooks", "puts the hooks back after sampling"),
-    PrivateName(
-        f"{_SHARDED}.ds_active_sub_modules",
-        "clears it, because DeepSpeed does not release weights that it takes to be in use",
+    *members(
+        _ZERO,
+        "keeps the weights gathered while the policy samples",
+        "stage3:DeepSpeedZeroOptimizer_Stage3.parameter_offload",
+        "parameter_offload:DeepSpeedZeRoOffload.destroy",
+        "parameter_offload:DeepSpeedZeRoOffload.forward_hooks",
+        "parameter_offload:DeepSpeedZeRoOffload.backward_hooks",
+        "parameter_offload:DeepSpeedZeRoOffload.setup_zero_stage3_hooks",
+        "partition_parameters:Init.ds_active_sub_modules",
     ),
-    PrivateName(f"{_SHARDED}.ds_id", "recognizes sharded weights by it"),
+    PrivateName(_ZERO + "partition_parameters:Init.ds_id", "recognizes sharded weights by it"),
     PrivateName(
-        f"{_ENGINE}.set_gradient_accumulation_boundary",
+        _ENGINE + "set_gradient_accumulation_boundary",
         "tells DeepSpeed which micro-batch is the last of a step",
         parameters=("is_boundary",),
     ),
-    PrivateName(f"{_ENGINE}.optimizer", "reaches the ZeRO optimizer through it"),
-    PrivateName(f"{_ENGINE}.destroy", "unwraps the module at the end of a run"),
+    PrivateName(_ENGINE + "optimizer", "reaches the ZeRO optimizer through it"),
+    PrivateName(_ENGINE + "destroy", "unwraps the module at the end of a run"),
     PrivateName("deepspeed.utils:logger", "silences the report of a refused step"),
     PrivateName("torch.nn:Module._parameters", "restores plain parameters at the end of a run"),
 )

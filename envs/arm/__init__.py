@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, Unpack
 
 import gymnasium as gym
 
+from visenv.data.open import open_data
 from visenv.data.source import Source
 from visenv.documents import PageRanker
 from visenv.env import Observation
+from visenv.rewards import RewardWrapper
+from visenv.tools import Tool
+from visenv.worlds.scenes import PRESETS as SCENES
 
-from .making import Settings, choose, finish, opened, seen_small
+from .env.judge import Judge
+from .presets import Chosen, Settings, choose
+from .rewards import TOP, terms
 from .tools.crop import CropZoom, Dialect
 
 __all__ = ["Settings", "make_doc", "make_if", "make_preference", "make_zoom"]
@@ -39,16 +47,16 @@ def make_zoom(
     from .env.zoom import ArmZoom
     from .world.judged_scenes import JudgedScenes
 
-    chosen = choose("visenv/ArmZoom-v0", settings)
+    chosen = choose("visenv/ArmZoom-v0", make_zoom, settings)
     procedural = data == "procedural"
-    chosen = seen_small(chosen) if procedural else chosen
+    chosen = _seen_small(chosen) if procedural else chosen
     source = (
         JudgedScenes(candidates, chosen.preset.world)
         if procedural
-        else opened(data, "fine_grained_perception")
+        else _opened(data, "fine_grained_perception")
     )
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
-    return finish(ArmZoom, source, [zoom], chosen)
+    return _finish(ArmZoom, source, [zoom], chosen)
 
 
 def make_doc(
@@ -81,14 +89,14 @@ def make_doc(
     from .env.doc import ArmDoc, library_of, page_tools
     from .world.reports import ReportsWorld
 
-    chosen = choose("visenv/ArmDoc-v0", settings)
+    chosen = choose("visenv/ArmDoc-v0", make_doc, settings)
     ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker
     procedural = ReportsWorld(
         chosen.preset.world, documents=tuple(documents), candidates=(candidates,)
     )
-    source = procedural if data == "procedural" else opened(data, "multimodal_long_document")
+    source = procedural if data == "procedural" else _opened(data, "multimodal_long_document")
     tools = page_tools(library_of(source), ranked, chosen.preset)
-    return finish(ArmDoc, source, tools, chosen)
+    return _finish(ArmDoc, source, tools, chosen)
 
 
 def make_if(
@@ -113,13 +121,13 @@ def make_if(
     from .tools.text_checks import text_check_tools
     from .world.constraints import ConstraintWorld
 
-    chosen = choose("visenv/ArmIF-v0", settings)
+    chosen = choose("visenv/ArmIF-v0", make_if, settings)
     source = (
         ConstraintWorld()
         if data == "procedural"
-        else opened(data, "multimodal_instruction_following")
+        else _opened(data, "multimodal_instruction_following")
     )
-    return finish(ArmIF, source, text_check_tools(dialect), chosen)
+    return _finish(ArmIF, source, text_check_tools(dialect), chosen)
 
 
 def make_preference(
@@ -145,9 +153,47 @@ def make_preference(
     from .env.preference import ArmPreference
     from .world.graded_pairs import GradedPairs
 
-    chosen = choose("visenv/ArmPreference-v0", {"reward": "accuracy_format", **settings})
+    chosen = choose(
+        "visenv/ArmPreference-v0", make_preference, {"reward": "accuracy_format", **settings}
+    )
     procedural = data == "procedural"
-    chosen = seen_small(chosen) if procedural else chosen
-    source = GradedPairs(candidates, preset=chosen.preset.world) if procedural else opened(data)
+    chosen = _seen_small(chosen) if procedural else chosen
+    source = GradedPairs(candidates, preset=chosen.preset.world) if procedural else _opened(data)
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
-    return finish(ArmPreference, source, [zoom], chosen)
+    return _finish(ArmPreference, source, [zoom], chosen)
+
+
+def _seen_small(chosen: Chosen) -> Chosen:
+    """For procedural scenes: shown at the size at which their details cannot be read.
+
+    Not with ``compat="arm"``, which cuts from the picture as shown: nothing could be found there.
+    """
+    preset = chosen.preset
+    if preset.view_side is not None or chosen.compat == "arm":
+        return chosen
+    return chosen._replace(preset=replace(preset, view_side=SCENES[preset.world].view_side))
+
+
+def _opened(data: str | Source, track: str = "all") -> Source:
+    """The source that `data` is or names; of ARMBench-VL that track, unless it names another."""
+    if not isinstance(data, str):
+        return data
+    if data.startswith("armbench:") and "track=" not in data:
+        data += f"{'&' if '?' in data else '?'}track={track}"
+    return open_data(data)
+
+
+def _finish(
+    judge: type[Judge], source: Source, tools: Sequence[Tool[Any]], chosen: Chosen
+) -> gym.Env[Observation, str]:
+    """The environment with its reward."""
+    env = judge(
+        source=source,
+        preset=chosen.preset,
+        tools=tools if chosen.agent else (),
+        compat=chosen.compat,
+        **chosen.env,
+    )
+    if chosen.reward == "outcome":
+        return env
+    return RewardWrapper(env, terms(chosen.reward, chosen.compat), TOP[chosen.reward])

@@ -1,15 +1,23 @@
-"""Presets of the ARM environments: what is shown, how long an episode is, how it is asked."""
+"""Presets and settings of the ARM environments: what is shown, how long an episode is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypedDict
 
+from visenv.errors import ConfigurationError
+from visenv.grammar.tool_call import Compat
 from visenv.images import ARM_PIXELS, QWEN_PIXELS
+from visenv.presets import check_choice, choose_preset, pop_env_options
 
 from .prompts import PromptStyle
+from .rewards import REWARDS
+
+MODES = ("agent", "no_tool")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
     """One preset.
 
@@ -40,10 +48,127 @@ class Preset:
 
 PRESETS = {
     # Published training: 5 turns, 4096 characters, 4096 visual tokens of 28x28 pixels.
-    "train": Preset(None, ARM_PIXELS, ARM_PIXELS, 448, 1120, 5, 5, 4096, "full", "default"),
+    "train": Preset(
+        view_side=None,
+        image_pixels=ARM_PIXELS,
+        overview_pixels=ARM_PIXELS,
+        thumbnail=448,
+        page_side=1120,
+        pages_found=5,
+        turns=5,
+        tool_characters=4096,
+        prompt="full",
+        world="default",
+    ),
     # Published evaluation: 8 rounds of tools, images as Qwen2.5-VL takes them by default.
-    "eval": Preset(None, QWEN_PIXELS, ARM_PIXELS, 448, 1120, 5, 9, 4096, "full", "default"),
+    "eval": Preset(
+        view_side=None,
+        image_pixels=QWEN_PIXELS,
+        overview_pixels=ARM_PIXELS,
+        thumbnail=448,
+        page_side=1120,
+        pages_found=5,
+        turns=9,
+        tool_characters=4096,
+        prompt="full",
+        world="default",
+    ),
     # A view so small that a model of a million parameters reads it on a CPU. In thumbnails of a
     # third of a page's 96 px the stripes of its documents cannot be told apart.
-    "tiny": Preset(96, 96 * 96, 144 * 144, 32, 96, 1, 4, 512, "brief", "tiny"),
+    "tiny": Preset(
+        view_side=96,
+        image_pixels=96 * 96,
+        overview_pixels=144 * 144,
+        thumbnail=32,
+        page_side=96,
+        pages_found=1,
+        turns=4,
+        tool_characters=512,
+        prompt="brief",
+        world="tiny",
+    ),
 }
+
+
+class Settings(TypedDict, total=False):
+    """Settings of every ARM environment, beside the fields of `Preset`.
+
+    Args:
+        preset: ``"train"`` (5 turns; images of at most 3.2 megapixels), ``"eval"`` (8 turns of
+            tools and one to answer; 12.8 megapixels) or ``"tiny"`` (for a very small model on a
+            CPU).
+            Any field of `Preset` may be given to change it, for example ``turns=3``.
+        reward: ``"stage2"`` (the default but in ArmPreference), ``"stage1"``,
+            ``"accuracy_format"`` (the default there: text alone leaves tools nothing to verify),
+            ``"fixed_bonus"`` or ``"outcome"``.
+        mode: ``"agent"``, or ``"no_tool"`` (one turn, no tools: the paper's ablation).
+        compat: ``"arm"`` reproduces the public code's faults (docs/arm.md lists them).
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
+    """
+
+    preset: str
+    reward: str
+    mode: Literal["agent", "no_tool"]
+    compat: Compat
+    render_mode: str | None
+    on_abort: Literal["truncate", "raise"]
+    view_side: int | None
+    image_pixels: int
+    overview_pixels: int
+    thumbnail: int
+    page_side: int
+    pages_found: int
+    turns: int
+    tool_characters: int
+    prompt: PromptStyle
+    world: str
+
+
+class Chosen(NamedTuple):
+    """Settings, checked.
+
+    Attributes:
+        preset: The preset, with the fields that were given.
+        reward: The reward's name.
+        agent: Whether there are tools.
+        compat: ``"arm"`` or None.
+        env: The arguments of `VisEnv` that were given.
+    """
+
+    preset: Preset
+    reward: str
+    agent: bool
+    compat: Compat
+    env: dict[str, Any]
+
+
+def choose(env_id: str, maker: Callable[..., Any], settings: Settings) -> Chosen:
+    """Look the preset up, and check all settings.
+
+    Args:
+        env_id: The environment, for errors.
+        maker: The function that makes it; errors name its arguments.
+        settings: What was given.
+
+    Raises:
+        UnknownNameError: If a setting or its value is unknown; names the nearest.
+        ConfigurationError: If a number cannot be.
+    """
+    changes: dict[str, Any] = dict(settings)
+    name = changes.pop("preset", "train")
+    reward = changes.pop("reward", "stage2")
+    mode = changes.pop("mode", "agent")
+    compat = changes.pop("compat", None)
+    env = pop_env_options(changes)
+    check_choice("reward", reward, (*REWARDS, "outcome"))
+    check_choice("mode", mode, MODES)
+    check_choice("compat mode", compat or "arm", ("arm",))
+    preset = choose_preset(env_id, maker, PRESETS, name, changes)
+    agent = mode == "agent"
+    if agent and preset.turns < 2:
+        raise ConfigurationError(
+            "An agent needs at least 2 turns, one with tools and one to answer; without tools: "
+            'mode="no_tool".'
+        )
+    return Chosen(preset, reward, agent, compat, env)

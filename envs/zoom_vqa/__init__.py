@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +10,8 @@ import gymnasium as gym
 from visenv.data.open import open_data
 from visenv.data.source import Source
 from visenv.env import Observation
-from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.errors import ConfigurationError
+from visenv.presets import check_choice, check_count, choose_preset
 from visenv.rewards import RewardWrapper
 from visenv.rewards.vqa import vqa_score
 from visenv.types import Sample
@@ -58,13 +58,11 @@ def make(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    chosen = _preset(preset or ("scenes" if data == "procedural" else "train"), overrides)
-    if reward not in ("paper", "outcome"):
-        raise UnknownNameError("reward", str(reward), ["paper", "outcome"])
-    if compat not in (None, "r1_vlm"):
-        raise UnknownNameError("compat mode", str(compat), ["r1_vlm"])
-    if type(tool_calls) is not int or tool_calls < 0:
-        raise ConfigurationError(f"tool_calls must be an integer of 0 or more, got {tool_calls!r}.")
+    name = preset or ("scenes" if data == "procedural" else "train")
+    chosen = choose_preset("visenv/ZoomVQA-v0", make, PRESETS, name, overrides)
+    check_choice("reward", reward, ("paper", "outcome"))
+    check_choice("compat mode", compat or "r1_vlm", ("r1_vlm",))
+    check_count("tool_calls", tool_calls, least=0)
     source = _source(data, chosen)
     answer_score = _answer_score(source, compat)
     env = ZoomVQA(
@@ -79,15 +77,6 @@ def make(
     if reward == "outcome":
         return env
     return RewardWrapper(env, paper_terms(answer_score, compat))
-
-
-def _preset(name: str, overrides: dict[str, Any]) -> Preset:
-    if name not in PRESETS:
-        raise UnknownNameError("preset", str(name), PRESETS)
-    for option in overrides:
-        if option not in Preset.__slots__:
-            raise UnknownNameError("option of visenv/ZoomVQA-v0", option, Preset.__slots__)
-    return replace(PRESETS[name], **overrides)
 
 
 def _source(data: str | Source, preset: Preset) -> Source:

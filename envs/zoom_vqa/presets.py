@@ -10,7 +10,7 @@ from .prompts import PromptStyle
 from .tools import CropSource
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
     """One preset.
 
@@ -35,10 +35,38 @@ class Preset:
 
 PRESETS = {
     # Paper §2.1: train on images of at most 1024 px and crop from those; evaluate at native size.
-    "train": Preset(1024, "view", 400, QWEN_PIXELS, "full", None),
-    "eval": Preset(None, "native", 400, QWEN_PIXELS, "full", None),
+    "train": Preset(
+        view_side=1024,
+        crop_source="view",
+        crop_side=400,
+        image_pixels=QWEN_PIXELS,
+        prompt="full",
+        world=None,
+    ),
+    "eval": Preset(
+        view_side=None,
+        crop_source="native",
+        crop_side=400,
+        image_pixels=QWEN_PIXELS,
+        prompt="full",
+        world=None,
+    ),
     # Procedural scenes of any size: seen at 1024 px, cropped from the native pixels.
-    "scenes": Preset(1024, "native", 400, QWEN_PIXELS, "full", "default"),
+    "scenes": Preset(
+        view_side=1024,
+        crop_source="native",
+        crop_side=400,
+        image_pixels=QWEN_PIXELS,
+        prompt="full",
+        world="default",
+    ),
     # The main job on a CPU: a view so small that zooming is the only way to the answer.
-    "tiny": Preset(96, "native", 32, 96 * 96, "brief", "tiny"),
+    "tiny": Preset(
+        view_side=96,
+        crop_source="native",
+        crop_side=32,
+        image_pixels=96 * 96,
+        prompt="brief",
+        world="tiny",
+    ),
 }

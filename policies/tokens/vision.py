@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from visenv.errors import ImageError
 from visenv.types import Image, ImageSpan
-
-from .bounded import BoundedCache
 
 _LONGEST_RATIO = 200
 """Qwen's image processor refuses longer ones."""
@@ -46,7 +46,7 @@ class ImageEncoder:
 
     def __init__(self, image_processor: Any, capacity: int = 2**30) -> None:
         self._processor = image_processor
-        self._known = BoundedCache[Patches](capacity, lambda patches: patches.values.nbytes)
+        self._known: LRUCache[str, Patches] = LRUCache(capacity, _nbytes)
         self.merge: int = image_processor.merge_size
         settings = json.dumps(image_processor.to_dict(), sort_keys=True, default=str)
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()[:16]
@@ -72,7 +72,8 @@ class ImageEncoder:
         missing = {image.sha256: image for image in images if known[image.sha256] is None}
         for sha256, made in zip(missing, self._process(missing.values()), strict=True):
             known[sha256] = made
-            self._known.put(sha256, made)
+            with suppress(ValueError):  # an image larger than the whole cache is not kept
+                self._known[sha256] = made
         return [patches for image in images if (patches := known[image.sha256]) is not None]
 
     def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
@@ -121,3 +122,7 @@ def rope_positions(length: int, spans: Iterable[ImageSpan], merge: int) -> NDArr
         position += max(grid[1:])
     positions[:, end:] = position + np.arange(length - end)
     return positions
+
+
+def _nbytes(patches: Patches) -> int:
+    return patches.values.nbytes

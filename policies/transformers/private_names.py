@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from visenv.private_names import PrivateName
+from visenv.private_names import PrivateName, members
 
 _ARCHITECTURES = {
     "qwen2_5_vl": "transformers.models.qwen2_5_vl.modeling_qwen2_5_vl:Qwen2_5_VL",
@@ -17,15 +17,17 @@ _DEEPSTACK = ("visual_pos_masks", "deepstack_visual_embeds")
 def _names(model_type: str, prefix: str) -> tuple[PrivateName, ...]:
     read = _READ + (_DEEPSTACK if model_type == "qwen3_vl" else ())
     return (
-        PrivateName(f"{prefix}Model.visual", "runs the vision tower apart"),
-        PrivateName(f"{prefix}Model.language_model", "runs the language model apart"),
+        *members(
+            prefix,
+            "runs vision, embedding and language apart",
+            *("Model.visual", "Model.language_model", "TextModel.embed_tokens"),
+        ),
         PrivateName(
             f"{prefix}Model.get_image_features",
             "reads each distinct image once with it",
             parameters=("pixel_values", "image_grid_thw"),
         ),
         PrivateName(f"{prefix}TextModel.forward", "passes image features to it", parameters=read),
-        PrivateName(f"{prefix}TextModel.embed_tokens", "embeds tokens with it"),
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 import torch
+from cachetools import LRUCache
 
-from ..tokens.bounded import BoundedCache
 from ..tokens.vision import Patches
 
 BLANK = ""
@@ -52,7 +52,7 @@ class Vision:
         self._model = model
         self._tower = model.model.visual
         self.frozen = not any(weight.requires_grad for weight in self._tower.parameters())
-        self._known = BoundedCache[Features](capacity if self.frozen else 0, _nbytes)
+        self._known: LRUCache[str, Features] = LRUCache(capacity, _nbytes)
 
     def look(self, images: Mapping[str, Patches], *, in_step: bool = False) -> dict[str, Features]:
         """Features of images, by their names.
@@ -69,7 +69,8 @@ class Vision:
         seen = self._run(missing)
         if self.frozen:
             for name in seen.keys() - {BLANK}:
-                self._known.put(name, seen[name])
+                with suppress(ValueError):  # features larger than the whole cache are not kept
+                    self._known[name] = seen[name]
         return seen | {name: one for name, one in known.items() if one is not None}
 
     def forget(self) -> None:

@@ -8,41 +8,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from visenv.private_names import PrivateName
+from visenv.private_names import PrivateName, members
 
-_CLIENT = "vllm.v1.engine.core_client"
-_ENGINE = "vllm.v1.engine.llm_engine:LLMEngine"
-_LAYERS = "vllm.model_executor.layers"
-_STATE = "vllm.v1.engine.output_processor:RequestState"
-_TORCH = "torch.distributed.distributed_c10d"
-_TRANSFER = "vllm.distributed.weight_transfer"
+_CLIENT = "vllm.v1.engine.core_client:"
+_ENGINE = "vllm.v1.engine.llm_engine:LLMEngine."
+_LAYERS = "vllm.model_executor.layers."
+_PROCESSOR = "vllm.v1.sample.logits_processor"
+_TORCH = "torch.distributed.distributed_c10d:"
+_TRANSFER = "vllm.distributed.weight_transfer."
+_WORKER = "vllm.v1.worker."
 
 WORLD_NAMES: Final = (
-    PrivateName(f"{_TORCH}:_world", "gives engines process groups of their own through it"),
-    PrivateName(f"{_TORCH}:_World.pg_map", "finds the process groups that vLLM has made"),
-    PrivateName(f"{_TORCH}:_World.default_pg", "exchanges it while an engine starts"),
-    PrivateName(f"{_TORCH}:_World.group_count", "exchanges it while an engine starts"),
-    PrivateName(
-        f"{_TORCH}:_update_default_pg",
-        "exchanges the default process group while an engine starts",
-        parameters=("pg",),
+    *members(_TORCH, "gives engines process groups of their own", "_world", "_World.pg_map"),
+    *members(
+        _TORCH + "_World.", "exchanges it while an engine starts", "default_pg", "group_count"
     ),
+    PrivateName(_TORCH + "_update_default_pg", "exchanges the default process group", ("pg",)),
 )
 """Checked by `World`, before an engine starts in this process."""
 
 PROCESSOR_NAMES: Final = (
-    PrivateName("vllm.v1.sample.logits_processor:LogitsProcessor.apply", "masks logits in it"),
+    *members(f"{_PROCESSOR}:LogitsProcessor.", "overrides it", "apply", "is_argmax_invariant"),
     PrivateName(
-        "vllm.v1.sample.logits_processor:LogitsProcessor.update_state",
-        "follows the requests of a batch in it",
-        parameters=("batch_update",),
+        f"{_PROCESSOR}:LogitsProcessor.update_state", "overrides it", parameters=("batch_update",)
     ),
     PrivateName(
-        "vllm.v1.sample.logits_processor:LogitsProcessor.is_argmax_invariant",
-        "says in it that greedy sampling is masked too",
-    ),
-    PrivateName(
-        "vllm.v1.sample.logits_processor.builtin:process_dict_updates",
+        f"{_PROCESSOR}.builtin:process_dict_updates",
         "follows the requests of a batch with it",
         parameters=("req_entries", "batch_update", "new_state"),
     ),
@@ -50,98 +41,83 @@ PROCESSOR_NAMES: Final = (
 """Checked before `TurnProcessor` is defined."""
 
 WORKER_NAMES: Final = (
-    PrivateName("vllm.v1.worker.worker_base:WorkerBase.model_runner", "reads weights through it"),
-    PrivateName("vllm.v1.worker.worker_base:WorkerBase.model_config", "reads the dtype from it"),
-    PrivateName("vllm.v1.worker.worker_base:WorkerBase.parallel_config", "reads the size from it"),
-    PrivateName("vllm.config:ParallelConfig.world_size", "tells split weights from whole ones"),
-    PrivateName("vllm.v1.worker.gpu_model_runner:GPUModelRunner.get_model", "sums its weights"),
-    PrivateName(
-        "vllm.v1.worker.gpu_worker:Worker.reload_weights",
-        "loads weights with it, from tensors or from a folder",
+    *members(
+        _WORKER + "worker_base:WorkerBase.",
+        "reads the weights that a worker holds",
+        *("model_runner", "model_config", "parallel_config"),
     ),
+    PrivateName(_WORKER + "gpu_model_runner:GPUModelRunner.get_model", "sums the model's weights"),
+    PrivateName(_WORKER + "gpu_worker:Worker.reload_weights", "loads weights with it"),
     PrivateName(
-        "vllm.v1.worker.gpu_model_runner:GPUModelRunner.reload_weights",
+        _WORKER + "gpu_model_runner:GPUModelRunner.reload_weights",
         "loads weights with it, from tensors or from a folder",
         parameters=("weights_iterator", "weights_path"),
     ),
-    PrivateName(
-        f"{_LAYERS}.linear:UnquantizedLinearMethod.cpu_linear",
-        "recognizes weights that the CPU build has packed by it",
-    ),
-    PrivateName(f"{_LAYERS}.linear:LinearBase.quant_method", "multiplies by packed weights"),
-    PrivateName(
-        f"{_LAYERS}.vocab_parallel_embedding:VocabParallelEmbedding.quant_method",
-        "multiplies by the packed weights of a head",
+    *members(
+        _LAYERS,
+        "reads weights that the CPU build has packed",
+        "linear:UnquantizedLinearMethod.cpu_linear",
+        "linear:LinearBase.quant_method",
+        "vocab_parallel_embedding:VocabParallelEmbedding.quant_method",
     ),
 )
 """Checked by `TurnProcessor`, in every worker."""
 
 ENGINE_NAMES: Final = (
-    PrivateName(f"{_ENGINE}.from_engine_args", "makes the engine"),
-    PrivateName(f"{_ENGINE}.step", "samples with it"),
-    PrivateName(f"{_ENGINE}.renderer", "has images processed by it"),
+    *members(_ENGINE, "samples with it", "from_engine_args", "add_request", "step", "renderer"),
     PrivateName("vllm.renderers.base:BaseRenderer.render_cmpl", "has images processed by it"),
-    PrivateName(f"{_ENGINE}.add_request", "adds turns with it"),
-    PrivateName(
-        f"{_ENGINE}.abort_request", "ends turns with it", parameters=("request_ids", "internal")
+    PrivateName(_ENGINE + "abort_request", "ends turns with it", ("request_ids", "internal")),
+    PrivateName(_ENGINE + "collective_rpc", "calls the workers with it", ("method", "kwargs")),
+    *members(
+        _ENGINE,
+        "forgets what was computed with old weights",
+        *("reset_prefix_cache", "reset_encoder_cache", "reset_mm_cache"),
     ),
-    PrivateName(f"{_ENGINE}.vllm_config", "reads dtype and device from it"),
-    PrivateName("vllm.config:VllmConfig.device_config", "reads the kind of device from it"),
-    PrivateName("vllm.config:DeviceConfig.device_type", "reads the kind of device from it"),
-    PrivateName("vllm.config:ParallelConfig.world_size", "tells split weights from whole ones"),
-    PrivateName(
-        f"{_ENGINE}.collective_rpc", "calls the workers with it", parameters=("method", "kwargs")
+    *members(_ENGINE, "releases and takes GPU memory with it", "sleep", "wake_up"),
+    PrivateName(_ENGINE + "vllm_config", "reads dtype and devices from it"),
+    *members(
+        "vllm.config:",
+        "reads dtype and devices from it",
+        *("VllmConfig.device_config", "DeviceConfig.device_type", "ParallelConfig.world_size"),
     ),
-    PrivateName(f"{_ENGINE}.reset_prefix_cache", "forgets the keys and values of old weights"),
-    PrivateName(f"{_ENGINE}.reset_encoder_cache", "forgets the image features of old weights"),
-    PrivateName(f"{_ENGINE}.reset_mm_cache", "empties the cache of processed images"),
-    PrivateName(f"{_ENGINE}.sleep", "releases GPU memory with it", parameters=("level",)),
-    PrivateName(f"{_ENGINE}.wake_up", "takes GPU memory again with it"),
-    PrivateName(f"{_ENGINE}.output_processor", "reads what interrupted turns have sampled"),
-    PrivateName(
-        "vllm.v1.engine.output_processor:OutputProcessor.request_states",
+    *members(
+        "vllm.v1.engine.",
         "reads what interrupted turns have sampled",
+        "llm_engine:LLMEngine.output_processor",
+        "output_processor:OutputProcessor.request_states",
+        "output_processor:RequestState.prompt_token_ids",
+        "output_processor:RequestState.detokenizer",
+        "output_processor:RequestState.logprobs_processor",
+        "detokenizer:IncrementalDetokenizer.output_token_ids",
+        "logprobs:LogprobsProcessor.logprobs",
     ),
-    PrivateName(f"{_STATE}.prompt_token_ids", "reads the prompt of an interrupted turn"),
-    PrivateName(f"{_STATE}.detokenizer", "reads the tokens of an interrupted turn"),
-    PrivateName(
-        "vllm.v1.engine.detokenizer:IncrementalDetokenizer.output_token_ids",
-        "reads the tokens of an interrupted turn",
+    PrivateName("vllm.logprobs:FlatLogprobs.logprobs", "reads log-probabilities from it"),
+    PrivateName(_ENGINE + "engine_core", "reaches the engine core through its client"),
+    *members(
+        _CLIENT,
+        "watches and ends the engine's processes",
+        *("EngineCoreClient.shutdown", "MPClient.resources", "BackgroundResources.engine_dead"),
     ),
-    PrivateName(f"{_STATE}.logprobs_processor", "reads the log-probabilities of such a turn"),
     PrivateName(
-        "vllm.v1.engine.logprobs:LogprobsProcessor.logprobs",
-        "reads the log-probabilities of an interrupted turn",
-    ),
-    PrivateName("vllm.logprobs:FlatLogprobs.logprobs", "reads the log-probabilities of a turn"),
-    PrivateName(f"{_ENGINE}.engine_core", "reaches the engine core through its client"),
-    PrivateName(f"{_CLIENT}:EngineCoreClient.shutdown", "ends the engine's processes"),
-    PrivateName(f"{_CLIENT}:MPClient.resources", "asks whether the engine's process has ended"),
-    PrivateName(
-        f"{_CLIENT}:BackgroundResources.engine_dead", "asks whether the engine's process has ended"
-    ),
-    PrivateName(f"{_CLIENT}:InprocClient.engine_core", "reaches an engine core in this process"),
-    PrivateName(
-        f"{_CLIENT}:InprocClient._finalizer",
+        _CLIENT + "InprocClient._finalizer",
         "detaches it, because it destroys the trainer's process groups",
         since="0.31",
-    ),
-    PrivateName("vllm.v1.engine.core:EngineCore.model_executor", "reaches the worker through it"),
-    PrivateName(
-        "vllm.v1.executor.uniproc_executor:UniProcExecutor.driver_worker",
-        "hands weights to the worker in this process",
     ),
     PrivateName(
         "vllm.v1.executor.uniproc_executor:UniProcExecutor._distributed_args",
         "overrides it, so that the worker computes on this process's GPU",
     ),
-    PrivateName("vllm.v1.executor.uniproc_executor:UniProcExecutor.shutdown", "ends the worker"),
-    PrivateName(
-        "vllm.v1.worker.worker_base:WorkerWrapperBase.worker",
-        "hands weights to the worker in this process",
+    *members(
+        "vllm.v1.",
+        "hands weights to the worker in this process, and ends it",
+        "engine.core_client:InprocClient.engine_core",
+        "engine.core:EngineCore.model_executor",
+        "executor.uniproc_executor:UniProcExecutor.driver_worker",
+        "executor.uniproc_executor:UniProcExecutor.shutdown",
+        "worker.worker_base:WorkerWrapperBase.worker",
     ),
     PrivateName(
-        f"{_LAYERS}.rotary_embedding:_ROPE_DICT",
+        _LAYERS + "rotary_embedding:_ROPE_DICT",
         "empties it, because a broken transfer of weights would spoil the modules it shares",
     ),
     PrivateName(
@@ -154,36 +130,32 @@ ENGINE_NAMES: Final = (
 
 SENDER_NAMES: Final = (
     PrivateName(
-        f"{_TRANSFER}.factory:WeightTransferTrainerFactory.trainer_init",
+        _TRANSFER + "factory:WeightTransferTrainerFactory.trainer_init",
         "connects to the engine with it",
         parameters=("client", "source"),
     ),
-    PrivateName(
-        f"{_TRANSFER}.base:TrainerWeightTransferEngine.send_weights", "sends weights with it"
-    ),
-    PrivateName(f"{_TRANSFER}.base:ParamMeta", "describes weights by it"),
-    PrivateName(
-        f"{_TRANSFER}.ipc_engine:IPCTrainerInitInfo",
-        "connects over CUDA IPC with it",
-        parameters=("rank", "packed"),
+    *members(
+        _TRANSFER + "base:",
+        "describes and sends weights with it",
+        *("ParamMeta", "TrainerWeightTransferEngine.send_weights"),
     ),
     PrivateName(
-        f"{_TRANSFER}.nccl_engine:NCCLTrainerInitInfo",
-        "connects over NCCL with it",
+        _TRANSFER + "ipc_engine:IPCTrainerInitInfo", "connects over CUDA IPC", ("rank", "packed")
+    ),
+    PrivateName(
+        _TRANSFER + "nccl_engine:NCCLTrainerInitInfo",
+        "connects over NCCL",
         parameters=("master_address", "master_port", "world_size", "rank"),
     ),
     PrivateName(
-        f"{_TRANSFER}.clients:HTTPVLLMWeightSyncClient",
+        _TRANSFER + "clients:HTTPVLLMWeightSyncClient",
         "tells a server about weights with it",
         parameters=("base_url", "timeout"),
     ),
 )
 """Checked where weights are sent by ``ipc`` or ``nccl``: vLLM 0.28 or newer has them."""
 
-SERVER_NAMES: Final = (
-    PrivateName("vllm.entrypoints.openai.api_server", "runs it as the server"),
-    *PROCESSOR_NAMES,
-)
+SERVER_NAMES: Final = (PrivateName("vllm.entrypoints.openai.api_server", "runs it as the server"),)
 """Checked in the process of `VLLMServer`."""
 
 IMAGE_NAMES: Final = (

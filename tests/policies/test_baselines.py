@@ -14,17 +14,11 @@ from hypothesis import strategies as st
 
 from visenv.data.source import Source
 from visenv.envs.arft import make_coding, make_search
+from visenv.envs.arft.baselines import PROMPTS
 from visenv.envs.arft.coding.world import distorted
 from visenv.errors import ConfigurationError
 from visenv.makers import make_policy
-from visenv.policies.baselines import (
-    ANSWER,
-    LOOK,
-    REASON,
-    ChainOfThoughtPolicy,
-    DirectPolicy,
-    RetrievalPolicy,
-)
+from visenv.policies.baselines import ChainOfThoughtPolicy, DirectPolicy, RetrievalPolicy
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.rollout import EpisodeSpec, play
 from visenv.types import Answered, Episode, Image, Message, Sample, ToolCalled, TurnRequest
@@ -74,7 +68,7 @@ def test_direct_asks_for_an_answer_and_explains_no_tool() -> None:
     assert [message.role for message in messages] == ["user"]
     said = messages[0].plain()
     assert "Question: Is it so?" in said
-    assert said.endswith(ANSWER)
+    assert said.endswith(PROMPTS.answer)
     assert "OpenCV" not in said
     assert (request.prefill, request.stop) == ("<answer>", ("</answer>",))
     assert re.fullmatch(str(request.regex), "yes</answer>")
@@ -88,7 +82,7 @@ def test_direct_asks_for_an_answer_and_explains_no_tool() -> None:
 def test_chain_of_thought_thinks_and_takes_no_step() -> None:
     listener = Listener("<think>It is <code>so</code>.</think><answer>yes</answer>")
     episode = played(coding(), ChainOfThoughtPolicy, listener)
-    assert listener.shown[0][-1].plain().endswith(REASON)
+    assert listener.shown[0][-1].plain().endswith(PROMPTS.reason)
     assert listener.asked[0].prefill == "<think>"
     assert not any(isinstance(event, ToolCalled) for event in episode.events)
     assert episode.turns[0].text.startswith("<think>It is")
@@ -142,11 +136,11 @@ def test_retrieval_searches_for_the_question_and_what_is_seen() -> None:
     listener = Listener(f" {query} ", f"<answer>{sample.answers[0]}</answer>")
     episode = played(env, RetrievalPolicy, listener)  # type: ignore[arg-type]
     look, answer = listener.shown
-    assert look[-1].plain().endswith(LOOK)
+    assert look[-1].plain().endswith(PROMPTS.look)
     (call,) = [event for event in episode.events if isinstance(event, ToolCalled)]
     assert call.arguments == {"query": f"{sample.question} {query}"}
     assert "<information>" in answer[-1].plain()
-    assert answer[-1].plain().endswith(ANSWER)
+    assert answer[-1].plain().endswith(PROMPTS.answer)
     assert (episode.status, episode.metrics["accuracy"], len(episode.turns)) == (
         "terminated",
         1.0,
@@ -168,7 +162,7 @@ def test_a_prompt_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
     played(env, RetrievalPolicy, listener)  # type: ignore[arg-type]
     look, answer = listener.shown
     assert len(look) == len(answer) == 1
-    assert answer[0].plain().endswith(ANSWER)
+    assert answer[0].plain().endswith(PROMPTS.answer)
 
 
 def test_retrieval_needs_something_to_search() -> None:

@@ -29,7 +29,6 @@ def test_says_its_turns_in_order_in_every_episode() -> None:
 
 def test_two_sessions_read_the_script_independently() -> None:
     policy = ScriptedPolicy(["one", "two"])
-    env = gym.make(ENV_ID)
     first, second = policy.open(0), policy.open(0)
 
     async def interleaved() -> list[str]:

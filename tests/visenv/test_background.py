@@ -100,14 +100,6 @@ def test_run_on_the_background_loop_itself_is_refused() -> None:
     assert background.run(asyncio.sleep(0, result=1)) == 1  # the loop lives on
 
 
-def test_is_background_is_true_only_in_the_background_thread() -> None:
-    async def ask() -> bool:
-        return background.is_background()
-
-    assert background.run(ask())
-    assert not background.is_background()
-
-
 def test_submit_cancels_the_coroutine_when_its_future_is_cancelled() -> None:
     started, cancelled = threading.Event(), threading.Event()
 

@@ -375,33 +375,38 @@ def test_an_observation_shares_no_memory_with_the_episode() -> None:
     assert np.array_equal(env.store.image("tool_result_1").pixels, before)
 
 
-class Closing(Camera):
-    """Counts how often it is opened and closed."""
+class Noting(Camera):
+    """Notes which of its methods are called."""
 
     def __init__(self) -> None:
-        self.counts = [0, 0]
+        self.calls: list[str] = []
+
+    def open(self) -> None:
+        self.calls.append("open")
 
     def reset(self, sample: Sample, store: Store) -> None:
-        self.counts[0] += 1
+        self.calls.append("reset")
+
+    def end_episode(self) -> None:
+        self.calls.append("end_episode")
 
     def close(self) -> None:
-        self.counts[1] += 1
+        self.calls.append("close")
 
 
-def test_tools_are_closed_before_they_are_opened_again() -> None:
-    tool = Closing()
+def test_tools_are_opened_once_and_reset_for_each_episode() -> None:
+    tool = Noting()
     env = toy.Adder(source=Rows(), grammar=KeyValueGrammar(), tools=[tool], limits=Limits(1))
+    assert tool.calls == []
     env.reset(seed=0)
     env.reset(seed=1)
-    assert tool.counts == [2, 2], "the first reset closes too, which a closed tool must bear"
+    assert tool.calls == ["open", "reset", "end_episode", "reset"]
     env.close()
-    assert tool.counts == [2, 3]
-
-
-def test_truth_is_what_a_person_wants_to_see() -> None:
-    env = of_rows()
-    env.reset(options={"index": 1})
-    assert env.truth() == {"question": "question 1", "answers": ["1"], "add": [0, 1]}
+    assert tool.calls[4:] == ["end_episode", "close"]
+    env.close()
+    assert len(tool.calls) == 6, "a closed environment has nothing left to close"
+    env.reset(seed=0)
+    assert tool.calls[6:] == ["open", "reset"]
 
 
 def test_the_oracle_is_right_and_the_random_answer_a_number() -> None:

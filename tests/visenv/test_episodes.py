@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import PIL.Image
@@ -20,12 +21,15 @@ from visenv.testing import toy
 from visenv.types import (
     Aborted,
     Answered,
+    CallSkipped,
     Episode,
     Event,
+    Failure,
     Image,
     ImageSpan,
     Malformed,
     Message,
+    Scored,
     Segment,
     Status,
     ToolCalled,
@@ -34,7 +38,10 @@ from visenv.types import (
     TurnRequest,
     TurnSpan,
     TurnTaken,
+    UnknownEvent,
+    Video,
 )
+from visenv.types.failure import FailureSource
 
 # ---------------------------------------------------------------------- any episode there can be
 
@@ -47,6 +54,9 @@ json_values = st.recursive(
     max_leaves=6,
 )
 objects = st.dictionaries(texts, json_values, max_size=3)
+foreign_fields = objects.map(
+    lambda fields: {key: fields[key] for key in fields.keys() - {"event", "turn"}}
+)
 turn_numbers = st.integers(0, 9)
 events: st.SearchStrategy[Event] = st.one_of(
     st.builds(TurnTaken, turn_numbers, texts, st.none() | texts),
@@ -59,22 +69,34 @@ events: st.SearchStrategy[Event] = st.one_of(
         texts,
         st.lists(texts, max_size=2).map(tuple),
         objects,
+        st.integers(0, 9),
     ),
     st.builds(Malformed, turn_numbers, texts, texts),
     st.builds(Answered, turn_numbers, texts),
     st.builds(Truncated, turn_numbers, texts),
     st.builds(Aborted, turn_numbers, texts, texts),
+    st.builds(CallSkipped, turn_numbers, texts, objects, texts),
+    st.builds(Scored, turn_numbers, texts, texts, texts, texts, json_values),
+    st.builds(UnknownEvent, turn_numbers, texts.map("Foreign{}".format), foreign_fields),
+)
+failures = st.builds(
+    Failure, st.sampled_from(get_args(FailureSource)), texts, texts, traceback=texts
 )
 PICTURES = tuple(
     Image.from_pixels(np.random.default_rng(seed).integers(0, 256, (3, 5, 3), np.uint8))
     for seed in range(3)
 )
+videos = st.builds(
+    lambda frames, times: Video(tuple(frames[: len(times)]), tuple(sorted(times))),
+    st.lists(st.sampled_from(PICTURES), min_size=2, max_size=2),
+    st.sets(st.floats(0, 1e6), min_size=1, max_size=2),
+)
 messages = st.builds(
     Message,
     st.sampled_from(["system", "user", "assistant"]),
-    st.lists(texts | st.sampled_from(PICTURES), max_size=3).map(tuple),
+    st.lists(texts | st.sampled_from(PICTURES) | videos, max_size=3).map(tuple),
 )
-asks = st.builds(
+requests = st.builds(
     TurnRequest,
     texts,
     st.lists(texts, max_size=2).map(tuple),
@@ -89,7 +111,8 @@ turns = st.builds(
     numbers,
     st.lists(events, max_size=3).map(tuple),
     st.sampled_from(["stop", "length", "abort"]),
-    asks,
+    requests,
+    st.lists(videos, max_size=1).map(tuple),
 )
 
 
@@ -102,7 +125,8 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
     for turn in range(turn_count):
         with_image: bool = draw(st.booleans())
         if shown and with_image:
-            image_spans.append(ImageSpan(len(tokens), 2, draw(st.sampled_from(shown)), (1, 2, 4)))
+            sha256 = draw(st.sampled_from(shown))
+            image_spans.append(ImageSpan(len(tokens), 2, sha256, (1, 2, 4), 0))
             tokens += [0, 0]
         else:
             tokens.append(draw(st.integers(1, 2**31 - 1)))
@@ -122,7 +146,7 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
         np.where(mask, draw(st.integers(0, 2**31 - 1)), 0).astype(np.int32),
         tuple(turn_spans),
         tuple(image_spans),
-        0,
+        (0,),
         2,
         draw(st.floats(0, 2)),
         draw(texts),
@@ -131,8 +155,10 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
 
 @st.composite
 def episodes(draw: st.DrawFn) -> Episode:
-    status: Status = draw(st.sampled_from(("terminated", "truncated")))
+    status: Status = draw(st.sampled_from(("terminated", "truncated", "aborted")))
     taken = tuple(draw(st.lists(turns, max_size=3)))
+    if status == "aborted":
+        taken = tuple(replace(turn, reward=0.0) for turn in taken)
     shown = [i.sha256 for turn in taken for message in turn.messages for i in message.images]
     tokens = draw(st.booleans()) and bool(taken)
     return Episode(
@@ -144,12 +170,19 @@ def episodes(draw: st.DrawFn) -> Episode:
         member=draw(turn_numbers),
         turns=taken,
         status=status,
-        reason="" if status == "terminated" else draw(st.text(min_size=1, max_size=5)),
+        reason=draw(st.text(min_size=1, max_size=5)) if status == "truncated" else "",
+        failure=draw(failures) if status == "aborted" else None,
         closing=tuple(draw(st.lists(messages, max_size=1))),
         segments=(draw(segments_of(len(taken), shown)),) if tokens else (),
-        terms=draw(st.dictionaries(texts, numbers, max_size=2)),
+        terms=draw(st.dictionaries(texts, numbers | st.none(), max_size=2)),
+        term_notes=draw(st.dictionaries(texts, texts, max_size=2)),
         metrics=draw(st.dictionaries(texts, numbers, max_size=2)),
-        truth=draw(objects),
+        question=draw(texts),
+        answers=tuple(draw(st.lists(texts, max_size=2))),
+        ground_truth=draw(st.none() | objects),
+        media=draw(st.dictionaries(texts, texts, max_size=2)),
+        env_spec=draw(texts),
+        index=draw(st.none() | st.integers(0, 2**40)),
     )
 
 
@@ -173,7 +206,7 @@ def test_every_bit_of_every_array_comes_back(tmp_path: Path) -> None:
         np.array([0, 7, 8], np.int32),
         (TurnSpan(0, 1, 3, "length"),),
         (),
-        9,
+        (9,),
         2,
         0.7,
         "p",
@@ -193,7 +226,7 @@ def test_turns_saved_without_a_constraint_have_none(tmp_path: Path) -> None:
     """As before constraints were saved, when tokens were recorded among all tokens."""
     empty = np.zeros(0, np.int32)
     arrays = (empty, np.zeros(0, np.bool_), np.zeros(0, np.float32), empty)
-    segment = Segment(*arrays, (TurnSpan(0, 0, 0, "stop", "a+"),), (), 9, 2, 1.0, "p")
+    segment = Segment(*arrays, (TurnSpan(0, 0, 0, "stop", "a+"),), (), (9,), 2, 1.0, "p")
     turn = Turn((), "red", 0.0, (), "stop")
     episode = Episode("e-v0", "s", "", 0, 0, 0, (turn,), "terminated", segments=(segment,))
     path = tmp_path / "e.jsonl"
@@ -333,7 +366,9 @@ def test_there_must_be_a_file(tmp_path: Path) -> None:
 def test_what_json_lacks_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
     path, lines = _lines(tmp_path)
     turn = Turn((), "?", 0.0, (), "stop")
-    bad = Episode("e-v0", "s", "", 7, 0, 0, (turn,), "terminated", truth={"box": np.int64(3)})
+    bad = Episode(
+        "e-v0", "s", "", 7, 0, 0, (turn,), "terminated", ground_truth={"box": np.int64(3)}
+    )
     with pytest.raises(EpisodeError, match=r"e-v0 s \(seed 7\) cannot be written.*int64"):
         write_episodes(path, [_shows(PICTURES[0]), bad])
     assert path.read_bytes().splitlines(keepends=True) == lines

@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 
 from visenv.errors import ServiceError
-from visenv.rewards import RewardTerm, RewardWrapper
+from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing import toy
 from visenv.types import Aborted, Log, Sample, TurnTaken
 
@@ -22,7 +22,7 @@ def paying(*terms: RewardTerm, **options: Any) -> RewardWrapper:
 
 
 def constant(name: str, weight: float, value: float) -> RewardTerm:
-    return RewardTerm(name, weight, lambda _log, _sample: value)
+    return RewardTerm(name, weight, lambda _context: value)
 
 
 def calls(log: Log, sample: Sample) -> float:
@@ -35,7 +35,7 @@ def judge_is_down(log: Log, sample: Sample) -> float:
 
 def test_terms_are_weighted_and_recorded_unweighted() -> None:
     env = paying(
-        constant("a", 0.5, 0.8), constant("b", -2.0, 0.1), RewardTerm("calls", 0.25, calls)
+        constant("a", 0.5, 0.8), constant("b", -2.0, 0.1), RewardTerm("calls", 0.25, of_log(calls))
     )
     env.reset(seed=0)
     _, reward, *_, info = env.step(ADD)
@@ -82,7 +82,7 @@ def test_an_aborted_episode_is_not() -> None:
 
 
 def test_a_term_that_cannot_be_computed_aborts() -> None:
-    env = paying(constant("format", 0.5, 1.0), RewardTerm("judged", 1.0, judge_is_down))
+    env = paying(constant("format", 0.5, 1.0), RewardTerm("judged", 1.0, of_log(judge_is_down)))
     env.reset(seed=0)
     env.step(ADD)
     _, reward, terminated, truncated, info = env.step("<answer>1</answer>")
@@ -95,14 +95,14 @@ def test_a_term_that_cannot_be_computed_aborts() -> None:
 
 
 def test_a_truncated_episode_whose_term_fails_is_aborted_only() -> None:
-    env = paying(RewardTerm("judged", 1.0, judge_is_down), turns=1)
+    env = paying(RewardTerm("judged", 1.0, of_log(judge_is_down)), turns=1)
     env.reset(seed=0)
     *_, info = env.step(ADD)
     assert (info["aborted"], info["truncated_by"]) == ("judge: no reply", "")
 
 
 def test_a_term_that_cannot_be_computed_can_raise_instead() -> None:
-    env = paying(RewardTerm("judged", 1.0, judge_is_down), on_abort="raise")
+    env = paying(RewardTerm("judged", 1.0, of_log(judge_is_down)), on_abort="raise")
     env.reset(seed=0)
     with pytest.raises(ServiceError, match="judge: no reply"):
         env.step("<answer>1</answer>")

@@ -24,13 +24,11 @@ class Build:
     words: int = 100
     """Words of a passage."""
     meaning: bool = False
-    """Embed the passages too, for meaning:<index> and fused:<index>."""
+    """Embed the passages too, for meaning:<index>."""
     model: str = "all-MiniLM-L6-v2"
     """What embeds: a hub name or a folder."""
     device: str = "cpu"
     """PyTorch device."""
-    tantivy: bool = False
-    """Index by tantivy too, for tantivy:<index>: for a million passages and more."""
 
     def run(self) -> None:
         """Build what was asked for."""
@@ -42,10 +40,6 @@ class Build:
         for problem in corpus.problems:
             print(f"left out: {problem}")
         print(f"{count} passages in {self.out}")
-        if self.tantivy:
-            from visenv.search import tantivy_words
-
-            tantivy_words.build(self.out, corpus)
         if self.meaning:
             self._embed(count)
         print(f'use it: search="words:{self.out}"')
@@ -89,7 +83,7 @@ class Ask:
     """Search, and print what is found."""
 
     engine: Annotated[str, Positional]
-    """For example words:<index>, fused:<index> or serper."""
+    """For example words:<index>, meaning:<index> or serper."""
     query: Annotated[str, Positional]
     """What to look for."""
     passages: int = 4

@@ -151,7 +151,7 @@ class PlayDifficulty(Step):
         episodes = await asyncio.gather(*(self._collector.play(place) for place in places))
         for episode in episodes:
             if episode.status == "aborted":
-                return failed("aborted", episode.reason)
+                return failed("aborted", episode.end_reason)
         return self._difficulty.outcome(row, [self._score(episode) for episode in episodes])
 
     def close(self) -> None:
@@ -172,8 +172,8 @@ class AskDifficulty(Step):
 
     Args:
         source: The samples.
-        policy: Who answers. It is opened on a bare `gym.Env`, so it cannot be one that looks into
-            its environment (oracle, random).
+        policy: The policy that answers. It cannot be one that asks an environment for advice
+            (oracle, random).
         difficulty: How to measure.
         score: Scores an answer; the source's own by default.
         view_side: An image is shrunk to this many pixels on its longer side, as in training.

@@ -8,13 +8,14 @@ one row counts.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+from filelock import lock_descriptor
 
 from visenv.curation.lines import Line, Row, anchored, relative
 from visenv.errors import ConfigurationError, DataError
@@ -138,11 +139,9 @@ class Journal:
     # ------------------------------------------------------------------ the file
 
     def _lock(self) -> None:
-        """For as long as the file is open: the system lets go of it when a process is killed."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigurationError(f"Another run writes to {self.path} now.") from error
+        """Lock the file while it is open: the system releases it when the process is killed."""
+        if not lock_descriptor(self._file.fileno(), blocking=False):
+            raise ConfigurationError(f"Another run writes to {self.path} now.")
 
     def _load(self, header: bytes) -> None:
         self._file.seek(0)

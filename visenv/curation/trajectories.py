@@ -63,7 +63,7 @@ class Trajectories(Step):
         """Play one episode."""
         episode = await self._collector.play(place_of(row))
         if episode.status == "aborted":
-            return failed("aborted", episode.reason)
+            return failed("aborted", episode.end_reason)
         save_images(self._images, episode.images)
         return kept({"id": row["id"], **episode_to_json(episode)})
 

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from visenv.cache import SharedCache
 from visenv.errors import DataError
 from visenv.types import Image, Sample
 
@@ -77,7 +79,7 @@ class RowSource(ABC):
         self._listed: set[RowProblem] = set()
         self._rows: list[_Row] = []
         self._ids: dict[str, int] = {}
-        self._recent: dict[int, Sample] = {}
+        self._recent: SharedCache[int, Sample] = SharedCache(_KEPT)
 
     @abstractmethod
     def _open_images(self, place: Place, images: Any) -> tuple[Image, ...]:
@@ -95,12 +97,7 @@ class RowSource(ABC):
         """
         if not 0 <= index < len(self._rows):
             raise IndexError(f"There is no row {index} among {len(self._rows)}.")
-        if index not in self._recent:
-            sample = self._with_images(self._rows[index])
-            if len(self._recent) >= _KEPT:
-                del self._recent[next(iter(self._recent))]
-            self._recent[index] = sample
-        return self._recent[index]
+        return self._recent.get(index, partial(self._with_images, self._rows[index]))
 
     def _with_images(self, row: _Row) -> Sample:
         try:
@@ -145,9 +142,6 @@ class RowSource(ABC):
         if not self._rows:
             first = f" The first problem: {self.problems[0]}" if self.problems else ""
             raise DataError(f"No row of {folder} can be used.{first}")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_recent": {}}
 
 
 def existing_folder(folder: str | Path) -> Path:

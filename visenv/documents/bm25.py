@@ -1,111 +1,71 @@
-"""BM25 over the text layers of one document's pages: the ranking that needs no weights."""
+"""Ranks the pages of a document by BM25 over their text layers, which needs no weights."""
 
 from __future__ import annotations
 
 import logging
-import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
-from visenv.documents.cache import LruCache
+from visenv.cache import SharedCache
 from visenv.documents.document import Document
 from visenv.errors import DataError
+from visenv.retrieval.bm25 import Bm25, PostingsTable
 
 _logger = logging.getLogger(__name__)
 
 _WORD = re.compile(r"\w+")
 
 
-class PageWords(NamedTuple):
-    """What BM25 needs of a document.
-
-    Attributes:
-        counts: The words of each page.
-        lengths: How many words each page has, by the mean of all.
-    """
-
-    counts: list[Counter[str]]
-    lengths: list[float]
-
-
 class Bm25Ranker:
-    """Ranks the pages of a document by BM25 between the query's words and each page's.
+    """Ranks the pages of a document by BM25 (`visenv.retrieval.bm25.Bm25`) over their words.
 
-    A word of the query adds to a page, with `n` pages of which `m` have the word, `f` its count on
-    the page and `l` the page's length in words by the mean length::
+    Words are runs of letters, digits and underscores, compared without case. Pages that hold no
+    word of the query are left out; of equal pages, the earlier one comes first.
 
-        log(1 + (n - m + 1/2) / (m + 1/2)) * f (k1 + 1) / (f + k1 (1 - b + b l))
-
-    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), eq.
-    3.15, with Lucene's logarithm, which is never negative. Words are runs of letters, digits and
-    underscores, in any case. Pages without any of the words are no hits and are left out; ties go
-    to the earlier page.
-
-    On pages of technical documents this found more than a small sentence encoder, so it is the
-    default, not a makeshift.
+    On pages of technical documents BM25 found more than a small sentence encoder did, so it is the
+    default ranker.
 
     Args:
         k1: How slowly repetitions of a word stop counting.
-        b: How much long pages are held back, 0 to 1.
-        entries: Most (word, page) pairs kept, of the documents used last; about 100 bytes each.
+        b: How strongly long pages are held back, 0 to 1.
+        entries: Most (word, page) pairs that are kept in memory, of the documents used last; about
+            100 bytes each.
     """
 
     def __init__(self, *, k1: float = 1.5, b: float = 0.75, entries: int = 400_000) -> None:
         self.k1 = k1
         self.b = b
-        # A key is an id, valid as long as its document lives: so the document is kept beside it.
-        self._kept: LruCache[int, tuple[Document, PageWords]] = LruCache(entries, _entries)
+        # The key is the id of a document, which is valid only while the document lives: the value
+        # therefore holds the document too.
+        self._known: SharedCache[int, tuple[Document, PostingsTable]] = SharedCache(
+            entries, _entries
+        )
 
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
-        """The best `count` pages that have a word of the query, best first.
+        """Return the best `count` pages that hold a word of the query, best first.
 
-        A page whose text cannot be read counts as one without text, and is logged.
+        A page whose text cannot be read counts as a page without text, and is logged.
 
         Raises:
             DataError: If the document cannot be opened.
         """
-        _, kept = self._kept.get(id(document), partial(_read, document))
-        scores = self.scores(kept, words(query))
-        hits = [page for page, score in enumerate(scores) if score > 0]
-        hits.sort(key=lambda page: -scores[page])
-        return [page + 1 for page in hits[:count]]
+        _, postings = self._known.get(id(document), partial(self._read, document))
+        best = Bm25(len(document), postings.get).best(words(query), count)
+        return [page + 1 for page in best]
 
-    def scores(self, document: PageWords, query: Sequence[str]) -> list[float]:
-        """The score of each page."""
-        scores = [0.0] * len(document.counts)
-        for word in query:
-            having = [page for page, counts in enumerate(document.counts) if word in counts]
-            rarity = math.log(1 + (len(scores) - len(having) + 0.5) / (len(having) + 0.5))
-            for page in having:
-                times = document.counts[page][word]
-                damped = times + self.k1 * (1 - self.b + self.b * document.lengths[page])
-                scores[page] += rarity * times * (self.k1 + 1) / damped
-        return scores
-
-
-def page_words(texts: Sequence[str]) -> PageWords:
-    """The words of each page."""
-    counts = [Counter(words(text)) for text in texts]
-    totals = [page.total() for page in counts]
-    mean = sum(totals) / len(totals) or 1
-    return PageWords(counts, [total / mean for total in totals])
+    def _read(self, document: Document) -> tuple[Document, PostingsTable]:
+        texts = [_text(document, page) for page in range(1, len(document) + 1)]
+        return document, PostingsTable([words(text) for text in texts], self.k1, self.b)
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, case folded."""
+    """Return the words of a text, case folded."""
     return _WORD.findall(text.casefold())
 
 
-def _read(document: Document) -> tuple[Document, PageWords]:
-    texts = [_text(document, page) for page in range(1, len(document) + 1)]
-    return document, page_words(texts)
-
-
 def _text(document: Document, page: int) -> str:
-    """The page's text; a page that cannot be read must not keep the others from being found."""
+    """Return the text of a page; a page that cannot be read must not hide the other pages."""
     try:
         return document.page_text(page)
     except DataError as error:
@@ -113,5 +73,5 @@ def _text(document: Document, page: int) -> str:
         return ""
 
 
-def _entries(kept: tuple[Document, PageWords]) -> int:
-    return 1 + sum(map(len, kept[1].counts))  # a scan without text is an entry too
+def _entries(known: tuple[Document, PostingsTable]) -> int:
+    return 1 + len(known[1])  # a scan without text takes memory too

@@ -13,28 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visenv.documents.document import Document
-from visenv.errors import ConfigurationError
-
-Vectors = NDArray[np.float32]
-"""Vectors of unit length, float32 ``[vectors, dimension]``."""
-
-_UNIT_TOLERANCE = 1e-3
-
-
-class VectorMaker(Protocol):
-    """Whatever makes vectors.
-
-    Attributes:
-        name: Names the weights: what one name embedded, another cannot search.
-        dimension: Length of each vector.
-    """
-
-    name: str
-
-    @property
-    def dimension(self) -> int:
-        """Length of each vector."""
-        ...
+from visenv.retrieval.vectors import VectorMaker, Vectors
 
 
 class Embedder(VectorMaker, Protocol):
@@ -75,38 +54,3 @@ def max_sim(vectors: Vectors, counts: Sequence[int], query: Vectors) -> NDArray[
         best = np.maximum.reduceat(vectors @ query.T, starts, axis=0)
         scores[having] = best.sum(axis=1)
     return scores
-
-
-def checked(vectors: Vectors, embedder: Embedder) -> Vectors:
-    """The vectors, if they are what an embedder promises.
-
-    Raises:
-        ConfigurationError: If they are not float32, finite, of its dimension and of unit length.
-    """
-    expected = f"{embedder.name!r} must give float32 [vectors, {embedder.dimension}] of unit length"
-    if vectors.dtype != np.float32 or vectors.ndim != 2 or vectors.shape[1] != embedder.dimension:
-        raise ConfigurationError(f"{expected}, got {vectors.dtype} {list(vectors.shape)}.")
-    lengths = np.linalg.norm(vectors, axis=1)
-    if not np.all(np.abs(lengths - 1) <= _UNIT_TOLERANCE):
-        raise ConfigurationError(f"{expected}, got lengths {lengths.min():g} to {lengths.max():g}.")
-    return vectors
-
-
-def check_same_embedder(name: str, dimension: int, embedder: VectorMaker, where: str) -> None:
-    """Refuse vectors of another embedder.
-
-    Args:
-        name: Of the embedder that made what is stored.
-        dimension: Of what is stored.
-        embedder: The one that wants to use it.
-        where: What is refused, for the message.
-
-    Raises:
-        ConfigurationError: If name or dimension differ.
-    """
-    if (name, dimension) != (embedder.name, embedder.dimension):
-        raise ConfigurationError(
-            f"The vectors in {where} were made by embedder {name!r} (dimension {dimension}), not "
-            f"by {embedder.name!r} (dimension {embedder.dimension}). Use that embedder, or another "
-            "folder."
-        )

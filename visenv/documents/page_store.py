@@ -1,34 +1,22 @@
-"""The store of page vectors: a Chroma collection, written by one process, sealed for readers.
-
-Chroma is the store of record and nothing else: its filtered query pays for the whole collection,
-forked children hang in it for ever, and a reader that was open while another process wrote fails
-(chroma issues 3792, 3769, 4460). So one owner writes, and readers use the array that
-`PageStore.seal` derives (`visenv.documents.page_vectors`).
-"""
+"""The index of page vectors: documents are embedded page by page, and sealed for rankers."""
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Self
 
 import numpy as np
 
-from visenv.documents.collection import FORKED, open_collection
 from visenv.documents.document import Document
-from visenv.documents.embedder import Embedder, Vectors, checked
-from visenv.documents.page_vectors import PageVectors, Seal, read_manifest, write_seal
-from visenv.documents.stored_rows import Row, StoredRows, page_rows
-from visenv.documents.writer_lock import WriterLock
-from visenv.errors import ConfigurationError, DataError
+from visenv.documents.embedder import Embedder
+from visenv.errors import DataError
+from visenv.retrieval.sealed_vectors import SealedVectors
+from visenv.retrieval.vector_store import Item, VectorStore
+from visenv.retrieval.vectors import Vectors
 
-_UNSEALED = "unsealed"
 _PAGES_AT_A_TIME = 32
-_ROWS_READ = 4096
 
 _logger = logging.getLogger(__name__)
 
@@ -36,46 +24,43 @@ _logger = logging.getLogger(__name__)
 class PageStore:
     """Takes documents in, page by page, and seals them for readers.
 
-    Ingesting is resumable and idempotent: rows are named document/page/vector, and a page counts
-    as present when all its rows are. After a kill, open the store again and ingest the same
-    documents: only what is missing is embedded. A document that changed is to be removed first;
-    one whose number of pages changed is taken in anew.
+    Ingesting is resumable and idempotent: after a kill, open the store again and ingest the same
+    documents, and only the missing pages are embedded. A document that changed must be removed
+    first; a document whose number of pages changed is embedded again.
 
     ::
 
         with PageStore(folder, embedder) as store:      # seals at the end
             for name in library.names:
                 store.ingest(library.document(name))
-        ranker = VectorRanker(PageVectors(folder), embedder)   # in any number of processes
-
-    Close it before forking where you can: a child forked meanwhile may search, but hangs in Chroma
-    when its interpreter winds down (those of multiprocessing skip that).
+        ranker = VectorRanker(SealedVectors(folder), embedder)   # in any number of processes
 
     Args:
-        folder: Made if it is not there.
-        embedder: What embeds the pages; the store keeps its name and dimension.
+        folder: Folder of the store, which is made if it is not there.
+        embedder: What embeds the pages. The store keeps its name and dimension.
 
     Raises:
-        ConfigurationError: If the store was made by another embedder, another process is writing,
-            or this process is forked from one that used Chroma.
+        ConfigurationError: As `visenv.retrieval.vector_store.VectorStore` raises it.
+        DataError: If what was stored is damaged.
     """
 
     def __init__(self, folder: str | Path, embedder: Embedder) -> None:
         self.folder = Path(folder)
         self.embedder = embedder
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._process = os.getpid()
-        with ExitStack() as undo:
-            undo.callback(WriterLock(self.folder).release)
-            self._client, self._collection = open_collection(self.folder / "chroma", embedder)
-            undo.callback(self._client.close)
-            self._held = self._scan()
-            self._undo = undo.pop_all()
+        self._store = VectorStore(folder, embedder)
+        self._lengths: dict[str, int] = {}  # pages of each document
+        self._stored: dict[str, set[int]] = {}  # numbers of the pages that are there
+        try:
+            for facts in self._store.facts().values():
+                self._note(facts["document"], facts["pages"], [facts["page"]])
+        except BaseException:
+            self._store.close()
+            raise
 
     @property
     def documents(self) -> list[str]:
-        """The documents that are there whole, sorted."""
-        return sorted(name for name, rows in self._held.items() if rows.whole)
+        """The documents of which all pages are there, sorted."""
+        return sorted(name for name, pages in self._lengths.items() if not self._missing(name))
 
     def ingest(self, document: Document) -> int:
         """Embed and store the pages that are not there yet.
@@ -83,143 +68,83 @@ class PageStore:
         A page that cannot be read or rendered is stored without vectors, and logged.
 
         Returns:
-            How many pages were embedded.
+            Number of pages embedded.
 
         Raises:
-            ConfigurationError: If the embedder breaks its promise, or this is a forked child.
+            ConfigurationError: If vectors are not what an embedder must make, or this is a forked
+                child.
             DataError: If the document cannot be opened.
         """
-        self._check_process()
-        held = self._held.get(document.name)
-        if held is not None and held.pages != len(document):
-            self.remove(document.name)
-            held = None
-        held = held or StoredRows(len(document))
-        missing = held.missing()
+        name, length = document.name, len(document)
+        if self._lengths.get(name, length) != length:
+            self.remove(name)
+        self._lengths[name] = length
+        missing = self._missing(name)
         for start in range(0, len(missing), _PAGES_AT_A_TIME):
             pages = missing[start : start + _PAGES_AT_A_TIME]
-            self._add(document, held, pages, self._embed(document, pages))
+            vectors = self._embed(document, pages)
+            self._store.put(
+                [
+                    Item(_key(name, page), each, {"document": name, "pages": length, "page": page})
+                    for page, each in zip(pages, vectors, strict=True)
+                ]
+            )
+            self._note(name, length, pages)
         return len(missing)
 
     def remove(self, document: str) -> None:
-        """Delete a document's rows; sealed vectors keep it until the next `seal`."""
-        self._check_process()
-        self._begin_to_write()
-        self._collection.delete(where={"document": document})
-        self._held.pop(document, None)
+        """Delete the pages of a document; sealed vectors keep them until the next `seal`."""
+        self._store.remove(document=document)
+        self._lengths.pop(document, None)
+        self._stored.pop(document, None)
 
     @property
     def stale(self) -> bool:
-        """Whether the sealed vectors are not those of the collection."""
-        if (self.folder / _UNSEALED).exists():
-            return True
-        try:
-            sealed, array = read_manifest(self.folder)
-        except (FileNotFoundError, DataError):
-            return True
-        return sealed != self._seal() or not (self.folder / array).is_file()
+        """Whether the sealed vectors are not those of the documents that are there."""
+        return self._store.stale(self._layout())
 
-    def seal(self) -> PageVectors:
-        """Derive the vectors that readers use, if those there are stale; whole documents only."""
-        self._check_process()
-        if self.stale:
-            seal = self._seal()
-            write_seal(self.folder, seal, self._placed(seal))
-            (self.folder / _UNSEALED).unlink(missing_ok=True)
-        return PageVectors(self.folder)
+    def seal(self) -> SealedVectors:
+        """Write the vectors that readers use, of whole documents, unless they are up to date."""
+        return self._store.seal(self._layout())
 
     def close(self) -> None:
-        """Let go of Chroma and of the lock, without sealing."""
-        if self._process == os.getpid():
-            self._undo.close()
+        """Release the store, without sealing."""
+        self._store.close()
 
-    def __enter__(self) -> PageStore:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         try:
             if error is None:
                 self.seal()
         finally:
             self.close()
 
-    # ------------------------------------------------------------------ writing
-
     def _embed(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
         try:
             return self.embedder.embed_pages(document, pages)
         except DataError as error:
-            if len(pages) > 1:  # find the page that it is
+            if len(pages) > 1:  # find the page that cannot be read
                 return [self._embed(document, [page])[0] for page in pages]
             _logger.warning("Page %d of %r has no vectors: %s", pages[0], document.name, error)
             return [np.empty((0, self.embedder.dimension), np.float32)]
 
-    def _add(
-        self, document: Document, held: StoredRows, pages: Sequence[int], vectors: list[Vectors]
-    ) -> None:
-        self._begin_to_write()
-        for page in pages:
-            if held.found[page]:  # in part, from before a kill
-                partial = [{"document": document.name}, {"page": page}]
-                self._collection.delete(where={"$and": partial})
-                held.forget(page)
-        rows = [
-            row
-            for page, found in zip(pages, vectors, strict=True)
-            for row in page_rows(document.name, held.pages, page, checked(found, self.embedder))
-        ]
-        self._upsert(rows)
-        self._held[document.name] = held
-        for row in rows:
-            held.add(row.about)
+    def _note(self, document: str, length: int, pages: Sequence[int]) -> None:
+        """Remember that these pages are in the store."""
+        self._lengths.setdefault(document, length)
+        self._stored.setdefault(document, set()).update(pages)
 
-    def _upsert(self, rows: Sequence[Row]) -> None:
-        most = self._client.get_max_batch_size()
-        for start in range(0, len(rows), most):
-            part = rows[start : start + most]
-            self._collection.upsert(
-                ids=[row.name for row in part],
-                embeddings=np.stack([row.vector for row in part]),
-                metadatas=[row.about for row in part],
-            )
+    def _missing(self, document: str) -> list[int]:
+        stored = self._stored.get(document, set())
+        return [page for page in range(1, self._lengths[document] + 1) if page not in stored]
 
-    def _begin_to_write(self) -> None:
-        (self.folder / _UNSEALED).touch()
-
-    # ------------------------------------------------------------------ reading back
-
-    def _scan(self) -> dict[str, StoredRows]:
-        held: dict[str, StoredRows] = {}
-        for batch in self._batches(["metadatas"]):
-            for about in batch["metadatas"]:
-                held.setdefault(about["document"], StoredRows(about["pages"])).add(about)
-        return held
-
-    def _batches(self, include: list[str]) -> Iterator[Mapping[str, Any]]:
-        for start in range(0, self._collection.count(), _ROWS_READ):
-            yield self._collection.get(include=include, limit=_ROWS_READ, offset=start)
-
-    def _seal(self) -> Seal:
-        counts = {name: self._held[name].counts() for name in self.documents}
-        return Seal(self.embedder.name, self.embedder.dimension, counts)
-
-    def _placed(self, seal: Seal) -> Iterator[tuple[int, Vectors]]:
-        """Every vector with the row it belongs to."""
-        starts = seal.starts()
-        first = {
-            name: starts[name] + np.cumsum([0, *counts]) for name, counts in seal.counts.items()
+    def _layout(self) -> dict[str, list[str]]:
+        return {
+            name: [_key(name, page) for page in range(1, self._lengths[name] + 1)]
+            for name in self.documents
         }
-        for batch in self._batches(["metadatas", "embeddings"]):
-            for about, vector in zip(batch["metadatas"], batch["embeddings"], strict=True):
-                if about["document"] in first and about["vectors"]:
-                    row = int(first[about["document"]][about["page"] - 1]) + about["vector"]
-                    yield row, vector[None]
 
-    def _check_process(self) -> None:
-        if self._process != os.getpid():
-            raise ConfigurationError(FORKED)
+
+def _key(document: str, page: int) -> str:
+    return f"{document}/{page}"

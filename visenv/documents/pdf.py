@@ -11,13 +11,13 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from cachetools import LRUCache
 
 from visenv.errors import DataError
 from visenv.types import Image, Pixels
@@ -41,12 +41,22 @@ class _FileState(NamedTuple):
     size: int
 
 
+class _OpenFiles(LRUCache["_FileState | bytes", "pypdfium2.PdfDocument"]):
+    """The handles used last; a handle that is dropped is closed."""
+
+    def popitem(self) -> tuple[_FileState | bytes, pypdfium2.PdfDocument]:
+        """Drop and close the handle that was used longest ago."""
+        source, handle = super().popitem()
+        handle.close()
+        return source, handle
+
+
 class _Handles:
-    """The open documents of this process, least recently used first."""
+    """The open documents of this process."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self._open: OrderedDict[_FileState | bytes, pypdfium2.PdfDocument] = OrderedDict()
+        self._open = _OpenFiles(_MOST_OPEN)
         self._closes_at_exit = False
         # A fork while another thread is inside PDFium would leave it broken, and a file that two
         # processes read through one descriptor has one position for both.
@@ -69,17 +79,14 @@ class _Handles:
                 # what is still open.
                 atexit.register(self.close)
                 self._closes_at_exit = True
-            if len(self._open) >= _MOST_OPEN:
-                self._open.popitem(last=False)[1].close()
             self._open[source] = opened
-        self._open.move_to_end(source)
         return self._open[source]
 
     def close(self) -> None:
         """Close them all."""
         with self.lock:
             while self._open:
-                self._open.popitem()[1].close()
+                self._open.popitem()
 
     def _after_in_child(self) -> None:
         self.close()

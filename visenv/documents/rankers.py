@@ -7,9 +7,9 @@ from pathlib import Path
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import PageRanker
 from visenv.documents.embedder import Embedder
-from visenv.documents.page_vectors import PageVectors
 from visenv.documents.vector_ranker import VectorRanker
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.retrieval.sealed_vectors import SealedVectors
 
 EMBEDDERS = ("text", "clip")
 
@@ -55,5 +55,5 @@ def open_ranker(text: str) -> PageRanker:
         raise UnknownNameError("ranker", kind, ("bm25", *EMBEDDERS))
     if not index:
         raise ConfigurationError(f"Name the folder of the index, {kind}:<index>; got {text!r}.")
-    vectors = PageVectors(Path(index))
+    vectors = SealedVectors(Path(index))
     return VectorRanker(vectors, open_embedder(kind, vectors.seal.embedder))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from visenv.documents.cache import LruCache
+from visenv.cache import SharedCache
 from visenv.documents.document import Document
 from visenv.types import Image
 
@@ -20,7 +20,7 @@ class RenderedPages:
     """
 
     def __init__(self, budget: int = RENDERED_BYTES) -> None:
-        self._images: LruCache[tuple[str, int, int], Image] = LruCache(budget, _bytes)
+        self._images: SharedCache[tuple[str, int, int], Image] = SharedCache(budget, _bytes)
 
     def get(self, document: Document, page: int, long_side: int) -> Image:
         """The page, rendered now if it is not kept; names tell the documents apart.
@@ -32,9 +32,9 @@ class RenderedPages:
         return self._images.get((document.name, page, long_side), render)
 
     @property
-    def held_bytes(self) -> int:
+    def held_bytes(self) -> float:
         """Bytes of pixels kept now."""
-        return self._images.spent
+        return self._images.size
 
 
 class RenderedDocument:

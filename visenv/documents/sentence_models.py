@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from visenv.documents.document import Document
-from visenv.documents.embedder import Vectors
 from visenv.documents.stitch import LONG_SIDE
 from visenv.errors import ConfigurationError
+from visenv.retrieval.vectors import Vectors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

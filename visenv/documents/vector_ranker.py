@@ -1,43 +1,53 @@
-"""Ranks pages by the likeness of their vectors to the query's."""
+"""Ranks pages by how well their vectors fit the vectors of the query."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from visenv.documents.document import Document
-from visenv.documents.embedder import Embedder, check_same_embedder, checked
-from visenv.documents.page_vectors import PageVectors
+from visenv.documents.embedder import Embedder, max_sim
+from visenv.documents.names import unknown_document
 from visenv.errors import DataError
+from visenv.retrieval.sealed_vectors import SealedVectors
+from visenv.retrieval.vectors import check_same_embedder, checked
 
 
 class VectorRanker:
-    """Orders the pages of an indexed document by late interaction, exactly.
+    """Orders the pages of an indexed document by late interaction (`max_sim`), exactly.
 
     Args:
-        vectors: What a `PageStore` sealed.
-        embedder: The one that made them.
+        vectors: The vectors that a `PageStore` sealed.
+        embedder: The embedder that made them.
 
     Raises:
-        ConfigurationError: If another embedder made them; says which.
+        ConfigurationError: If another embedder made them; the message names it.
     """
 
-    def __init__(self, vectors: PageVectors, embedder: Embedder) -> None:
+    def __init__(self, vectors: SealedVectors, embedder: Embedder) -> None:
         seal = vectors.seal
         check_same_embedder(seal.embedder, seal.dimension, embedder, str(vectors.folder))
         self.vectors = vectors
         self.embedder = embedder
 
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
-        """The best `count` distinct pages, best first; pages without vectors come last.
+        """Return the best `count` pages, best first; ties go to the earlier page.
+
+        Pages without vectors come last.
 
         Raises:
             DataError: If the document was not indexed, or with another number of pages.
         """
-        indexed = self.vectors.pages(document.name)
-        if indexed != len(document):
+        group = self.vectors.group(document.name)
+        if group is None:
+            unknown = unknown_document(document.name, self.vectors.seal.groups)
+            raise DataError(f"{unknown} {self.vectors.folder} holds what was ingested and sealed.")
+        if len(group.counts) != len(document):
             raise DataError(
-                f"{document.name!r} has {len(document)} pages but was indexed with {indexed}: "
-                "ingest it again, and seal the store."
+                f"{document.name!r} has {len(document)} pages but was indexed with "
+                f"{len(group.counts)}: ingest it again, and seal the store."
             )
         query_vectors = checked(self.embedder.embed_query(query), self.embedder)
-        return self.vectors.search(document.name, query_vectors, count)
+        scores = max_sim(group.vectors, group.counts, query_vectors)
+        return [int(page) + 1 for page in np.argsort(-scores, kind="stable")[:count]]

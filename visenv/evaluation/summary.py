@@ -54,7 +54,7 @@ class ToolRow(NamedTuple):
     total: int
 
 
-class Failure(NamedTuple):
+class FailedItem(NamedTuple):
     """An item that has no answer.
 
     Attributes:
@@ -80,7 +80,7 @@ class Summary(NamedTuple):
 
     rows: list[Row]
     tools: list[ToolRow]
-    failures: list[Failure]
+    failures: list[FailedItem]
     totals: dict[str, float]
 
 
@@ -219,15 +219,15 @@ def _tool_row(name: str, calls: Sequence[Sequence[ToolCalled]]) -> ToolRow:
 # ------------------------------------------------------------------------------------- failures
 
 
-def _left_out(problems: Iterable[str]) -> list[Failure]:
+def _left_out(problems: Iterable[str]) -> list[FailedItem]:
     parts = [problem.partition(": ") for problem in problems]
-    return [Failure(place, "left out", reason) for place, _, reason in parts]
+    return [FailedItem(place, "left out", reason) for place, _, reason in parts]
 
 
-def _failures(episodes: Sequence[Episode]) -> list[Failure]:
+def _failures(episodes: Sequence[Episode]) -> list[FailedItem]:
     status = {"aborted": "aborted", "truncated": "unanswered"}
     return [
-        Failure(episode.sample_id or f"row {episode.seed}", status[episode.status], episode.reason)
-        for episode in episodes
-        if episode.status in status
+        FailedItem(each.sample_id or f"row {each.seed}", status[each.status], each.end_reason)
+        for each in episodes
+        if each.status in status
     ]

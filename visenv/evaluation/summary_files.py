@@ -183,7 +183,7 @@ def _items(episodes: Sequence[Episode]) -> Iterator[list[Any]]:
             episode.sample_id or f"row {episode.seed}",
             *(labels.get(name, "") for name in groupings),
             episode.status,
-            episode.reason,
+            episode.end_reason,
             Log(episode.events).answer or "",
             " | ".join(map(str, right)),
             *(values.get(name, "") for name in metrics),

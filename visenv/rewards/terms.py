@@ -84,14 +84,21 @@ class RewardContext:
         self._note = reason
         return None
 
-    async def compute(self, term: RewardTerm) -> None:
-        """Compute the next term.
+    def compute(self, term: RewardTerm) -> None:
+        """Compute the next term, which is not asynchronous.
+
+        Raises:
+            ConfigurationError: If it is not a number or None.
+        """
+        self._take(term, term.score(self))
+
+    async def compute_async(self, term: RewardTerm) -> None:
+        """Compute the next term, which may wait, and log the verdicts that it asks for.
 
         Raises:
             ConfigurationError: If it is not a number or None.
             ServiceError: If a scorer failed beyond its retries.
         """
-        self._note = ""
         turn = self.log[-1].turn if len(self.log) else 0
         verdicts = EpisodeVerdicts(turn, term.name, self._recorded, self._ask_missing)
         with using(verdicts):
@@ -99,19 +106,22 @@ class RewardContext:
             if inspect.isawaitable(value):
                 value = await value
         self.verdict_events += verdicts.sorted_events()
-        if value is None:
+        self._take(term, value)
+
+    def _take(self, term: RewardTerm, value: Any) -> None:
+        if type(value) is float:
+            self.terms[term.name] = value
+        elif value is None:
             self.notes[term.name] = self._note or "does not apply"
             self.terms[term.name] = None
-            return
-        if not _is_number(value):
+        elif isinstance(value, Real):
+            self.terms[term.name] = float(value)
+        else:
             raise ConfigurationError(
-                f"The reward term {term.name!r} must be a float or None, got {value!r:.80}."
+                f"The reward term {term.name!r} must be a float or None, got {value!r:.80}. A term "
+                "that waits is an 'async def'."
             )
-        self.terms[term.name] = float(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real)
+        self._note = ""
 
 
 def of_log(score: Callable[[Log, Sample], float]) -> TermFunction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -59,12 +59,13 @@ class RewardWrapper(RestorableWrapper):
         self.top = sum(max(term.weight, 0.0) for term in terms) if top is None else top
         self.combine = combine or self._weighted_sum
         self.defers = False
-        self._waits = any(term.is_async for term in terms)
+        self._are_async = [term.is_async for term in terms]
+        self._waits = any(self._are_async)
 
     @property
     def waits(self) -> bool:
         """Whether `step` may wait for an asynchronous term."""
-        return self._waits and not (self.defers and not self.each_step)
+        return self._waits and not self.defers
 
     @property
     def base(self) -> VisEnv:
@@ -81,7 +82,9 @@ class RewardWrapper(RestorableWrapper):
         observation, _, terminated, truncated, info = self.env.step(action)
         result: StepResult = info["step"]
         if result.failure is not None or not (self.each_step or terminated or truncated):
-            return observation, 0.0, terminated, truncated, _with_step(info, result, 0.0)
+            if result.reward:
+                info = _with_step(info, result, 0.0)
+            return observation, 0.0, terminated, truncated, info
         scored = self._score_or_defer(result)
         if scored.failure is None:
             info = _with_step(info, scored, scored.reward)
@@ -112,7 +115,7 @@ class RewardWrapper(RestorableWrapper):
                 result = await self.base.finish(result)
             except ServiceError as error:
                 return self._aborted(result, error)
-        return await self._scored(result._replace(pending=False))
+        return await self._scored_async(result._replace(pending=False))
 
     async def score(
         self,
@@ -136,8 +139,11 @@ class RewardWrapper(RestorableWrapper):
             ServiceError: If a scorer failed beyond its retries.
         """
         context = RewardContext(log, sample, recorded, ask_missing)
-        for term in self.terms:
-            await context.compute(term)
+        for term, is_async in zip(self.terms, self._are_async, strict=True):
+            if is_async:
+                await context.compute_async(term)
+            else:
+                context.compute(term)
         return context
 
     def begin_episode(self) -> None:
@@ -168,19 +174,30 @@ class RewardWrapper(RestorableWrapper):
     # ------------------------------------------------------------------ inside
 
     def _score_or_defer(self, result: StepResult) -> StepResult:
-        if self.defers and not self.each_step and (result.pending or self._waits):
+        if self.defers and (result.pending or self._waits):
             return result._replace(reward=0.0, pending=True)
         if result.pending:
             return background.run(self.finish(result))
-        return self._run(self._scored(result))
+        if self._waits:
+            return background.run(self._scored_async(result))
+        base = self.base
+        context = RewardContext(base.log, base.sample)
+        try:
+            for term in self.terms:
+                context.compute(term)
+        except ServiceError as error:
+            return self._aborted(result, error)
+        return self._pay(result, context)
 
-    async def _scored(self, result: StepResult) -> StepResult:
+    async def _scored_async(self, result: StepResult) -> StepResult:
         """Score the log as it is; a `ServiceError` becomes the failure of the result."""
         base = self.base
         try:
-            context = await self.score(base.log, base.sample)
+            return self._pay(result, await self.score(base.log, base.sample))
         except ServiceError as error:
             return self._aborted(result, error)
+
+    def _pay(self, result: StepResult, context: RewardContext) -> StepResult:
         return result._replace(
             events=(*result.events, *context.verdict_events),
             reward=float(self.due(self.worth(context.terms))),
@@ -196,21 +213,6 @@ class RewardWrapper(RestorableWrapper):
         event = Aborted(base.turn - 1, failure.name, failure.reason)
         return StepResult(events=(*result.events, event), failure=failure)
 
-    def _run(self, scoring: Coroutine[Any, Any, StepResult]) -> StepResult:
-        """Run a coroutine: at once if no term waits, otherwise on the background loop."""
-        if self._waits:
-            return background.run(scoring)
-        try:
-            scoring.send(None)
-        except StopIteration as done:
-            result: StepResult = done.value
-            return result
-        scoring.close()
-        raise ConfigurationError(
-            "A reward term waited, but its function is not an 'async def': "
-            f"{[term.name for term in self.terms]}."
-        )
-
     def _weighted_sum(self, terms: Mapping[str, float | None]) -> float:
         reward = 0.0
         for term in self.terms:
@@ -222,4 +224,6 @@ class RewardWrapper(RestorableWrapper):
 
 def _with_step(info: dict[str, Any], result: StepResult, reward: float) -> dict[str, Any]:
     aborted = "" if result.failure is None else str(result.failure)
-    return {**info, "step": result._replace(reward=reward), "aborted": aborted}
+    if result.reward != reward:
+        result = result._replace(reward=reward)
+    return {**info, "step": result, "aborted": aborted}

@@ -83,10 +83,17 @@ class EnvAdapter:
             options: The options of `reset`.
             advice: What the policy asks of the environment beside its messages.
             policy_seed: Seeds the advice.
+
+        Raises:
+            ConfigurationError: If a wrapper returns something other than `reset` must return.
         """
-        _, info = self.env.reset(seed=seed, options=options)
         self._advisor = None if advice is None else Advisor(advice, self.env, policy_seed)
-        return self.info(), self._advised(_step_of(info))
+        started: Any = self.env.reset(seed=seed, options=options)
+        if not isinstance(started, tuple) or len(started) != 2:
+            raise ConfigurationError(
+                f"reset() of {self._name} must return 2 values, got {started!r:.80}."
+            )
+        return self.info(), self._advised(self._result_of(started[1]))
 
     def act(self, text: str) -> StepResult:
         """Take a turn, and return its result as the outermost environment tells it.
@@ -95,7 +102,7 @@ class EnvAdapter:
             ConfigurationError: If a wrapper returns something other than `step` must return.
         """
         reward, terminated, truncated, info = self._checked(self.env.step(text))
-        result = _step_of(info)
+        result = self._result_of(info)
         if info.get("aborted") and result.failure is None:
             failure = Failure("service", "environment", str(info["aborted"]))
             result = result._replace(request=None, failure=failure)
@@ -186,12 +193,16 @@ class EnvAdapter:
                 raise ConfigurationError(
                     f"terminated and truncated of {self._name} must be bools, got {flag!r:.80}."
                 )
-        if not isinstance(info, dict) or not isinstance(info.get("step"), StepResult):
-            raise ConfigurationError(
-                f"info of {self._name} must be a dict that holds the StepResult of the environment "
-                "under 'step'."
-            )
         return float(reward), bool(terminated), bool(truncated), info
+
+    def _result_of(self, info: Any) -> StepResult:
+        result = info.get("step") if isinstance(info, dict) else None
+        if not isinstance(result, StepResult):
+            raise ConfigurationError(
+                f"info of {self._name} must be a dict that holds a StepResult under 'step', as "
+                f"VisEnv returns it, got {info!r:.80}."
+            )
+        return result
 
     def _end(self, result: StepResult, terminated: bool) -> StepResult:
         """Score an episode that a wrapper has ended."""
@@ -219,13 +230,3 @@ def _media_of(base: gym.Env[Any, Any]) -> dict[str, str]:
         return base.media_hashes()
     except DataError:  # the episode is aborted for it
         return {}
-
-
-def _step_of(info: dict[str, Any]) -> StepResult:
-    result = info.get("step")
-    if not isinstance(result, StepResult):
-        raise ConfigurationError(
-            "The environment must put a StepResult into info['step'], as VisEnv does; got "
-            f"{type(result).__name__}."
-        )
-    return result

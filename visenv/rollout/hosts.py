@@ -17,7 +17,11 @@ from gymnasium.vector.utils import CloudpickleWrapper
 from visenv.errors import ConfigurationError
 from visenv.types import Failure
 
-_SECONDS_TO_CLOSE = 5.0
+_SECONDS_TO_CLOSE = 60.0
+"""A child that closes its environment for longer is killed, if nobody has done so before."""
+
+_SECONDS_TO_EXIT = 5.0
+"""A child whose end of the pipe is closed is about to exit."""
 
 Make = Callable[[], Any]
 """Makes an environment, or whatever else has methods to be called and is closed in the end."""
@@ -38,8 +42,8 @@ class Host(Protocol):
         """Close the environment and release what it runs in."""
         ...
 
-    def kill(self) -> None:
-        """Make a hanging call return, if that can be done."""
+    def kill(self) -> bool:
+        """Make a hanging call return; return whether that can be done."""
         ...
 
 
@@ -82,8 +86,9 @@ class LocalHost:
         if self.env is not None:
             guarded(self.env.close)
 
-    def kill(self) -> None:
-        """A thread cannot be ended from outside."""
+    def kill(self) -> bool:
+        """Return False: a thread cannot be ended from outside."""
+        return False
 
 
 class ProcessHost:
@@ -97,9 +102,11 @@ class ProcessHost:
     """
 
     def __init__(self, make: Make) -> None:
+        from visenv.scorers import for_worker
+
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        handed = (CloudpickleWrapper(make), theirs)
+        handed = (CloudpickleWrapper(for_worker(make)), theirs)
         self._process = context.Process(target=_serve, args=handed, daemon=True)
         try:
             self._process.start()
@@ -134,15 +141,16 @@ class ProcessHost:
         self._process.close()
         self._pipe.close()
 
-    def kill(self) -> None:
+    def kill(self) -> bool:
         """Kill the child; the call it was in returns a `Failure`."""
         guarded(self._process.kill)  # fails when it is closed already
+        return True
 
     def _receive(self) -> Any:
         try:
             return self._pipe.recv()
         except (EOFError, OSError):
-            self._process.join(_SECONDS_TO_CLOSE)
+            self._process.join(_SECONDS_TO_EXIT)
             code = self._process.exitcode
             return Failure("worker", "worker", f"the process ended with exit code {code}.")
         except Exception as error:  # noqa: BLE001  a result that cannot be unpickled

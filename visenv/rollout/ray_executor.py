@@ -11,6 +11,7 @@ from ray.exceptions import RayActorError, RayError
 from visenv.rollout.adapter import EnvAdapter
 from visenv.rollout.hosts import LocalHost, guarded
 from visenv.rollout.worker_executors import WorkerExecutor
+from visenv.scorers import for_worker
 from visenv.types import Failure, Image, StepResult
 
 _SECONDS_TO_CLOSE = 5.0
@@ -60,7 +61,7 @@ class RayHost:
     """
 
     def __init__(self, make: Callable[[], EnvAdapter], options: Mapping[str, Any]) -> None:
-        self._actor: Any = ray.remote(_FarHost).options(**options).remote(make)
+        self._actor: Any = ray.remote(_FarHost).options(**options).remote(for_worker(make))
 
     def open(self) -> Failure | None:
         """Wait until the actor has made the environment."""
@@ -76,9 +77,10 @@ class RayHost:
         guarded(ray.get, self._actor.close.remote(), timeout=_SECONDS_TO_CLOSE)
         self.kill()
 
-    def kill(self) -> None:
+    def kill(self) -> bool:
         """Kill the actor; the call it was in returns a `Failure`."""
         guarded(ray.kill, self._actor)
+        return True
 
 
 class _FarHost(LocalHost):

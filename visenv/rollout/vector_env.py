@@ -7,49 +7,18 @@ one environment (an exception, a call without end, a dead process) ends that one
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from visenv.env import Observation, VisEnv
-from visenv.errors import ConfigurationError, EpisodeOverError, UnknownNameError, VisenvError
-from visenv.rollout.hosts import Host, LocalHost, ProcessHost
-from visenv.rollout.vector_result import Reset, Result, aborted, nothing_new
-from visenv.rollout.worker_group import WorkerGroup
-from visenv.seeding import seeds
-from visenv.spaces import Unicode, observation_space
+from visenv.env import Observation
+from visenv.errors import ConfigurationError, VisenvError
+from visenv.rollout.subset_vector_env import SubsetVectorEnv
+from visenv.rollout.vector_reset import Seeds, reset_requests, spread_seeds
+from visenv.rollout.vector_result import Reset, Result, nothing_new
 from visenv.types import Failure
-
-
-def _in_thread(spec: EnvSpec) -> Host:
-    return LocalHost(partial(gym.make, spec))
-
-
-def _in_process(spec: EnvSpec) -> Host:
-    """A host in a process, which rebuilds the environment from its spec's JSON."""
-    try:
-        description = spec.to_json()
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"A process rebuilds {spec.id} from JSON, and an option is not JSON: {error} "
-            "Use workers='thread'."
-        ) from error
-    return ProcessHost(partial(_rebuild, description))
-
-
-def _rebuild(description: str) -> gym.Env[Any, Any]:
-    return gym.make(EnvSpec.from_json(description))
-
-
-_HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": _in_thread, "process": _in_process}
 
 Batch = dict[str, tuple[Any, ...]]
 """``{"text": (str, …), "images": ((uint8 [H, W, 3], …), …)}``, one entry per environment."""
@@ -57,7 +26,7 @@ Batch = dict[str, tuple[Any, ...]]
 StepBatch = tuple[Batch, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 
-class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
+class EpisodePool(SubsetVectorEnv):
     """`num_envs` environments, each with a worker of its own.
 
     Autoreset is DISABLED: an environment whose episode has ended waits for a reset, because any
@@ -83,129 +52,31 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         VisenvError: If an environment cannot be made.
     """
 
-    def __init__(
-        self,
-        env_id: str,
-        num_envs: int = 1,
-        *,
-        workers: Literal["thread", "process"] = "thread",
-        timeout: float | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if num_envs < 1:
-            raise ConfigurationError(f"A pool needs at least 1 environment, got {num_envs}.")
-        if workers not in _HOSTS:
-            raise UnknownNameError("kind of worker", str(workers), _HOSTS)
-        self.num_envs = num_envs
-        self.timeout = timeout
-        self.metadata = {**VisEnv.metadata, "autoreset_mode": AutoresetMode.DISABLED}
-        self.render_mode = kwargs.get("render_mode")
-        self.single_observation_space = observation_space()
-        self.single_action_space = Unicode()
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._over = [True] * num_envs
-        self._turns = [0] * num_envs
-        self._asked: dict[int, str | Reset] = {}
-        self._arrived: dict[int, Result | ConfigurationError] = {}
-        self.spec = copy.deepcopy(gym.spec(env_id))
-        self.spec.kwargs.update(kwargs)
-        self._worker_group = WorkerGroup(num_envs, partial(_HOSTS[workers], self.spec))
-        self._check(self._worker_group.wait_open())
-
-    # ------------------------------------------------------------------ any subset, no lock step
-
-    def submit(self, requests: Mapping[int, str | Reset]) -> None:
-        """Send turns and resets to some environments and return at once; `ready` has the results.
-
-        Raises:
-            EpisodeOverError: If a turn is for an environment that waits for a reset.
-            ConfigurationError: If an index is out of range, or its last result was not taken yet.
-            TypeError: If a request is neither a string nor a `Reset`.
-
-        In these cases nothing is sent.
-        """
-        for index, request in requests.items():
-            self._check_request(index, request)
-        for index, request in requests.items():
-            self._asked[index] = request
-            if isinstance(request, Reset):
-                self._worker_group.call(index, "reset", request._asdict(), self.timeout)
-            else:
-                self._worker_group.call(index, "step", {"action": request}, self.timeout)
-
-    def ready(self, timeout: float | None = None) -> dict[int, Result]:
-        """Take the results that have come, in no particular order.
-
-        Args:
-            timeout: Seconds to wait for the first result; None waits until there is one.
-
-        Returns:
-            Results by index; empty when none came in time or nothing was submitted.
-
-        Raises:
-            ConfigurationError: If an environment refused its reset options; the results of the
-                others stay for the next call.
-        """
-        if not self._arrived:
-            self._receive(timeout)
-        return {index: self._take(index) for index in list(self._arrived)}
-
-    def step_at(self, actions: Mapping[int, str]) -> dict[int, Result]:
-        """Step some environments and wait for these, whatever the others are doing.
-
-        Raises:
-            EpisodeOverError, ConfigurationError, TypeError: As `submit`.
-        """
-        return self._complete(actions)
-
-    def reset_at(
-        self,
-        indices: Sequence[int],
-        seeds: int | Sequence[int | None] | None = None,
-        options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
-    ) -> dict[int, Result]:
-        """Reset some environments and wait for these.
-
-        Args:
-            indices: Which ones.
-            seeds: One for each; a single one gives each the same task, a group.
-            options: One for each, or one for all.
-
-        Raises:
-            ConfigurationError: As `submit`, or if an environment refuses its options.
-        """
-        count = len(indices)
-        each_seed = seeds if isinstance(seeds, Sequence) else [seeds] * count
-        return self._complete(dict(zip(indices, _resets(count, each_seed, options), strict=True)))
-
-    # ------------------------------------------------------------------ Gymnasium's vector API
-
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,
+        seed: Seeds = None,
         options: Any = None,
     ) -> tuple[Batch, dict[str, Any]]:
         """Reset all environments.
 
         Args:
-            seed: A seed for each, ``[s] * num_envs`` being one group; or one from which unrelated
-                seeds are derived (`numpy.random.SeedSequence`; not ``seed + i``, which would let
-                neighbouring seeds share tasks).
+            seed: A seed for each in a list, a tuple or an array, ``[s] * num_envs`` being one
+                group; or one from which unrelated seeds are derived (`numpy.random.SeedSequence`;
+                not ``seed + i``, which would let neighbouring seeds share tasks).
             options: The options of `VisEnv.reset`, one mapping for all or one for each. With
                 Gymnasium's ``"reset_mask"``, bool ``[num_envs]``, only those are reset.
 
         Raises:
-            ConfigurationError: If an environment refuses its options.
+            ConfigurationError: If an environment refuses its options, or if there is not one seed
+                for each.
         """
-        if not isinstance(seed, Sequence):
-            seed = _spread(seed, self.num_envs)
+        each = spread_seeds(seed, self.num_envs)
         chosen = range(self.num_envs)
         if isinstance(options, Mapping) and "reset_mask" in options:
             chosen = np.flatnonzero(options["reset_mask"]).tolist()
             options = {name: value for name, value in options.items() if name != "reset_mask"}
-        resets = _resets(self.num_envs, seed, options)
+        resets = reset_requests(each, options)
         observation, _, _, _, infos = self._batch(
             self._complete({index: resets[index] for index in chosen})
         )
@@ -233,89 +104,89 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
         Raises:
             ConfigurationError: If results are still to be taken.
         """
-        for index in range(self.num_envs):
-            self._check_request(index, Reset())
-        for index in range(self.num_envs):
-            self._worker_group.call(index, "render", {}, self.timeout)
-        frames: dict[int, Any] = {}
-        while self._worker_group.busy:
-            frames |= self._worker_group.collect(None)
-        return tuple(self._frame(index, frames[index]) for index in range(self.num_envs))
+        frames = self._call_each("render", [{}] * self.num_envs)
+        return tuple(self._frame(index, frame) for index, frame in enumerate(frames))
 
-    def close_extras(self, grace: float = 5.0, **kwargs: Any) -> None:
-        """End all workers, at most `grace` seconds for those that hang."""
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of every environment, as `gymnasium.vector.SyncVectorEnv.call` does.
+
+        Args:
+            name: The method, of the environment or of a wrapper; an attribute gives its value.
+            *args: Arguments of the method; they must pickle if workers are processes.
+            **kwargs: Keyword arguments of the method.
+
+        Returns:
+            The result of each environment.
+
+        Raises:
+            VisenvError: If it fails in an environment, for example because there is no such method.
+            ConfigurationError: If results are still to be taken.
+        """
+        arguments = {"name": name, "args": args, "kwargs": kwargs}
+        return self._results("call_attr", [arguments] * self.num_envs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return the attribute `name` of every environment; see `call`."""
+        return self._results("get_wrapper_attr", [{"name": name}] * self.num_envs)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set the attribute `name` of every environment.
+
+        Args:
+            name: The attribute. The outermost wrapper that has it is changed, or the environment.
+            values: One value for all environments, or a list or tuple with one for each.
+
+        Raises:
+            ConfigurationError: If there is not one value for each, or results are still to be
+                taken.
+        """
+        # A named tuple, such as `Limits`, is one value.
+        each = values if type(values) in (list, tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ConfigurationError(
+                f"{self.num_envs} environments need {self.num_envs} values, got {len(each)}."
+            )
+        self._results("set_wrapper_attr", [{"name": name, "value": value} for value in each])
+
+    def close_extras(self, grace: float | None = None, **kwargs: Any) -> None:
+        """End all workers.
+
+        Args:
+            grace: Seconds that they have to close their environments, all at the same time; then
+                processes are killed, and threads that hang are left behind. By default 5 s, and
+                0.25 s more for each environment.
+            **kwargs: Not used.
+        """
         self._worker_group.close(grace)
 
     # ------------------------------------------------------------------ inside
 
-    def _check(self, failures: Sequence[Failure]) -> None:
-        """Raise what kept an environment from being made."""
-        if not failures:
-            return
-        self.close()
-        if failures[0].source == "configuration":
-            raise ConfigurationError(failures[0].reason)
-        raise VisenvError(f"An environment of the pool cannot be made: {failures[0]}")
+    def _call_each(self, method: str, arguments: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Call a method of every environment; return results and `Failure` values."""
+        for index in range(self.num_envs):
+            self._check_request(index, Reset())
+        for index, each in enumerate(arguments):
+            self._worker_group.call(index, method, each, self.timeout)
+        values: dict[int, Any] = {}
+        while self._worker_group.busy:
+            values |= self._worker_group.collect(None)
+        return [values[index] for index in range(self.num_envs)]
 
-    def _check_request(self, index: int, request: str | Reset) -> None:
-        if self.closed:
-            raise EpisodeOverError("The pool is closed.")
-        if not 0 <= index < self.num_envs:
-            raise ConfigurationError(
-                f"Environments are numbered 0 to {self.num_envs - 1}, got {index}."
-            )
-        if index in self._asked or index in self._arrived:
-            raise ConfigurationError(f"Take the result of environment {index} with ready() first.")
-        if isinstance(request, Reset):
-            return
-        if not isinstance(request, str):
-            raise TypeError(f"An action is a string, got {type(request).__name__}.")
-        if self._over[index]:
-            raise EpisodeOverError(f"Environment {index} waits for a reset.")
-
-    def _complete(self, requests: Mapping[int, str | Reset]) -> dict[int, Result]:
-        """Submit, and wait for these; what others answer meanwhile is kept for `ready`."""
-        self.submit(requests)
-        while not requests.keys() <= self._arrived.keys():
-            self._receive(None)
-        answers = {index: self._arrived.pop(index) for index in requests}
-        for answer in answers.values():
-            if isinstance(answer, ConfigurationError):
-                raise answer
-        return {i: answer for i, answer in answers.items() if isinstance(answer, Result)}
-
-    def _take(self, index: int) -> Result:
-        answer = self._arrived.pop(index)
-        if isinstance(answer, ConfigurationError):
-            raise answer
-        return answer
-
-    def _receive(self, timeout: float | None) -> None:
-        for index, value in self._worker_group.collect(timeout).items():
-            self._arrived[index] = self._answer(index, value)
-
-    def _answer(self, index: int, value: Any) -> Result | ConfigurationError:
-        """Make a result of what a worker answered, and keep count of the episode."""
-        request = self._asked.pop(index)
-        starts = isinstance(request, Reset)
-        turn = 0 if starts else self._turns[index]
-        if isinstance(value, Failure):
-            self._over[index] = True
-            if not value.environment_is_usable:
-                self._worker_group.replace(index)
-            if starts and value.source == "configuration":
-                return ConfigurationError(value.reason)
-            return aborted(turn, value)
-        result = Result(value[0], 0.0, False, False, value[1]) if starts else Result(*value)
-        self._over[index] = result.over
-        self._turns[index] = turn + (not starts)
-        return result
+    def _results(self, method: str, arguments: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+        """Call a method of every environment; raise the first failure after all have answered."""
+        values = self._call_each(method, arguments)
+        failures = {i: value for i, value in enumerate(values) if isinstance(value, Failure)}
+        for index, failure in failures.items():
+            if failure.source in ("timeout", "worker"):
+                self._replace(index, failure)
+        for index, failure in failures.items():
+            raise VisenvError(f"Environment {index} failed. {failure.traceback or failure}")
+        return tuple(values)
 
     def _frame(self, index: int, value: Any) -> Any:
         if not isinstance(value, Failure):
             return value
-        self._over[index] = True
-        self._worker_group.replace(index)
+        self._replace(index, value)
         return None
 
     def _batch(self, results: Mapping[int, Result]) -> StepBatch:
@@ -335,23 +206,3 @@ class EpisodePool(gym.vector.VectorEnv[Any, Any, Any]):
             "text": tuple(each["text"] for each in shown),
         }
         return observation, rewards, terminations, truncations, infos
-
-
-def _spread(seed: int | None, count: int) -> Sequence[int | None]:
-    if seed is None:
-        return [None] * count
-    return seeds(np.random.SeedSequence(seed), count)
-
-
-def _resets(
-    count: int,
-    seeds: Sequence[int | None],
-    options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None,
-) -> list[Reset]:
-    each = options if isinstance(options, Sequence) else [options] * count
-    if len(seeds) != count or len(each) != count:
-        raise ConfigurationError(
-            f"{count} environments need {count} seeds and options, "
-            f"got {len(seeds)} seeds and {len(each)} options."
-        )
-    return [Reset(seed, dict(option or {})) for seed, option in zip(seeds, each, strict=True)]

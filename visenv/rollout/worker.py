@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
 from visenv.rollout.hosts import Host
+
+_SECONDS_TO_KILL = 5.0
+"""A killed process is gone at once; this only bounds the wait on a machine without time for it."""
 
 
 class Answer(NamedTuple):
@@ -58,10 +62,10 @@ class Worker:
         """Close the environment after the calls that are queued, and end."""
         self._calls.put(None)
 
-    def abandon(self) -> None:
-        """End as soon as may be, whatever the environment is doing."""
+    def abandon(self) -> bool:
+        """End as soon as possible; return whether a call that hangs could be ended."""
         self.stop()
-        self._host.kill()
+        return self._host.kill()
 
     @property
     def alive(self) -> bool:
@@ -80,3 +84,22 @@ class Worker:
             value = self._host.call(method, arguments) if failure is None else failure
             self._answers.put(Answer(self, ticket, value))
         self._host.close()
+
+
+def end_workers(workers: Sequence[Worker], grace: float | None = None) -> None:
+    """Wait for workers that were stopped; they end at the same time.
+
+    Args:
+        workers: The workers.
+        grace: Seconds to wait for all of them; then their processes are killed, and threads that
+            hang are left behind. By default 5 s, and 0.25 s more for each worker: a machine with
+            few cores ends many processes one after another.
+    """
+    if grace is None:
+        grace = 5.0 + 0.25 * len(workers)
+    until = time.monotonic() + grace
+    for worker in workers:
+        worker.join(max(0.0, until - time.monotonic()))
+    killed = [worker for worker in workers if worker.alive and worker.abandon()]
+    for worker in killed:
+        worker.join(_SECONDS_TO_KILL)

@@ -7,7 +7,7 @@ answered by a failure, and its worker is abandoned (a thread) or killed (a proce
 from __future__ import annotations
 
 import asyncio
-import time
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -18,8 +18,10 @@ from visenv.errors import ConfigurationError
 from visenv.rollout.adapter import EnvAdapter, MakeEnv
 from visenv.rollout.executor import EnvFailedError
 from visenv.rollout.hosts import Host, LocalHost, ProcessHost
-from visenv.rollout.worker import Answer, Worker
+from visenv.rollout.worker import Answer, Worker, end_workers
 from visenv.types import Failure
+
+_log = logging.getLogger(__name__)
 
 
 class TimeLimits(NamedTuple):
@@ -89,6 +91,8 @@ class WorkerSlot:
                 timer.cancel()
         if isinstance(value, Failure):
             self.usable = value.environment_is_usable
+            if value.traceback:
+                _log.warning("An environment failed and is replaced.\n%s", value.traceback)
             if value.source == "configuration":
                 raise ConfigurationError(value.reason)
             raise EnvFailedError(value)
@@ -133,11 +137,9 @@ class WorkerExecutor:
         self._workers = [each for each in self._workers if each.alive] + [slot.worker]
         return slot
 
-    def close(self, grace: float = 5.0) -> None:
-        """Wait at most `grace` seconds in all for the workers of closed slots."""
-        until = time.monotonic() + grace
-        for worker in self._workers:
-            worker.join(max(0.0, until - time.monotonic()))
+    def close(self, grace: float | None = None) -> None:
+        """Wait for the workers of closed slots, and end those that hang; see `end_workers`."""
+        end_workers(self._workers, grace)
 
 
 def _adapter(make_env: MakeEnv) -> EnvAdapter:

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from visenv.rollout.hosts import Host
-from visenv.rollout.worker import Answer, Worker
+from visenv.rollout.worker import Answer, Worker, end_workers
 from visenv.types import Failure
 
 
@@ -93,16 +93,14 @@ class WorkerGroup:
         self._opened.discard(place)
         self._workers[place] = Worker(place, self._make_host(), self._answers)
 
-    def close(self, grace: float) -> None:
-        """End all workers; one that hangs in this process is left behind after `grace` seconds."""
+    def close(self, grace: float | None = None) -> None:
+        """End all workers; see `end_workers`."""
         for worker in self._workers:
             if worker.index in self._pending or worker.index not in self._opened:
                 worker.abandon()
             else:
                 worker.stop()
-        until = time.monotonic() + grace
-        for worker in (*self._workers, *self._abandoned):
-            worker.join(max(0.0, until - time.monotonic()))
+        end_workers((*self._workers, *self._abandoned), grace)
         self._pending.clear()
 
     def _received(self, until: float) -> dict[int, Any]:

@@ -8,7 +8,7 @@ from visenv.scorers.request import Embed, Generate, LogProbs, ScoreRequest, dige
 from visenv.scorers.retry import RefusedError, TransientError
 from visenv.scorers.scorer import Scorer
 from visenv.scorers.service import ServiceCounts, Verdict
-from visenv.scorers.services import share, use_parent
+from visenv.scorers.services import for_worker
 
 __all__ = [
     "Backend",
@@ -31,7 +31,6 @@ __all__ = [
     "YesNo",
     "current_log",
     "digest",
-    "share",
-    "use_parent",
+    "for_worker",
     "using",
 ]

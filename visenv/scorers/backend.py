@@ -98,7 +98,7 @@ class Backend(ABC):
 
     @abstractmethod
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
-        """Return one value for each request, in order; runs on the background loop.
+        """Return one value for each request, in order; runs on the loop of scorers.
 
         Raises:
             TransientError: If the batch may succeed later.

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from visenv import background
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.registration import SCORERS
 from visenv.scorers.backend import Backend
+from visenv.scorers.loop import loop
 from visenv.scorers.recording import VerdictLog, current_log
 from visenv.scorers.request import ScoreRequest, digest, is_cheap
 from visenv.scorers.service import LIMIT_NAMES, ServiceCounts, Verdict
@@ -133,18 +133,18 @@ class Scorer:
         """
         log = current_log()
         if not is_cheap(request):
-            return background.submit(self._hash_and_ask(request, log))
+            return loop.submit(self._hash_and_ask(request, log))
         request_digest = digest(request)
         verdict = self._recall(request_digest, log)
         if verdict is None:
-            return background.submit(self._ask(request, request_digest, log))
+            return loop.submit(self._ask(request, request_digest, log))
         future: Future[Verdict] = Future()
         future.set_result(verdict)
         return future
 
     def counts(self) -> ServiceCounts:
         """Return what the shared instance has done so far; for reports and tests."""
-        return background.run(resolve(self).counts())
+        return loop.run(resolve(self).counts())
 
     def close(self) -> None:
         """Release this process's instance; the next request makes a new one."""

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -66,7 +67,7 @@ class Service(Protocol):
         ...
 
     async def score(self, request: ScoreRequest, digest: str) -> Verdict:
-        """Return the verdict; runs on the background loop."""
+        """Return the verdict; runs on the loop of scorers."""
         ...
 
     async def counts(self) -> ServiceCounts:
@@ -79,7 +80,7 @@ class Service(Protocol):
 
 
 class ScorerService:
-    """Answers the requests of all equal handles of this process, on the background loop.
+    """Answers the requests of all equal handles of this process, on the loop of scorers.
 
     A request is answered from memory, from an equal request that is under way, from the cache on
     disk, or by the backend: in that order.
@@ -159,7 +160,8 @@ class ScorerService:
         self._counts.requests += 1
         task = self._under_way.get(digest)
         if task is None:
-            task = asyncio.create_task(self._obtain(request, digest))
+            # An empty context: several callers share the task, and it must not use the log of one.
+            task = asyncio.create_task(self._obtain(request, digest), context=Context())
             self._under_way[digest] = task
             task.add_done_callback(lambda done: self._settle(digest, done))
         else:

@@ -6,8 +6,9 @@ import json
 import os
 import pickle
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.registration import load
@@ -18,6 +19,8 @@ from visenv.scorers.sharing import Address, Client, Server, this_machine
 
 if TYPE_CHECKING:
     from visenv.scorers.scorer import Scorer
+
+T = TypeVar("T")
 
 
 class _Services:
@@ -76,9 +79,7 @@ def release(key: str) -> None:
 def share() -> Address:
     """Return the address at which worker processes reach the models of this process.
 
-    A process that itself uses its parent's models returns the parent's address. What starts worker
-    processes passes the address on, and calls `use_parent` over there; handles that are pickled
-    carry it anyway.
+    A process that itself uses its parent's models returns the parent's address.
     """
     with _services.lock:
         if _services.parent is not None:
@@ -93,6 +94,22 @@ def use_parent(address: Address) -> None:
     if address.pid != os.getpid():
         with _services.lock:
             _services.parent = address
+
+
+def for_worker(make: Callable[[], T]) -> Callable[[], T]:
+    """Return a picklable function that makes the same in a worker process.
+
+    Handles that are built over there use the models of this process, as `use_parent` says.
+
+    Args:
+        make: Makes something, for example an environment.
+    """
+    return partial(_make_in_worker, share(), make)
+
+
+def _make_in_worker(parent: Address, make: Callable[[], T]) -> T:
+    use_parent(parent)
+    return make()
 
 
 def _make(scorer: Scorer) -> Service:

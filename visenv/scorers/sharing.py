@@ -1,6 +1,6 @@
 """How a worker process reaches the scorers of the process that started it: a Unix socket.
 
-Both ends live on their process's background loop. A message is a number that pairs request and
+Both ends live on their process's loop of scorers. A message is a number that pairs request and
 reply, a length, and that many bytes. Whoever connects must first send the key, which only a pickled
 handle or `Address` carries; nothing is unpickled before that.
 """
@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from visenv import background
+from visenv.scorers.loop import loop
 
 _HEAD = struct.Struct(">QQ")
 _KEY_BYTES = 32
@@ -75,8 +75,8 @@ class Server:
         self.address = Address(path, secrets.token_bytes(_KEY_BYTES), this_machine(), os.getpid())
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
-        background.submit(self._serve())
-        atexit.register(self._remove, folder)  # runs before the background loop is stopped
+        loop.submit(self._serve())
+        atexit.register(self._remove, folder)  # runs before the loop is stopped
 
     def close_inherited(self) -> None:
         """Close a forked child's copies of the sockets, or clients would not see the parent end."""
@@ -87,7 +87,7 @@ class Server:
     def _remove(self, folder: str) -> None:
         if os.getpid() == self.address.pid:
             with contextlib.suppress(TimeoutError):  # of a loop that is blocked
-                background.submit(self._close()).result(1.0)
+                loop.submit(self._close()).result(1.0)
             shutil.rmtree(folder, ignore_errors=True)
 
     async def _serve(self) -> None:
@@ -131,7 +131,7 @@ class Client:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
 
     async def call(self, message: bytes) -> bytes:
-        """Return the reply to a message; runs on the background loop.
+        """Return the reply to a message; runs on the loop of scorers.
 
         Raises:
             OSError: If the other process cannot be reached, or ends before it replies.

@@ -8,15 +8,15 @@ waits for a batch to fill.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 
-from visenv.documents.embedder import Vectors
 from visenv.documents.sentence_models import PACKAGED_MODEL, LoadedModel, load, packaged_model
+from visenv.retrieval.vectors import Vectors
 
 _REMEMBERED = 10_000
 
@@ -40,7 +40,7 @@ class SentenceEncoder:
         self.name = model
         self.device = device
         self.batches = 0
-        self._known: OrderedDict[str, Vectors] = OrderedDict()
+        self._known: LRUCache[str, Vectors] = LRUCache(_REMEMBERED)
         self._waiting: list[str] = []
         self._lock = threading.Lock()
         self._turn = threading.Lock()
@@ -77,17 +77,15 @@ class SentenceEncoder:
         with self._lock:
             batch = [text for text in dict.fromkeys(self._waiting) if text not in self._known]
             self._waiting.clear()
-        # What another took along may have been pushed out again.
-        batch = list(dict.fromkeys([*batch, *(text for text in wanted if text not in self._known)]))
-        made: dict[str, Vectors] = {}
+            found = {text: self._known[text] for text in wanted if text in self._known}
+        # A text that another thread encoded may have been evicted since.
+        batch = list(dict.fromkeys([*batch, *(text for text in wanted if text not in found)]))
         if batch:
             self.batches += 1
             made = dict(zip(batch, self._model().encode(batch), strict=True))
-        with self._lock:
-            self._known.update(made)
-            found = {text: self._known[text] for text in wanted}
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            found |= {text: made[text] for text in wanted if text in made}
+            with self._lock:
+                self._known.update(made)
         return found
 
     def _model(self) -> LoadedModel:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.search.fused import FusedSearch
 from visenv.search.passage import Searcher
 from visenv.search.recorded import RecordedSearch
 from visenv.search.serper import SerperSearch
@@ -14,13 +13,13 @@ from visenv.search.words import WordSearch
 
 
 def open_searcher(text: str) -> Searcher:
-    """An engine by name.
+    """Return an engine by name.
 
     Args:
-        text: ``"words:<index>"``, ``"tantivy:<index>"``, ``"meaning:<index>"`` or
-            ``"fused:<index>"``, with the folder that ``visenv search build`` made; ``"serper"``
-            (the web), or ``"serper:<file>"``, which keeps every answer in the file and never asks
-            twice; ``"recorded:<file>"``, which answers from such a file alone.
+        text: ``"words:<index>"`` or ``"meaning:<index>"``, with the folder that ``visenv search
+            build`` made; ``"serper"`` (the web), or ``"serper:<file>"``, which keeps every answer
+            in the file and never asks twice; ``"recorded:<file>"``, which answers from such a file
+            alone.
 
     Raises:
         UnknownNameError: If there is no such engine; names the nearest.
@@ -38,20 +37,10 @@ def open_searcher(text: str) -> Searcher:
     return _OPENERS[kind](place)
 
 
-def _tantivy(place: str) -> Searcher:
-    from visenv.search.tantivy_words import TantivySearch
-
-    return TantivySearch(place)
-
-
 def _meaning(place: str) -> Searcher:
-    from visenv.search.meaning import MeaningSearch  # loads numpy arrays and, later, PyTorch
+    from visenv.search.meaning import MeaningSearch
 
     return MeaningSearch(place)
-
-
-def _fused(place: str) -> Searcher:
-    return FusedSearch((WordSearch(place), _meaning(place)))
 
 
 def _recorded(place: str) -> Searcher:
@@ -60,8 +49,6 @@ def _recorded(place: str) -> Searcher:
 
 _OPENERS: dict[str, Callable[[str], Searcher]] = {
     "words": WordSearch,
-    "tantivy": _tantivy,
     "meaning": _meaning,
-    "fused": _fused,
     "recorded": _recorded,
 }

@@ -1,92 +1,70 @@
-"""Search by meaning: passages embedded once, kept by Chroma, compared exactly.
+"""Search by meaning: passages are embedded once, stored by Chroma, and compared exactly.
 
-Chroma is the store of record, so that a build that was stopped goes on where it was; queries are
-answered from the array derived from it (`visenv.search.nearest`), in any number of processes, as
-for documents (`visenv.documents.page_store` has the reasons).
+The vectors are in a `visenv.retrieval.vector_store.VectorStore`, which says why Chroma stores them
+and an array derived from it answers queries (`visenv.search.nearest`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from visenv.documents.collection import open_collection
-from visenv.documents.embedder import Vectors, check_same_embedder
-from visenv.documents.writer_lock import WriterLock
 from visenv.errors import DataError, ServiceError
-from visenv.files import replacing
+from visenv.retrieval.sealed_vectors import MANIFEST, SealedVectors
+from visenv.retrieval.vector_store import Item, VectorStore
+from visenv.retrieval.vectors import check_same_embedder
 from visenv.search.encoder import SentenceEncoder, sentence_encoder
 from visenv.search.nearest import NearestVectors
 from visenv.search.passage import Passage, cleaned
 from visenv.search.words import FILE as PASSAGES
 
-STORE = "chroma"
-VECTORS = "vectors.npy"
-MADE_BY = "vectors.json"
+GROUP = "passages"
 _BATCH = 256
 
 
 def build(
     folder: Path, encoder: SentenceEncoder, on_passage: Callable[[], None] | None = None
 ) -> int:
-    """Embed the passages of an index of words that lies in `folder`; return how many are new.
+    """Embed the passages of the index of words in `folder`; return how many are new.
+
+    Passages are stored by the hash of their text, so that those of an earlier build are not
+    embedded again, wherever they now stand in the corpus.
 
     Args:
-        folder: Where `visenv.search.words.build` wrote.
-        encoder: What embeds.
+        folder: Folder that `visenv.search.words.build` wrote.
+        encoder: What embeds the passages.
         on_passage: Called for each passage done.
 
     Raises:
         DataError: If there are no passages, or what an earlier build stored is damaged.
         ConfigurationError: If another encoder began this index, or another process is writing.
     """
-    lock = WriterLock(folder)
-    try:
-        new, vectors = _embed(folder, encoder, on_passage or (lambda: None))
-    except Exception as error:
-        if type(error).__module__ != "chromadb.errors":
-            raise
-        raise DataError(
-            f"{folder / STORE} is damaged: {error} Delete it; then all is embedded again."
-        ) from error
-    finally:
-        lock.release()
-    with replacing(folder / VECTORS) as partial, partial.open("wb") as file:
-        np.save(file, vectors)
-    made_by = {"encoder": encoder.name, "dimension": encoder.dimension, "passages": len(vectors)}
-    with replacing(folder / MADE_BY) as partial:
-        partial.write_text(json.dumps(made_by), encoding="utf-8")
+    new = 0
+    keys: list[str] = []
+    with VectorStore(folder, encoder) as store:
+        for batch in _batches(folder / PASSAGES):
+            names = [hashlib.sha256(text.encode()).hexdigest() for text in batch]
+            stored = store.counts(names)
+            missing = {
+                key: text for key, text in zip(names, batch, strict=True) if key not in stored
+            }
+            vectors = encoder.encode(list(missing.values()))
+            store.put([Item(key, vectors[row : row + 1]) for row, key in enumerate(missing)])
+            new += len(missing)
+            keys += names
+            for _ in batch:
+                if on_passage is not None:
+                    on_passage()
+        store.seal({GROUP: keys})
     return new
 
 
-def _embed(
-    folder: Path, encoder: SentenceEncoder, on_passage: Callable[[], None]
-) -> tuple[int, Vectors]:
-    """How many passages are new, and the vectors of all."""
-    client, collection = open_collection(folder / STORE, encoder, "passages")
-    try:
-        new = 0
-        rows: list[Vectors] = []
-        for batch in _batches(folder / PASSAGES):
-            ids = [hashlib.sha256(text.encode()).hexdigest() for text in batch]
-            new += _embed_missing(collection, encoder, dict(zip(ids, batch, strict=True)))
-            rows.append(_vectors(collection, ids))
-            for _ in batch:
-                on_passage()
-        return new, np.concatenate(rows)
-    finally:
-        client.close()
-
-
 def _batches(file: Path) -> Iterator[list[str]]:
-    """What is embedded of each passage, title and text, in the order of their numbers."""
+    """Yield what is embedded of each passage, its title and text, in the order of the corpus."""
     if not file.is_file():
         raise DataError(f"{file.parent} holds no passages: `visenv search build` writes them.")
     connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
@@ -98,27 +76,11 @@ def _batches(file: Path) -> Iterator[list[str]]:
         connection.close()
 
 
-def _embed_missing(collection: Any, encoder: SentenceEncoder, texts: dict[str, str]) -> int:
-    known = set(collection.get(ids=list(texts), include=[])["ids"])
-    missing = {name: text for name, text in texts.items() if name not in known}
-    if missing:
-        vectors = encoder.encode(list(missing.values()))
-        collection.add(ids=list(missing), embeddings=vectors)
-    return len(missing)
-
-
-def _vectors(collection: Any, ids: list[str]) -> Vectors:
-    distinct = list(dict.fromkeys(ids))
-    held = collection.get(ids=distinct, include=["embeddings"])
-    by_id = dict(zip(held["ids"], held["embeddings"], strict=True))
-    return np.array([by_id[name] for name in ids], np.float32)
-
-
 class MeaningSearch:
     """Searches an index that `build` wrote.
 
     Args:
-        folder: Of the index.
+        folder: Folder of the index.
         device: PyTorch device of the encoder.
 
     Raises:
@@ -128,38 +90,26 @@ class MeaningSearch:
     def __init__(self, folder: str | Path, device: str = "cpu") -> None:
         self.folder = Path(folder).expanduser().resolve()
         self.device = device
-        try:
-            made_by = json.loads((self.folder / MADE_BY).read_text(encoding="utf-8"))
-            self._encoder = sentence_encoder(str(made_by["encoder"]), device)
-            self._dimension, self.passages = int(made_by["dimension"]), int(made_by["passages"])
-        except FileNotFoundError:
+        if not (self.folder / MANIFEST).is_file():
             raise DataError(
                 f"{self.folder} holds no index of vectors: make one by `visenv search build "
                 "--meaning`."
-            ) from None
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise DataError(f"{self.folder / MADE_BY} cannot be read: {error!r}") from error
-        if self._vectors.shape != (self.passages, self._dimension):
-            raise DataError(
-                f"{self.folder / VECTORS} holds {list(self._vectors.shape)} numbers, "
-                f"{[self.passages, self._dimension]} were written."
             )
+        sealed = SealedVectors(self.folder)
+        group = sealed.group(GROUP)
+        if group is None:
+            raise DataError(f"{self.folder} holds vectors, and none of passages.")
+        self._seal, self._vectors = sealed.seal, group.vectors
+        self._encoder = sentence_encoder(self._seal.embedder, device)
+        self.passages = len(self._vectors)
         self.name = f"meaning:{self._encoder.name}:{self.passages}"
-
-    @cached_property
-    def _vectors(self) -> Vectors:
-        try:
-            vectors: Vectors = np.load(self.folder / VECTORS, mmap_mode="r")
-        except (OSError, ValueError) as error:
-            raise DataError(f"{self.folder / VECTORS} cannot be read: {error}") from error
-        return vectors
 
     @cached_property
     def _nearest(self) -> NearestVectors:
         return NearestVectors(self._vectors)
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """The passages nearest in meaning, by cosine.
+        """Return the passages nearest in meaning, by cosine.
 
         Raises:
             ServiceError: If the index is damaged.
@@ -170,12 +120,14 @@ class MeaningSearch:
         return self._passages(self.nearest(text, count))
 
     def nearest(self, query: str, count: int) -> list[int]:
-        """Rows of the nearest passages, the first being 0; ties by number.
+        """Return the rows of the nearest passages, the first row being 0; ties by number.
 
         Raises:
             ConfigurationError: If the encoder is not the one that made the index.
         """
-        check_same_embedder(self._encoder.name, self._dimension, self._encoder, str(self.folder))
+        check_same_embedder(
+            self._seal.embedder, self._seal.dimension, self._encoder, str(self.folder)
+        )
         return self._nearest.find(self._encoder.encode([query])[0], count)
 
     def _passages(self, rows: list[int]) -> list[Passage]:
@@ -192,9 +144,8 @@ class MeaningSearch:
             raise ServiceError("search", f"{self.folder / PASSAGES}: {error}") from error
 
     def close(self) -> None:
-        """Let go of the vectors."""
-        for held in ("_vectors", "_nearest"):
-            vars(self).pop(held, None)
+        """Release the vectors that are held in half precision."""
+        vars(self).pop("_nearest", None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "device": self.device}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from visenv.documents.embedder import Vectors
+from visenv.retrieval.vectors import Vectors
 
 _MARGIN = 1 / 256
 """More than rounding can change two scores by: 2^-10 by the products, as a sum of ``|v q|`` is at

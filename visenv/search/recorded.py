@@ -6,11 +6,12 @@ the first run asks, and others replay.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import threading
 from pathlib import Path
 from typing import Any
+
+from filelock import lock_descriptor
 
 from visenv.errors import DataError, ServiceError
 from visenv.search.passage import Passage, Searcher, cleaned
@@ -69,7 +70,7 @@ class RecordedSearch:
         line = {"query": key[0], "count": key[1], "engine": engine, "passages": passages}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("ab+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock_descriptor(file.fileno(), poll_interval=0.01)  # until the file is closed
             if file.seek(0, 2):
                 file.seek(-1, 2)
                 if file.read(1) != b"\n":  # another was killed while it wrote

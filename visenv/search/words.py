@@ -1,15 +1,16 @@
-"""Search by words: BM25 in one SQLite file, nothing to install.
+"""Search by words: BM25 over the passages of a corpus, in one SQLite file.
 
-SQLite's FTS5 reads the corpus: it cuts texts into words, takes their stems, and tells which words
-stand where. Its own ranking looks up the length of each passage that holds any word asked for, at a
-microsecond each, so that one "the" costs 100 ms in 100,000 passages. Here the places of a word are
-kept as an array, and a query adds arrays up: some nanoseconds a passage, with the same BM25.
+FTS5, the full-text engine of SQLite, reads the corpus: it cuts texts into words, stems the words
+and says in which passages they stand. The ranking of FTS5 looks up the length of each passage that
+holds any word of the query, at about a microsecond each, so that a single "the" costs 100 ms in
+100,000 passages. This module instead stores the postings of each word as arrays, and ranks with
+`visenv.retrieval.bm25.Bm25`.
 
-The index knows how many passages hold each word. A query is cut to its rarest words, as many as fit
-a budget of passages to look at, so that common words cannot make it slow in a corpus of any size.
-The rarest word always stays.
+The index knows how many passages hold each word. Only the rarest words of a query are used, as many
+as stand in `BUDGET` passages together, so that common words cannot make a query slow in a large
+corpus. The rarest word is always used.
 
-Measured facts and alternatives: `docs/search.md`.
+`docs/search.md` has measurements and alternatives.
 """
 
 from __future__ import annotations
@@ -24,33 +25,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.files import replacing
+from visenv.retrieval.bm25 import Bm25, Postings, Scores, length_norms, term_weights
 from visenv.search.passage import Passage, cleaned
 
 FILE = "words.sqlite"
-FORMAT = 2
+FORMAT = 3
 BUDGET = 100_000
-"""Passages that the words of one query may stand in, added up: about 3 ms."""
+"""Most passages that the words of one query may stand in, added up."""
 
 _MOST_WORDS = 32
 _TITLE_WEIGHT = 2
-_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
-"""BM25's k1 and b, as SQLite and Lucene have them."""
-_TOKENIZER = "porter unicode61 remove_diacritics 2"
-_NUMBERS, _COUNTS = "<u4", "u1"
+_K1, _B = 1.2, 0.75
+"""The parameters of BM25 that SQLite and Lucene use."""
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+_NUMBERS, _COUNTS, _WEIGHTS = "<u4", "u1", "<f4"
 _MOST_COUNTED = 255
-
-Scores = npt.NDArray[np.float32]
 
 
 def build(folder: Path, passages: Iterable[Passage]) -> int:
-    """Write the index of `passages` into `folder`, whole or not at all; return how many there are.
+    """Write the index of `passages` into `folder`, whole or not at all; return their number.
 
     Raises:
-        DataError: If there are none.
+        DataError: If there are no passages.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / FILE) as partial:
@@ -71,10 +70,11 @@ def _fill(connection: sqlite3.Connection, passages: Iterable[Passage]) -> int:
         PRAGMA journal_mode = OFF;
         PRAGMA synchronous = OFF;
         CREATE TABLE passages (id INTEGER PRIMARY KEY, title TEXT, text TEXT, url TEXT);
-        CREATE TABLE places (word TEXT PRIMARY KEY, passages INTEGER, numbers BLOB, counts BLOB);
-        CREATE TABLE facts (format INTEGER, passages INTEGER, lengths BLOB);
+        CREATE TABLE postings (word TEXT PRIMARY KEY, passages INTEGER, numbers BLOB, weights BLOB);
+        CREATE TABLE facts (format INTEGER, passages INTEGER);
+        CREATE TABLE temp.counted (word TEXT, numbers BLOB, counts BLOB);
         CREATE VIRTUAL TABLE temp.words USING fts5 (
-            title, text, content = '', tokenize = "{_TOKENIZER}"
+            title, text, content = '', tokenize = "{TOKENIZER}"
         );
         CREATE VIRTUAL TABLE temp.instances USING fts5vocab (temp, words, 'instance');
         """
@@ -89,19 +89,20 @@ def _fill(connection: sqlite3.Connection, passages: Iterable[Passage]) -> int:
         )
         (count,) = connection.execute("SELECT count(*) FROM passages").fetchone()
         lengths = [0] * count
-        places = _places(connection, lengths)
-        connection.executemany("INSERT INTO places VALUES (?, ?, ?, ?)", places)
-        facts = (FORMAT, count, struct.pack(f"<{count}I", *lengths))
-        connection.execute("INSERT INTO facts VALUES (?, ?, ?)", facts)
+        counted = _counted(connection, lengths)
+        connection.executemany("INSERT INTO temp.counted VALUES (?, ?, ?)", counted)
+        weighted = _weighted(connection, length_norms(lengths, _K1, _B))
+        connection.executemany("INSERT INTO postings VALUES (?, ?, ?, ?)", weighted)
+        connection.execute("INSERT INTO facts VALUES (?, ?)", (FORMAT, count))
     return int(count)
 
 
-def _places(
+def _counted(
     connection: sqlite3.Connection, lengths: list[int]
-) -> Iterator[tuple[str, int, bytes, bytes]]:
-    """Each word, how many passages hold it, their numbers from 0, and how often; a title twice.
+) -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield each word, the numbers of the passages that hold it, and how often each of them does.
 
-    Adds up how many words each passage has in `lengths`.
+    A word of a title counts twice. Adds up the words of each passage in `lengths`.
     """
     weights = {"title": _TITLE_WEIGHT, "text": 1}
     rows = connection.execute("SELECT term, doc - 1, col FROM temp.instances")
@@ -110,18 +111,29 @@ def _places(
         for _, number, column in places:
             counts[number] = counts.get(number, 0) + weights[column]
             lengths[number] += 1
-        held = len(counts)
         often = bytes([min(count, _MOST_COUNTED) for count in counts.values()])
-        yield word, held, struct.pack(f"<{held}I", *counts), often
+        yield word, struct.pack(f"<{len(counts)}I", *counts), often
+
+
+def _weighted(
+    connection: sqlite3.Connection, norms: Scores
+) -> Iterator[tuple[str, int, bytes, bytes]]:
+    """Yield each word, how many passages hold it, their numbers, and its weight in each."""
+    for word, numbers, often in connection.execute("SELECT * FROM temp.counted"):
+        counts = np.frombuffer(often, _COUNTS)
+        weights = term_weights(
+            counts, norms[np.frombuffer(numbers, _NUMBERS)], len(counts), len(norms)
+        )
+        yield word, len(counts), numbers, weights.astype(_WEIGHTS).tobytes()
 
 
 class WordSearch:
     """Searches an index that `build` wrote.
 
     Args:
-        folder: Of the index.
-        budget: Passages that the words of one query may stand in, added up; more of them makes a
-            query of common words better, and slower.
+        folder: Folder of the index.
+        budget: Most passages that the words of one query may stand in, added up. A larger budget
+            makes queries of common words better, and slower.
 
     Raises:
         DataError: If the folder holds no whole index.
@@ -136,68 +148,60 @@ class WordSearch:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         try:
-            self.passages, self._damping = self._read_facts(self._connection())
+            self.passages = self._count()
+            self._bm25 = Bm25(self.passages, self._postings)
         except (sqlite3.Error, TypeError, ValueError) as error:
             raise DataError(f"{self.folder / FILE} is no index that can be read: {error}") from None
         self._words = _Words()
         self.name = f"words:{self.passages}:{budget}"
 
-    def _read_facts(self, connection: sqlite3.Connection) -> tuple[int, Scores]:
-        """How many passages there are, and BM25's ``k1 * (1 - b + b * length / mean)`` of each."""
-        number, count = connection.execute("SELECT format, passages FROM facts").fetchone()
+    def _count(self) -> int:
+        """Return the number of passages, if the file has the format of this version."""
+        ask = "SELECT format, passages, (SELECT max(id) FROM passages) FROM facts"
+        number, count, last = self._connection().execute(ask).fetchone()
         if number != FORMAT:
-            raise DataError(f"{self.folder / FILE} has format {number}; this reads {FORMAT}.")
-        (blob,) = connection.execute("SELECT lengths FROM facts").fetchone()
-        lengths = np.frombuffer(blob, _NUMBERS)
-        if len(lengths) != count:
-            raise ValueError(f"{len(lengths)} lengths of {count} passages")
-        relative = lengths / max(lengths.mean(), 1)
-        damping = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * relative)
-        return count, damping.astype(np.float32)
+            raise DataError(
+                f"{self.folder / FILE} has format {number}; this version reads {FORMAT}. Make the "
+                "index again by `visenv search build`."
+            )
+        if count != last:
+            raise ValueError(f"it holds {last} passages, and was to hold {count}")
+        return int(count)
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """The passages with the best BM25 for the rarest words of the query; ties by number.
+        """Return the best passages for the rarest words of the query, by BM25; ties by number.
 
         Raises:
             ServiceError: If the index is damaged.
         """
         words = self._words.of(cleaned(query))
         try:
-            connection = self._connection()
-            best = _best(self._scores(connection, words), count)
+            best = self._bm25.best(self._rarest(words), count)
             ask = "SELECT title, text, url FROM passages WHERE id = ?"
+            connection = self._connection()
             return [Passage(*connection.execute(ask, (row + 1,)).fetchone()) for row in best]
         except (sqlite3.Error, DataError, ValueError, TypeError, IndexError) as error:
             raise ServiceError("search", f"{self.folder / FILE}: {error}") from error
 
-    def _scores(self, connection: sqlite3.Connection, words: list[str]) -> Scores:
-        """BM25 of each passage; 0 where no word stands in it."""
-        scores = np.zeros(self.passages, np.float32)
-        for number, held in self._rarest(connection, words):
-            ask = "SELECT numbers, counts FROM places WHERE rowid = ?"
-            numbers, counts = connection.execute(ask, (number,)).fetchone()
-            rows = np.frombuffer(numbers, _NUMBERS)
-            times = np.frombuffer(counts, _COUNTS).astype(np.float32)
-            rarity = np.float32(np.log1p((self.passages - held + 0.5) / (held + 0.5)))
-            scores[rows] += rarity * times / (times + self._damping[rows])
-        return scores
-
-    def _rarest(
-        self, connection: sqlite3.Connection, words: list[str]
-    ) -> Iterator[tuple[int, int]]:
-        """Row of each word that is in the index, and how many passages hold it, rarest first."""
+    def _rarest(self, words: list[str]) -> Iterator[str]:
+        """Yield those of the words that are in the index, the rarest first, within the budget."""
         marks = ", ".join("?" * len(words))
-        rows = connection.execute(
-            f"SELECT rowid, passages FROM places WHERE word IN ({marks}) "
+        rows = self._connection().execute(
+            f"SELECT word, passages FROM postings WHERE word IN ({marks}) "
             "ORDER BY passages, word LIMIT ?",
             (*words, _MOST_WORDS),
-        ).fetchall()
+        )
         left = self.budget
-        for place, (number, held) in enumerate(rows):
+        for place, (word, held) in enumerate(rows.fetchall()):
             left -= held
             if place and left < 0:
                 return
-            yield number, held
+            yield word
+
+    def _postings(self, word: str) -> Postings:
+        ask = "SELECT numbers, weights FROM postings WHERE word = ?"
+        numbers, weights = self._connection().execute(ask, (word,)).fetchone()
+        return Postings(np.frombuffer(numbers, _NUMBERS), np.frombuffer(weights, _WEIGHTS))
 
     def close(self) -> None:
         """Close the connections of all threads."""
@@ -206,7 +210,7 @@ class WordSearch:
         self._local = threading.local()
 
     def _connection(self) -> sqlite3.Connection:
-        """This thread's own connection, read-only."""
+        """Return the read-only connection of this thread."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             file = self.folder / FILE
@@ -228,7 +232,7 @@ class WordSearch:
 
 
 class _Words:
-    """The words of a query as FTS5 has those of the passages: asked of FTS5 itself."""
+    """Cuts a query into the words that FTS5 makes of it, as it did with the passages."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -237,27 +241,19 @@ class _Words:
         )
         self._connection.executescript(
             f"""
-            CREATE VIRTUAL TABLE query USING fts5 (text, tokenize = "{_TOKENIZER}");
+            CREATE VIRTUAL TABLE query USING fts5 (text, tokenize = "{TOKENIZER}");
             CREATE VIRTUAL TABLE words USING fts5vocab (query, 'row');
             """
         )
 
     def of(self, text: str) -> list[str]:
-        """Each word once."""
+        """Return each word once."""
         with self._lock:
             self._connection.execute("DELETE FROM query")
             self._connection.execute("INSERT INTO query VALUES (?)", (text,))
             return [word for (word,) in self._connection.execute("SELECT term FROM words")]
 
 
-def _best(scores: Scores, count: int) -> list[int]:
-    """The `count` highest scores above 0; ties by number."""
-    found = np.flatnonzero(scores)
-    if len(found) > count:
-        found = found[scores[found] >= np.partition(scores[found], -count)[-count]]
-    return [int(row) for row in found[np.lexsort((found, -scores[found]))][:count]]
-
-
 def _storable(text: str) -> str:
-    """The text without what SQLite or UTF-8 cannot hold."""
+    """Return the text without what SQLite or UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")

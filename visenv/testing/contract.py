@@ -20,7 +20,7 @@ from gymnasium.utils.env_checker import check_env
 
 from visenv.testing.players import (
     check_oracle_gets_the_top_reward,
-    check_oracle_keeps_to_the_ask,
+    check_oracle_keeps_to_the_request,
     check_random_does_not,
 )
 from visenv.testing.record import Env, MakeEnv
@@ -54,7 +54,7 @@ CHECKS = (
     check_pickles_mid_episode,
     check_rebuilds_from_json,
     check_oracle_gets_the_top_reward,
-    check_oracle_keeps_to_the_ask,
+    check_oracle_keeps_to_the_request,
     check_random_does_not,
     check_rescores,
 )

@@ -30,7 +30,7 @@ def check_oracle_gets_the_top_reward(make_env: MakeEnv) -> None:
         won = played(env, "oracle", seed)
         outcome = base_of(env).task_score()
         assert won.status == "terminated", (
-            f"Expected the oracle to end seed {seed}, saw {won.reason!r}."
+            f"Expected the oracle to end seed {seed}, saw {won.end_reason!r}."
         )
         assert outcome == 1.0, f"Expected the outcome 1 of the oracle, saw {outcome}, seed {seed}."
         assert math.isclose(won.reward, top, rel_tol=1e-9), (
@@ -39,7 +39,7 @@ def check_oracle_gets_the_top_reward(make_env: MakeEnv) -> None:
         )
 
 
-def check_oracle_keeps_to_the_ask(make_env: MakeEnv) -> None:
+def check_oracle_keeps_to_the_request(make_env: MakeEnv) -> None:
     """The oracle's turns are ones that a pre-filled, constrained policy could have written."""
     env = make_env()
     for seed in SEEDS[:3]:

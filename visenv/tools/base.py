@@ -95,7 +95,8 @@ class Tool(Generic[ArgumentsT]):
 
     The environment calls `open` before its first episode and `close` when it is closed; in between,
     each episode begins with `reset` and ends with `end_episode`. A simulator or a connection that
-    `open` starts therefore stays open between episodes.
+    `open` starts therefore stays open between episodes. Only a tool that raised `ServiceError` is
+    closed after the episode and opened again for the next one.
 
     Attributes:
         name: The name by which the policy calls it.

@@ -133,6 +133,11 @@ class Episode:
         return float(sum(turn.reward for turn in self.turns))
 
     @property
+    def end_reason(self) -> str:
+        """The limit or the failure that ended the episode, as text; ``""`` if it terminated."""
+        return self.reason if self.failure is None else str(self.failure)
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """Every message of the environment, in order."""
         return (*(each for turn in self.turns for each in turn.messages), *self.closing)

@@ -47,10 +47,11 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
         images: Folder of its images, relative to the page.
     """
     answers = [event.answer for event in episode.events if isinstance(event, Answered)]
-    plain = ("kind", "group", "member", "reward", "status", "reason")
+    plain = ("kind", "group", "member", "reward", "status")
     return {
         **{name: getattr(episode, name) for name in plain},
         "id": episode.sample_id,
+        "reason": episode.end_reason,
         "seed": str(episode.seed),  # may exceed what a JavaScript number holds exactly
         "answer": answers[-1] if answers else None,
         "truth": {

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from visenv.private_names import PrivateName
+from visenv.private_names import PrivateName, members
 
-_TRAINER = "trl.trainer.grpo_trainer:GRPOTrainer"
+_TRAINER = "trl.trainer.grpo_trainer:GRPOTrainer."
+_PLAYS = "overrides it, to play episodes in place of TRL's own generation"
 
 TRAINER_NAMES: Final = (
-    PrivateName(
-        f"{_TRAINER}._generate_and_score_completions",
-        "overrides it, to play episodes before TRL scores them",
-        parameters=("inputs",),
-    ),
-    PrivateName(
-        f"{_TRAINER}._generate",
-        "overrides it, to return episodes in the shape of TRL's own generation",
-        parameters=("prompts",),
-    ),
-    PrivateName(f"{_TRAINER}._log_metric", "logs with it", parameters=("name", "value")),
-    PrivateName(f"{_TRAINER}.tools", "sets it, so that TRL reads images which tools returned"),
-    PrivateName(f"{_TRAINER}.use_vllm", "sets it, so that TRL corrects for a sampling engine"),
-    PrivateName(f"{_TRAINER}.ref_model", "bans tokens in it"),
-    PrivateName(f"{_TRAINER}.num_generations", "reads the size of a group from it"),
-    PrivateName(f"{_TRAINER}.num_generations_eval", "reads the size of a group from it"),
+    PrivateName(_TRAINER + "_generate_and_score_completions", _PLAYS, parameters=("inputs",)),
+    PrivateName(_TRAINER + "_generate", _PLAYS, parameters=("prompts",)),
+    PrivateName(_TRAINER + "_log_metric", "logs with it", parameters=("name", "value")),
+    PrivateName(_TRAINER + "tools", "sets it, so that TRL reads images which tools returned"),
+    PrivateName(_TRAINER + "use_vllm", "sets it, so that TRL corrects for a sampling engine"),
+    PrivateName(_TRAINER + "ref_model", "bans tokens in it"),
+    *members(_TRAINER, "reads the group size", "num_generations", "num_generations_eval"),
     PrivateName(
         "trl.models.utils:unwrap_model_for_generation",
         "gathers the weights for sampling with it",

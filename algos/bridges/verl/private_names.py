@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from visenv.private_names import PrivateName
+from visenv.private_names import PrivateName, members
 
-_LOOP = "verl.experimental.agent_loop.agent_loop"
+_LOOP = "verl.experimental.agent_loop.agent_loop:"
+_ROLLOUT = "verl.workers.rollout."
 
 LOOP_NAMES: Final = (
-    PrivateName(f"{_LOOP}:AgentLoopBase.run", "overrides it, to play an episode"),
-    PrivateName(f"{_LOOP}:AgentLoopBase.rollout_config", "reads the length of rows from it"),
-    PrivateName(f"{_LOOP}:AgentLoopBase.server_manager", "samples with it"),
-    PrivateName(f"{_LOOP}:AgentLoopBase.tokenizer", "reads the name of the model from it"),
-    PrivateName(f"{_LOOP}:AgentLoopBase.processor", "compares its image processor with its own"),
+    PrivateName(_LOOP + "AgentLoopBase.run", "overrides it, to play an episode"),
+    *members(
+        _LOOP + "AgentLoopBase.",
+        "plays with it",
+        *("rollout_config", "server_manager", "tokenizer", "processor"),
+    ),
     PrivateName(
-        f"{_LOOP}:AgentLoopOutput",
+        _LOOP + "AgentLoopOutput",
         "returns episodes in it",
         parameters=(
             *("prompt_ids", "response_ids", "response_mask", "response_logprobs", "metrics"),
@@ -23,17 +25,15 @@ LOOP_NAMES: Final = (
         ),
     ),
     PrivateName(
-        f"{_LOOP}:AgentLoopMetrics",
-        "returns times in it",
-        parameters=("generate_sequences", "tool_calls"),
+        _LOOP + "AgentLoopMetrics", "returns times in it", ("generate_sequences", "tool_calls")
     ),
     PrivateName(
-        "verl.workers.rollout.llm_server:LLMServerClient.generate",
+        _ROLLOUT + "llm_server:LLMServerClient.generate",
         "samples with it",
         parameters=("request_id", "prompt_ids", "sampling_params", "image_data"),
     ),
     PrivateName(
-        "verl.workers.rollout.replica:TokenOutput",
+        _ROLLOUT + "replica:TokenOutput",
         "reads sampled tokens from it",
         parameters=("token_ids", "log_probs", "stop_reason", "extra_fields"),
     ),

@@ -13,8 +13,7 @@ from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 
-from ..presets import PRESETS, TRAIN_PIXELS, Preset
-from ..settings import Settings, choose
+from ..presets import PRESETS, TRAIN_PIXELS, Preset, Settings, choose
 from .compat import PublishedCoding
 from .env import ArftCoding
 from .rewards import rewarded
@@ -46,7 +45,7 @@ def make_coding(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    preset, reward, compat, options = choose("visenv/ArftCoding-v0", PRESETS, settings)
+    preset, reward, compat, options = choose("visenv/ArftCoding-v0", make_coding, PRESETS, settings)
     if data == "procedural":  # crops have to be needed
         preset = replace(preset, image_pixels=min(preset.image_pixels, TRAIN_PIXELS))
     made = PublishedCoding if compat else ArftCoding

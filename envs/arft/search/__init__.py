@@ -14,25 +14,14 @@ from visenv.errors import ConfigurationError
 from visenv.rewards import RewardWrapper
 from visenv.search import Searcher, open_searcher
 
-from ..presets import SEARCH_PRESETS
+from ..presets import SEARCH_PRESETS, SearchSettings, choose
 from ..rewards.qa import Compat
 from ..rewards.steps import StepRewardWrapper
-from ..settings import Settings, choose
 from .compat import PublishedSearch, published_terms
 from .env import ArftSearch
 from .rewards import search_terms
 from .similarity import open_similarity
 from .world import EntitiesWorld
-
-
-class SearchSettings(Settings, total=False):
-    """`Settings` of searching.
-
-    Args:
-        passages: Most passages that a search shows.
-    """
-
-    passages: int
 
 
 def make_search(
@@ -63,7 +52,9 @@ def make_search(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set or the index cannot be read.
     """
-    preset, reward, compat, options = choose("visenv/ArftSearch-v0", SEARCH_PRESETS, settings)
+    preset, reward, compat, options = choose(
+        "visenv/ArftSearch-v0", make_search, SEARCH_PRESETS, settings
+    )
     made = PublishedSearch if compat else ArftSearch
     searcher = _searcher(search, data)
     source = search_source(data, hops, preset.world)

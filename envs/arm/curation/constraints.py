@@ -35,7 +35,8 @@ class Constraints(Step):
     Args:
         source: Instructions whose ``meta["constraints"]`` lists ``constraint`` and ``checks``
             (`visenv.envs.arm.datasets.mm_ifeval`).
-        policy: Who answers. It is opened on a bare `gym.Env`.
+        policy: The policy that answers. It cannot be one that asks an environment for advice
+            (oracle, random).
         folder: The folder that is written to.
         sampling: How it samples; the seed belongs to the row.
         dialect: How the checks read (`visenv.checks`).

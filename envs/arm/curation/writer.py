@@ -50,8 +50,8 @@ class Writer:
     """Asks a policy for a JSON object until it sends one that can be used.
 
     Args:
-        policy: Who writes. It is opened on a bare `gym.Env`, so it cannot be one that looks into
-            its environment (oracle, random).
+        policy: The policy that writes. It cannot be one that asks an environment for advice
+            (oracle, random).
         sampling: How it samples; the seed is replaced by one that belongs to the row.
         attempts: Most replies to one row.
         image_pixels: Images are shrunk to this many pixels (4096 patches of 28 x 28 by default,

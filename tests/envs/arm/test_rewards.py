@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.reward_terms import unweighted
 from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, terms
 from visenv.envs.arm.samples import judging_sample
 from visenv.envs.arm.verdicts import write_verdict
@@ -31,7 +32,8 @@ def played(*outcomes: bool, verdict: str = "2", said: str = "", last: str = "") 
 
 
 def pay(reward: str, log: Log, sample: Sample = SAMPLE, compat: Compat = None) -> float:
-    return sum(weight * score(log, sample) for _, weight, score in terms(reward, compat))
+    named = terms(reward, compat)
+    return sum(term.weight * unweighted(term, log, sample) for term in named)
 
 
 # (stage1, stage2, accuracy_format, fixed_bonus); R_f .3, R_try .1, R_a .7, R_succ .5, bonus .5.

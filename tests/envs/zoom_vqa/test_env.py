@@ -77,7 +77,7 @@ def test_the_last_turn_is_held_to_the_published_expression() -> None:
     assert first.request.regex is None
     *_, info = env.step(ZOOM.format(5, 5))
     last = info["step"].request
-    assert last.prefix == "<think>"
+    assert last.prefill == "<think>"
     assert last.regex == r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
     assert last.stop == ("</tool>", "</answer>")
     assert re.fullmatch(last.regex, " a </think><answer>b</answer>")

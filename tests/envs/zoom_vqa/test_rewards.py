@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.reward_terms import unweighted
 from visenv.envs.zoom_vqa.rewards import format_score, paper_terms, tool_success
 from visenv.rewards.vqa import vqa_score
 from visenv.types import Answered, Log, Malformed, Sample, ToolCalled, TurnTaken
@@ -20,7 +21,7 @@ def score(answer: str, sample: Sample) -> float:
 
 def total(log: Log, compat: str | None = None) -> float:
     terms = paper_terms(score, compat)  # type: ignore[arg-type]
-    return sum(term.weight * term.score(log, SAMPLE) for term in terms)
+    return sum(term.weight * unweighted(term, log, SAMPLE) for term in terms)
 
 
 @pytest.mark.parametrize(
@@ -76,20 +77,20 @@ def test_a_near_miss_by_hand() -> None:
     terms = {term.name: term for term in paper_terms(score, None)}
     log = Log([TurnTaken(0, ANSWER, ""), Answered(0, "car")])
     # "car": itself 1; "cat" one of three letters differs, 2/3; "cow" two differ, 1/3; "dog" 0
-    assert terms["soft"].score(log, sample) == pytest.approx((1 + 2 / 3 + 1 / 3) / 3)
-    assert terms["tool"].score(log, sample) == 0.0
-    assert terms["format"].score(log, sample) == 1.0
+    assert unweighted(terms["soft"], log, sample) == pytest.approx((1 + 2 / 3 + 1 / 3) / 3)
+    assert unweighted(terms["tool"], log, sample) == 0.0
+    assert unweighted(terms["format"], log, sample) == 1.0
 
 
 def test_format_is_the_mean_over_turns() -> None:
     log = Log([TurnTaken(0, "hello", None), TurnTaken(1, ANSWER, ""), Answered(1, "bird")])
     form = {term.name: term for term in paper_terms(score, None)}["format"]
-    assert form.score(log, SAMPLE) == pytest.approx((0.0 + 1.0) / 2)
+    assert unweighted(form, log, SAMPLE) == pytest.approx((0.0 + 1.0) / 2)
 
 
 def test_no_answer_earns_neither_exact_nor_soft_credit() -> None:
     log = Log([TurnTaken(0, ZOOM, ""), called(True), TurnTaken(1, "hello", None)])
-    scores = {term.name: term.score(log, SAMPLE) for term in paper_terms(score, None)}
+    scores = {term.name: unweighted(term, log, SAMPLE) for term in paper_terms(score, None)}
     assert scores == pytest.approx({"vqa": 0.0, "soft": 0.0, "format": 0.5, "tool": 1.0})
 
 

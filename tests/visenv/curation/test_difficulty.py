@@ -63,14 +63,14 @@ class Answering(ScriptedPolicy):
         super().__init__(self.say)
         self.failing = failing
         self.asked: Counter[str] = Counter()
-        self.asks: list[tuple[TurnRequest, Sampling]] = []
+        self.requests: list[tuple[TurnRequest, Sampling]] = []
         self.shown: list[Message] = []
 
     async def respond(
         self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        self.asks.append((ask, sampling))
-        return await super().respond(session, ask, sampling)
+        self.requests.append((request, sampling))
+        return await super().respond(session, request, sampling)
 
     def say(self, messages: Sequence[Message], request: TurnRequest) -> str:
         (message,) = messages
@@ -138,9 +138,9 @@ def test_values_out_of_range(options: dict[str, Any]) -> None:
 def test_how_it_asks(tmp_path: Path) -> None:
     policy = Answering()
     ask(tmp_path / "hard.jsonl", policy)
-    assert {each for each, _ in policy.asks} == {TurnRequest(max_tokens=10)}
-    assert {(each.temperature, each.max_tokens) for _, each in policy.asks} == {(1.0, 10)}
-    assert len({each.seed for _, each in policy.asks}) == 24  # every draw has its own seed
+    assert {each for each, _ in policy.requests} == {TurnRequest(max_tokens=10)}
+    assert {(each.temperature, each.max_tokens) for _, each in policy.requests} == {(1.0, 10)}
+    assert len({each.seed for _, each in policy.requests}) == 24  # every draw has its own seed
     assert policy.shown[0].role == "user"
     assert policy.shown[0].images[0].size == (8, 4)
 

@@ -27,6 +27,7 @@ from visenv.policies.scripted import ScriptedPolicy
 from visenv.types import (
     Answered,
     Episode,
+    Failure,
     Image,
     Malformed,
     Message,
@@ -126,7 +127,11 @@ def episode(*events: Any, status: str = "terminated", **metrics: float) -> Episo
     shown = (Message("user", (image, "What colour?")),)
     reward = 0.0 if status == "aborted" else 1.0
     turns = (Turn(shown, "<answer>red</answer>", reward, tuple(events), "stop"),)
-    values: Any = {"status": status, "reason": "" if status == "terminated" else "turns"}
+    values: Any = {"status": status}
+    if status == "truncated":
+        values["reason"] = "turns"
+    if status == "aborted":
+        values["failure"] = Failure("service", "judge", "away")
     return Episode("E", "s", "", 0, 0, 0, turns, **values, metrics={"accuracy": 1.0, **metrics})
 
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from visenv.documents.embedder import Embedder, Vectors, checked
+from visenv.documents.embedder import Embedder
 from visenv.documents.page_store import PageStore
 from visenv.documents.sentence_models import ClipEmbedder, TextEmbedder, load, passages
 from visenv.documents.vector_ranker import VectorRanker
 from visenv.errors import ConfigurationError, DataError
+from visenv.retrieval.vectors import Vectors, checked
 from visenv.testing.documents import TextDocument
 
 pytestmark = pytest.mark.component("sentence-transformers", "torch", "transformers")

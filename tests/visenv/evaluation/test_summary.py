@@ -14,14 +14,14 @@ import pytest
 from visenv.evaluation.intervals import mean_of
 from visenv.evaluation.summary import (
     ANY_TOOL,
-    Failure,
+    FailedItem,
     Row,
     Summary,
     summarise,
     tool_metrics,
 )
 from visenv.evaluation.summary_files import as_json, markdown, write_summary
-from visenv.types import Answered, Episode, Event, Message, ToolCalled, Turn
+from visenv.types import Answered, Episode, Event, Failure, Message, ToolCalled, Turn
 
 
 def call(tool: str = "zoom", ok: bool = True) -> ToolCalled:
@@ -46,14 +46,17 @@ def episode(
         events.append(Answered(0, answer))
     reward = 0.0 if accuracy is None else 0.3 + 0.7 * accuracy
     turn = Turn((Message("user", ("?",)),), "text", reward, tuple(events), "stop")
-    truth = {"question": "?", "answers": ["1"], **({"labels": labels} if labels else {})}
     metrics = {} if accuracy is None else {"accuracy": accuracy}
     return Episode(
-        "e", f"s{number}", kind, number, 0, 0, (turn,), status, reason,
-        metrics=metrics, truth=truth,
+        "e", f"s{number}", kind, number, 0, 0, (turn,), status,
+        "" if accuracy is None else reason,
+        JUDGE_GONE if accuracy is None else None,
+        metrics=metrics, question="?", answers=("1",),
+        ground_truth={"labels": labels} if labels else {},
     )  # fmt: skip
 
 
+JUDGE_GONE = Failure("service", "judge", "gone")
 FG = {"track": "FG", "rm_tag": "pair_rm"}
 DOC_1 = {"track": "Doc", "rm_tag": "single_rm"}
 DOC_2 = {"track": "Doc", "rm_tag": "pair_rm"}
@@ -64,8 +67,10 @@ PLAYED = [
     episode(2, 1.0, [call("page"), call("page"), call()], DOC_1),
     episode(3, 1.0, [call("page", ok=False)], DOC_2),
     episode(4, 0.0, [], DOC_2, reason="turns"),
-    episode(5, None, [], DOC_2, reason="judge: gone"),
-    Episode("e", "", "", 7, 0, 0, (), "aborted", "ImageError: a.jpg is broken"),
+    episode(5, None, [], DOC_2),
+    Episode(
+        "e", "", "", 7, 0, 0, (), "aborted", "", Failure("data", "ImageError", "a.jpg is broken")
+    ),
 ]
 
 
@@ -144,10 +149,10 @@ def test_a_tool_that_was_never_called_has_no_success() -> None:
 
 def test_every_failure_is_listed() -> None:
     assert summarise(PLAYED, ["a.jsonl:3: no gt: None"]).failures == [
-        Failure("a.jsonl:3", "left out", "no gt: None"),
-        Failure("s4", "unanswered", "turns"),
-        Failure("s5", "aborted", "judge: gone"),
-        Failure("row 7", "aborted", "ImageError: a.jpg is broken"),
+        FailedItem("a.jsonl:3", "left out", "no gt: None"),
+        FailedItem("s4", "unanswered", "turns"),
+        FailedItem("s5", "aborted", "judge: gone"),
+        FailedItem("row 7", "aborted", "ImageError: a.jpg is broken"),
     ]
 
 
@@ -229,6 +234,6 @@ def test_the_files_hold_the_same_numbers(tmp_path: Path) -> None:
         "turns",
         "",
     )
-    assert items[5]["accuracy"] == ""
+    assert (items[5]["accuracy"], items[5]["reason"]) == ("", "judge: gone")
     assert items[7]["answer"] == 'he said "1",\n\\ud800'
     assert items[7]["right answers"] == "1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import warnings
@@ -20,6 +21,7 @@ from visenv.errors import PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, InlineExecutor, Replicas
+from visenv.scorers import Generate, Scorer, digest
 from visenv.testing import toy
 from visenv.types import (
     Failure,
@@ -311,3 +313,34 @@ def test_an_engine_that_dies_comes_back_with_the_next_weights(engine: Any) -> No
     engine.load(weights("a"), version=6)
     assert (engine.version, engine.stale) == (6, False)
     assert asked(engine, 9).text == ADD
+
+
+class Asker:
+    """Builds a handle where it is, as environments do from their options."""
+
+    def __init__(self, file: str) -> None:
+        self.scorer = Scorer("recorded", file=file)
+
+    def ask(self) -> Any:
+        return self.scorer.submit(Generate(())).result(60).value
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def test_scorers_of_an_actor_are_those_of_the_process_that_started_it(
+    executor: Any, tmp_path: Path
+) -> None:
+    from visenv.rollout.ray_executor import RayHost
+
+    file = tmp_path / "replies.jsonl"
+    row = {"digest": digest(Generate(())), "model": "m", "value": {"text": "yes"}}
+    file.write_text(json.dumps(row) + "\n")
+    scorer = Scorer("recorded", file=str(file))
+    make: Any = partial(Asker, str(file))
+    host = RayHost(make, {"num_cpus": 0.1})
+    assert host.open() is None
+    assert host.call("ask", {}) == {"text": "yes"}
+    assert scorer.counts().sent == 1  # it came here
+    host.close()
+    scorer.close()

@@ -17,7 +17,9 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from visenv.env import Limits
 from visenv.errors import ConfigurationError, EpisodeOverError, VisenvError
+from visenv.registration import register
 from visenv.rollout import EpisodePool, Reset, Result
 from visenv.rollout.vector_result import nothing_new
 from visenv.testing import toy
@@ -76,6 +78,57 @@ def test_a_group_is_one_seed_for_all(pool: EpisodePool) -> None:
     assert isinstance(infos["step"][2], StepResult)
     assert list(infos["aborted"]) == ["", "", ""]
     assert infos["_step"].all()
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        np.array([7, 7, 7]),
+        np.array([7, 7, 7], np.uint8),
+        (7, 7, 7),
+        [np.int64(7)] * 3,
+        np.full((3, 3), 7)[0],
+    ],
+    ids=["array", "uint8", "tuple", "numpy integers", "row"],
+)
+def test_reset_takes_one_seed_for_each_environment(pool: EpisodePool, seed: Any) -> None:
+    observation, _ = pool.reset(seed=seed)
+    assert observation["text"] == (toy.make().reset(seed=7)[0]["text"],) * 3
+    results = pool.reset_at([0, 1, 2], seeds=seed)
+    assert {total(result) for result in results.values()} == set(observation["text"])
+
+
+def test_reset_takes_a_numpy_integer_as_one_seed(pool: EpisodePool) -> None:
+    for seed in (7, np.int64(7)):
+        texts = pool.reset(seed=seed)[0]["text"]  # type: ignore[arg-type]
+        assert len(set(texts)) == 3
+        group = pool.reset_at([0, 1, 2], seeds=seed)  # type: ignore[arg-type]
+        assert {total(result) for result in group.values()} == {toy.make().reset(seed=7)[0]["text"]}
+    assert texts == pool.reset(seed=7)[0]["text"]
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        np.array([7, 7]),
+        np.full((3, 1), 7),
+        np.array(7.5),
+        np.array([7.0, 7.0, 7.0]),
+        [7, 7],
+        [7, 7, "7"],
+        [7, 7, True],
+        "777",
+        b"777",
+        {0: 7, 1: 7, 2: 7},
+        7.0,
+        True,
+    ],
+)
+def test_reset_refuses_other_seeds(pool: EpisodePool, seed: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"3 environments need one seed, or 3 seeds"):
+        pool.reset(seed=seed)
+    with pytest.raises(ConfigurationError, match=r"3 environments need one seed, or 3 seeds"):
+        pool.reset_at([0, 1, 2], seeds=seed)
 
 
 def test_one_seed_spreads_to_unrelated_ones(pool: EpisodePool) -> None:
@@ -255,7 +308,7 @@ def test_options_for_each(pool: EpisodePool) -> None:
     assert observation["text"] == ("question 0", "question 1", "question 2")
     started = pool.reset_at([1, 2], options=[None, {"sample": samples[0]}])
     assert total(started[2]) == "question 0"
-    with pytest.raises(ConfigurationError, match="need 3 seeds"):
+    with pytest.raises(ConfigurationError, match="need one seed, or 3 seeds"):
         pool.reset(seed=[1, 2])
     with pytest.raises(ConfigurationError, match="Expected 3 actions, got 1"):
         pool.step([ADD])
@@ -325,6 +378,90 @@ def test_wrong_options_are_told_at_once(options: dict[str, Any], says: str) -> N
 def test_an_environment_that_cannot_be_made_says_why() -> None:
     with pytest.raises(VisenvError, match="unexpected keyword argument 'colour'"):
         gym.make_vec(toy.register(), num_envs=2, colour="red")
+
+
+@pytest.mark.parametrize("workers", ["thread", "process"])
+def test_call_and_attributes_reach_every_environment(workers: str) -> None:
+    pool = make(2, workers=workers)
+    pool.reset(seed=[7, 7])
+    pool.step_at({1: ADD})
+    assert pool.get_attr("turn") == pool.call("turn") == (0, 1)
+    assert pool.call("get_wrapper_attr", name="turn") == (0, 1)
+    assert pool.call("get_wrapper_attr", "turns_left") == (4, 3)
+    pool.set_attr("limits", Limits(turns=1))
+    assert [limits.turns for limits in pool.get_attr("limits")] == [1, 1]
+    pool.set_attr("limits", [Limits(turns=2), Limits(turns=3)])
+    _, _, _, truncated, infos = pool.step([ADD, ADD])
+    assert infos["truncated_by"].tolist() == ["", ""]
+    *_, truncated, infos = pool.step([ADD, ADD])
+    assert truncated.tolist() == [True, True]
+    with pytest.raises(ConfigurationError, match="need 2 values, got 3"):
+        pool.set_attr("limits", [1, 2, 3])
+    pool.close()
+
+
+@pytest.mark.parametrize("workers", ["thread", "process"])
+def test_call_that_fails_raises_with_its_traceback_and_keeps_the_environments(
+    workers: str,
+) -> None:
+    pool = make(2, workers=workers)
+    pool.reset(seed=[7, 7])
+    pool.step_at({1: ADD})
+    with pytest.raises(VisenvError, match=r"(?s)Environment 0 failed.*AttributeError.*no_such"):
+        pool.get_attr("no_such")
+    with pytest.raises(VisenvError, match=r"(?s)Environment 0 failed.*in random_answer"):
+        pool.call("random_answer", None)
+    assert "total 6" in total(pool.step_at({1: ADD})[1])
+    pool.submit({0: ADD})
+    with pytest.raises(ConfigurationError, match="ready"):
+        pool.call("turn")
+    pool.close()
+
+
+def test_an_unexpected_exception_is_logged_with_its_traceback(
+    pool: EpisodePool, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool.reset(seed=0)
+    pool.step_at({1: ERROR})
+    (logged,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert logged.startswith("Environment 1 failed and is replaced: RuntimeError: a bug in a tool")
+    assert 'raise RuntimeError("a bug in a tool")' in logged
+    caplog.clear()
+    pool.step_at({0: SERVICE})
+    assert caplog.records == [], "a failure that is raised on purpose replaces no environment"
+
+
+def test_a_wrapper_that_truncates_ends_the_episode() -> None:
+    pool = make(2, max_episode_steps=1)
+    pool.reset(seed=[7, 7])
+    results = pool.step_at({0: ADD, 1: ANSWER})
+    assert (results[0].terminated, results[0].truncated, results[0].over) == (False, True, True)
+    assert results[1].terminated
+    with pytest.raises(EpisodeOverError, match="Environment 0 waits for a reset"):
+        pool.step_at({0: ADD})
+    assert not pool.reset_at([0], 7)[0].over
+    pool.close()
+
+
+def test_environment_of_plain_gym_register_has_a_pool() -> None:
+    env_id = "visenv-testing/Plain-v0"
+    if env_id not in gym.registry:
+        gym.register(env_id, "visenv.testing.toy:make")
+    pool = EpisodePool(env_id, 2, turns=1)
+    assert pool.reset(seed=[7, 7])[0]["text"] == (toy.make().reset(seed=7)[0]["text"],) * 2
+    assert pool.step([ADD, ADD])[3].tolist() == [True, True]
+    pool.close()
+
+
+def test_register_takes_options_of_gymnasium() -> None:
+    env_id = "visenv-testing/OneStep-v0"
+    if env_id not in gym.registry:
+        register(env_id, "visenv.testing.toy:make", max_episode_steps=1)
+    pool = gym.make_vec(env_id, num_envs=1)
+    assert isinstance(pool, EpisodePool)
+    pool.reset(seed=[7])  # type: ignore[arg-type]
+    assert pool.step([ADD])[3].tolist() == [True]
+    pool.close()
 
 
 def pool_threads() -> list[threading.Thread]:

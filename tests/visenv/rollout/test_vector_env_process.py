@@ -5,7 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -143,3 +148,40 @@ def test_options_must_be_json() -> None:
 def test_what_keeps_a_child_from_being_made_is_told() -> None:
     with pytest.raises(ConfigurationError, match="at least 1 turn"):
         make(1, turns=0)
+
+
+MANY = """
+import time
+import gymnasium as gym
+from visenv.testing import toy
+
+if __name__ == "__main__":
+    pool = gym.make_vec(toy.register(), num_envs={count}, workers="process")
+    pool.reset(seed=0)
+    begun = time.monotonic()
+    pool.close(grace={grace})
+    print(time.monotonic() - begun)
+"""
+
+
+@pytest.mark.parametrize("grace", [0.0, 60.0])
+def test_close_ends_many_children_quietly(grace: float, tmp_path: Path) -> None:
+    program = tmp_path / "many.py"
+    program.write_text(MANY.format(count=6, grace=grace))
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_close_kills_children_that_hang_after_the_grace_period() -> None:
+    pool = make(3)
+    pool.reset(seed=0)
+    children = [
+        worker._host._process  # type: ignore[attr-defined]
+        for worker in pool._worker_group._workers
+    ]
+    pool.call("set_wrapper_attr", "close", partial(time.sleep, 3600))
+    pool.close(grace=0.2)
+    assert not set(children) & set(multiprocessing.active_children())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,14 @@ def test_a_coroutine_on_the_background_loop_uses_the_log_of_who_started_it(remot
     background.run(scorer.score(Echo("b")))
     assert future.result(60).value == "a"
     assert [verdict.value for _, verdict in log.seen] == ["a"]
+
+
+def test_a_scorer_behind_a_scorer_is_not_recorded(remote: Any, tmp_path: Path) -> None:
+    file = str(tmp_path / "replies.jsonl")
+    scorer, log = Scorer("recorded", file=file, inner=remote().description()), Log()
+    with using(log):
+        scorer.submit(Echo("a")).result(60)
+    assert [name for name, _ in log.seen] == [scorer.name]
 
 
 def test_recorded_verdicts_answer_in_place_of_the_backend(remote: Any, tag: str) -> None:

@@ -15,6 +15,7 @@ from tests.visenv.scorers.doubles import BATCHES, RELEASE, Echo
 from visenv import background
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.scorers import Embed, Scorer, Verdict, digest
+from visenv.scorers.loop import loop
 from visenv.scorers.services import resolve
 
 MODEL = "tests.visenv.scorers.doubles:ModelDouble"
@@ -27,14 +28,14 @@ def all_of(futures: list[Future[Verdict]]) -> list[Any]:
 
 
 def held() -> threading.Event:
-    """Hold the background loop until the event is set, so that requests come in one go."""
+    """Hold the loop of scorers until the event is set, so that requests come in one go."""
     release, holds = threading.Event(), threading.Event()
 
     async def hold() -> None:
         holds.set()
         release.wait(60)
 
-    background.submit(hold())
+    loop.submit(hold())
     assert holds.wait(60)
     return release
 
@@ -104,6 +105,15 @@ def test_a_scorer_can_be_asked_inside_a_running_event_loop(remote: Any) -> None:
         return background.run(remote().score(Echo("jupyter"))).value
 
     assert asyncio.run(notebook_cell()) == "jupyter"
+
+
+def test_plain_code_on_the_background_loop_can_wait_for_a_scorer(remote: Any) -> None:
+    scorer = remote()
+
+    async def plain_term_beside_an_async_one() -> Any:
+        return scorer.submit(Echo("x")).result(60).value  # blocks that loop, and not the scorers'
+
+    assert background.run(plain_term_beside_an_async_one()) == "x"
 
 
 # ------------------------------------------------------------------------------------------ caches

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ import cloudpickle
 import pytest
 
 from tests.visenv.scorers.doubles import BATCHES, Echo
-from visenv import background
 from visenv.errors import ConfigurationError, ServiceError
-from visenv.scorers import Scorer, services, share, use_parent
-from visenv.scorers.services import resolve
+from visenv.rollout.hosts import ProcessHost
+from visenv.scorers import Scorer, for_worker, services
+from visenv.scorers.loop import loop
+from visenv.scorers.services import resolve, share
 
+MODEL = "tests.visenv.scorers.doubles:ModelDouble"
 SPAWN = multiprocessing.get_context("spawn")
 FORK = multiprocessing.get_context("fork")
 
@@ -30,9 +33,7 @@ FORK = multiprocessing.get_context("fork")
 @pytest.fixture
 def model(tag: str, tmp_path: Path) -> Any:
     def make(**options: Any) -> Scorer:
-        return Scorer(
-            "tests.visenv.scorers.doubles:ModelDouble", folder=str(tmp_path), tag=tag, **options
-        )
+        return Scorer(MODEL, folder=str(tmp_path), tag=tag, **options)
 
     return make
 
@@ -112,21 +113,35 @@ def test_failures_reach_the_child_as_they_are(model: Any) -> None:
     assert isinstance(refusal, ServiceError)
 
 
-def _make_and_ask(address: Any, folder: str, tag: str, results: Any) -> None:
-    use_parent(address)
-    scorer = Scorer("tests.visenv.scorers.doubles:ModelDouble", folder=folder, tag=tag)
-    results.put((scorer.submit(Echo("x")).result(60).value["pid"], scorer.counts().batches))
+class Asker:
+    """Builds its handle in the process where it is, as environments do from their options."""
+
+    def __init__(self, folder: str, tag: str) -> None:
+        self.scorer = Scorer(MODEL, folder=folder, tag=tag)
+
+    def ask(self, content: str) -> tuple[int, int]:
+        """The process that answers, and the one that asks."""
+        return self.scorer.submit(Echo(content)).result(60).value["pid"], os.getpid()
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
-def test_a_handle_that_is_made_in_the_child_uses_the_parent_it_was_told_of(
+def test_a_handle_that_is_built_in_a_worker_uses_the_process_that_started_it(
     model: Any, tag: str, tmp_path: Path
 ) -> None:
-    results = SPAWN.Queue()
-    child = SPAWN.Process(target=_make_and_ask, args=(share(), str(tmp_path), tag, results))
-    child.start()
-    assert results.get(timeout=120) == (os.getpid(), 1)
-    child.join(60)
+    hosts = [ProcessHost(partial(Asker, str(tmp_path), tag)) for _ in range(2)]
+    for host in hosts:
+        assert host.open() is None
+        answering, asking = host.call("ask", {"content": "x"})
+        assert answering == os.getpid() != asking
+        host.close()
+    assert loaded(tmp_path) == [os.getpid()]
     assert model().counts().batches == 1
+
+
+def test_for_worker_makes_the_same() -> None:
+    assert pickle.loads(pickle.dumps(for_worker(dict)))() == {}
 
 
 def _grandparent(pickled: bytes, results: Any) -> None:
@@ -244,7 +259,7 @@ def test_a_child_that_dies_does_not_disturb_the_parent(model: Any) -> None:
 
 def test_the_socket_is_removed_at_exit(tmp_path: Path) -> None:
     program = (
-        "import os\nfrom visenv.scorers import share\nprint(share().path)\n"
+        "import os\nfrom visenv.scorers.services import share\nprint(share().path)\n"
         "if os.fork() == 0: raise SystemExit\nos.wait()\nassert os.path.exists(share().path)"
     )
     done = subprocess.run(
@@ -254,8 +269,8 @@ def test_the_socket_is_removed_at_exit(tmp_path: Path) -> None:
     assert not Path(done.stdout.strip()).parent.exists()
 
 
-def test_pickling_inside_the_background_loop_does_not_block_it(model: Any) -> None:
+def test_pickling_inside_the_loop_of_scorers_does_not_block_it(model: Any) -> None:
     async def pickle_there() -> bytes:
         return pickle.dumps(model())
 
-    assert background.run(pickle_there())
+    assert loop.run(pickle_there())

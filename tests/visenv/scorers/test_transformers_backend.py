@@ -293,5 +293,5 @@ def test_the_model_runs_in_one_thread_that_is_not_the_loop(text_folder: Path) ->
     scorer = Scorer("transformers", model=str(text_folder))
     answers(scorer, [Generate(talk(0), 1)])
     names = [thread.name for thread in threading.enumerate()]
-    assert names.count("visenv-background") == 1
+    assert names.count("visenv-scorers") == 1
     assert "visenv-model" in names

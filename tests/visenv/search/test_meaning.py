@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError, DataError, ServiceError
+from visenv.retrieval.sealed_vectors import MANIFEST, Seal, read_manifest, write_seal
 from visenv.search import Passage, meaning, open_searcher
 from visenv.search.encoder import SentenceEncoder, sentence_encoder
-from visenv.search.fused import FusedSearch
 from visenv.search.meaning import MeaningSearch
 from visenv.search.words import FILE, WordSearch, build
 
@@ -59,10 +59,8 @@ def test_a_build_embeds_only_what_is_new(tmp_path: Path, articles: list[Passage]
     assert [each.title for each in searcher.search("Kastor Works", 2)] == ["Kastor Works"] * 2
 
 
-def test_engines_are_opened_by_name_pickle_and_fuse(both: Path) -> None:
-    fused = open_searcher(f"fused:{both}")
-    assert isinstance(fused, FusedSearch)
-    again = pickle.loads(pickle.dumps(fused))
+def test_an_engine_is_opened_by_name_and_pickles(both: Path) -> None:
+    again = pickle.loads(pickle.dumps(open_searcher(f"meaning:{both}")))
     assert again.search("granite crossing", 1)[0].title == "Stone bridge"
     again.close()
     assert again.search(" ", 3) == []
@@ -73,15 +71,18 @@ def test_damaged_vectors_are_named(tmp_path: Path, articles: list[Passage]) -> N
     with pytest.raises(DataError, match="--meaning"):
         MeaningSearch(tmp_path)
     meaning.build(tmp_path, sentence_encoder())
-    vectors = (tmp_path / meaning.VECTORS).read_bytes()
-    (tmp_path / meaning.VECTORS).write_bytes(vectors[:-100])
-    with pytest.raises(DataError, match=r"vectors\.npy"):
+    array = tmp_path / read_manifest(tmp_path)[1]
+    array.write_bytes(array.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"vectors-\w+\.npy"):
         MeaningSearch(tmp_path)
-    np.save(tmp_path / meaning.VECTORS, np.zeros((2, 3), np.float32))
-    with pytest.raises(DataError, match=r"holds \[2, 3\]"):
+    np.save(array, np.zeros((2, 3), np.float32))
+    with pytest.raises(DataError, match=r"holds float32 \[2, 3\]"):
         MeaningSearch(tmp_path)
-    (tmp_path / meaning.MADE_BY).write_text("[]")
-    with pytest.raises(DataError, match=r"vectors\.json cannot be read"):
+    (tmp_path / MANIFEST).write_text("[]")
+    with pytest.raises(DataError, match=r"sealed\.json is no manifest"):
+        MeaningSearch(tmp_path)
+    write_seal(tmp_path, Seal(sentence_encoder().name, 384, {"d": [0]}, "layout"), [])
+    with pytest.raises(DataError, match="none of passages"):
         MeaningSearch(tmp_path)
 
 
@@ -98,7 +99,7 @@ def test_passages_that_are_gone_abort_the_search(both: Path, tmp_path: Path) -> 
 
 def test_a_damaged_store_is_named_and_can_be_made_again(both: Path, tmp_path: Path) -> None:
     shutil.copytree(both, tmp_path, dirs_exist_ok=True)
-    (tmp_path / meaning.STORE / "chroma.sqlite3").write_bytes(bytes(9999))
+    (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(bytes(9999))
     with pytest.raises(DataError, match=r"chroma is damaged.*Delete it"):
         meaning.build(tmp_path, sentence_encoder())
 
@@ -106,14 +107,14 @@ def test_a_damaged_store_is_named_and_can_be_made_again(both: Path, tmp_path: Pa
 @settings(max_examples=30)
 @given(st.text(max_size=80) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
 def test_any_query_gives_passages(both: Path, query: str) -> None:
-    assert len(open_searcher(f"fused:{both}").search(query, 3)) <= 3
+    assert len(open_searcher(f"meaning:{both}").search(query, 3)) <= 3
 
 
 def test_another_encoder_is_refused(both: Path, tmp_path: Path) -> None:
-    for file in (meaning.VECTORS, meaning.MADE_BY):
+    for file in (read_manifest(both)[1], MANIFEST):
         (tmp_path / file).write_bytes((both / file).read_bytes())
-    made_by = json.loads((both / meaning.MADE_BY).read_text())
-    (tmp_path / meaning.MADE_BY).write_text(json.dumps({**made_by, "encoder": str(tmp_path)}))
+    manifest = json.loads((both / MANIFEST).read_text())
+    (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "embedder": str(tmp_path)}))
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
         MeaningSearch(tmp_path).search("x", 1)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from visenv.documents.embedder import Vectors
+from visenv.retrieval.vectors import Vectors
 from visenv.search.nearest import NearestVectors
 
 pytestmark = pytest.mark.component("torch")

@@ -138,9 +138,11 @@ def test_damage_behind_the_header_aborts_the_search(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE facts SET lengths = x'00'",
-        "UPDATE facts SET lengths = NULL",
         "UPDATE facts SET passages = -1",
+        "UPDATE facts SET passages = 1000000000000",
+        "UPDATE facts SET passages = NULL",
+        "DELETE FROM passages",
+        "DELETE FROM passages WHERE id = 5",
         "DELETE FROM facts",
         "DROP TABLE facts",
     ],
@@ -156,16 +158,17 @@ def test_facts_that_do_not_fit_are_named(
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE places SET numbers = x'ffffffff'",
-        "UPDATE places SET numbers = x'000000'",
-        "UPDATE places SET numbers = NULL",
-        "UPDATE places SET counts = x'0102030405060708090a'",
-        "UPDATE places SET passages = 'many'",
-        "DROP TABLE places",
-        "DELETE FROM passages",
+        "UPDATE postings SET numbers = x'ffffffff'",
+        "UPDATE postings SET numbers = x'000000'",
+        "UPDATE postings SET numbers = NULL",
+        "UPDATE postings SET weights = x'0102030405060708090a'",
+        "UPDATE postings SET weights = zeroblob(400)",
+        "UPDATE postings SET passages = 'many'",
+        "DROP TABLE postings",
+        "DELETE FROM passages WHERE id = 4",
     ],
 )
-def test_places_that_do_not_fit_abort_the_search(
+def test_postings_that_do_not_fit_abort_the_search(
     tmp_path: Path, articles: list[Passage], statement: str
 ) -> None:
     _damage(tmp_path, articles, statement)
@@ -210,7 +213,7 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     found = [each.text for each in WordSearch(tmp_path).search("rare both", 3)]
     assert found == [texts[2], texts[1], texts[0]]
     searcher = WordSearch(tmp_path)
-    scores = searcher._scores(searcher._connection(), ["rare", "both"])
+    scores = searcher._bm25.scores(["rare", "both"])
     assert scores.tolist() == pytest.approx([0.2686, 0.2938, 0.3701], abs=1e-4)
 
 

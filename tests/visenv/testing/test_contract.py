@@ -14,9 +14,9 @@ import pytest
 from pydantic import Field
 
 from visenv.env import Limits, Observation, VisEnv
-from visenv.errors import PolicyError, ServiceError
+from visenv.errors import ServiceError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
-from visenv.rewards import RewardTerm, RewardWrapper
+from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing import EnvContract, check_all, contract, toy
 from visenv.testing.contract import CHECKS
 from visenv.testing.record import assert_same, facts
@@ -106,7 +106,10 @@ def _many_calls(log: Log, sample: Sample) -> float:
 
 def make_gallery(render_mode: str | None = None) -> gym.Env[Observation, str]:
     """Rewarded 1 for the answer, with a penalty the oracle does not get."""
-    terms = (RewardTerm("correct", 1.0, _correct), RewardTerm("calls", -0.5, _many_calls))
+    terms = (
+        RewardTerm("correct", 1.0, of_log(_correct)),
+        RewardTerm("calls", -0.5, of_log(_many_calls)),
+    )
     return RewardWrapper(Gallery(render_mode), terms)
 
 
@@ -299,10 +302,10 @@ class EchoesMarkers(Gallery):
 class Fragile(Gallery):
     """A service that hostile text can break."""
 
-    def _act(self, parsed: ParsedTurn, events: Any) -> Any:
-        if parsed.problems:
+    def _act(self, turn: ParsedTurn) -> Any:
+        if turn.problems:
             raise ServiceError("search", "bad query")
-        return super()._act(parsed, events)
+        return super()._act(turn)
 
 
 class Unpicklable(Gallery):
@@ -377,8 +380,8 @@ FLAWS: list[tuple[str, type[VisEnv], str]] = [
     ("check_rebuilds_from_json", Gallery, "Expected a spec that JSON can hold, saw Callable"),
     ("check_oracle_gets_the_top_reward", WrongOracle, "Expected the outcome 1 .* saw 0.0, seed"),
     ("check_oracle_gets_the_top_reward", SilentOracle, "to end seed 0, saw 'turns'"),
-    ("check_oracle_keeps_to_the_ask", CarefreeOracle, "to begin with '<think>', saw '<tool>"),
-    ("check_oracle_keeps_to_the_ask", UnmatchedOracle, r"to match .* saw 'again</think><tool>"),
+    ("check_oracle_keeps_to_the_request", CarefreeOracle, "to begin with '<think>', saw '<tool>"),
+    ("check_oracle_keeps_to_the_request", UnmatchedOracle, r"to match .* saw 'again</think><tool>"),
     ("check_random_does_not", Generous, "by chance in fewer than half the episodes, saw it in"),
 ]
 
@@ -411,7 +414,10 @@ def test_a_reward_above_the_oracle_is_found() -> None:
     """The penalised oracle must not pass for the top: 1.0 is to be had, it gets 0.5."""
 
     def make() -> gym.Env[Observation, str]:
-        terms = (RewardTerm("correct", 1.0, _correct), RewardTerm("any", -0.5, _generous_terms))
+        terms = (
+            RewardTerm("correct", 1.0, of_log(_correct)),
+            RewardTerm("any", -0.5, of_log(_generous_terms)),
+        )
         return RewardWrapper(Gallery(), terms)
 
     with pytest.raises(AssertionError, match=r"Expected the top reward 1 of the oracle, saw 0\.5"):
@@ -419,7 +425,7 @@ def test_a_reward_above_the_oracle_is_found() -> None:
 
 
 def test_an_environment_that_is_no_visenv_is_named() -> None:
-    with pytest.raises(PolicyError, match="got Env"):
+    with pytest.raises(AssertionError, match="an environment that extends VisEnv, got Env"):
         NAMED["check_survives_hostile_text"](gym.Env)
 
 
@@ -436,7 +442,7 @@ def test_an_environment_that_is_no_visenv_is_named() -> None:
         ([1.0], (1.0,), ""),
         ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}, r"\['a'\]\[1\]\['b'\]"),
         ({"a": 1}, {"a": 1, "b": 2}, ""),
-        (TurnRequest("x"), TurnRequest("y"), r"\.prefix"),
+        (TurnRequest("x"), TurnRequest("y"), r"\.prefill"),
         (np.zeros(2, np.uint8), np.zeros(2, np.int8), ""),
         (np.zeros((2, 1)), np.zeros((1, 2)), ""),
         (np.zeros(2), np.array([0, 5e-324]), ""),

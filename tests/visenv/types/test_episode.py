@@ -12,6 +12,7 @@ from visenv.errors import EpisodeError
 from visenv.types import (
     Aborted,
     Episode,
+    Failure,
     Image,
     ImageSpan,
     Message,
@@ -22,6 +23,7 @@ from visenv.types import (
 )
 
 PAD = 9
+AWAY = Failure("service", "judge", "away")
 IMAGE = Image.from_pixels(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
 OTHER = Image.from_pixels(np.zeros((4, 4, 3), np.uint8))
 
@@ -33,8 +35,8 @@ SEGMENT = Segment(
     logprobs=np.array([0, 0, 0, -0.5, -1.5, 0, -2.0], np.float32),
     policy_version=np.array([0, 0, 0, 1, 1, 0, 2], np.int32),
     turns=(TurnSpan(0, 3, 5, "stop"), TurnSpan(1, 6, 7, "length")),
-    images=(ImageSpan(1, 2, IMAGE.sha256, (1, 2, 4)),),
-    placeholder_id=PAD,
+    images=(ImageSpan(1, 2, IMAGE.sha256, (1, 2, 4), PAD),),
+    placeholder_ids=(PAD,),
     merge=2,
     temperature=1.0,
     processor="test",
@@ -80,18 +82,21 @@ def _with(name: str, place: int, value: Any) -> dict[str, Any]:
         (_with("logprobs", 5, np.nan), "logprobs must be 0 where no token was sampled"),
         (_with("logprobs", 3, 0.01), "a log-probability exceeds 0"),
         # images
-        (_with("token_ids", 4, PAD), "the policy sampled the image placeholder 9"),
+        (
+            _with("token_ids", 4, PAD),
+            r"the policy sampled the placeholders \[9\] of images or videos",
+        ),
         (_with("token_ids", 0, PAD), "3 placeholders in the tokens, 2 in the spans"),
         ({"images": ()}, "2 placeholders in the tokens, 0 in the spans"),
         (
             {"images": (SEGMENT.images[0]._replace(offset=6),)},
-            "the segment ends inside the image at 6",
+            "the segment ends inside the media span at 6",
         ),
         (
             {"images": (SEGMENT.images[0]._replace(grid=(1, 4, 4)),)},
-            "the image at 1 has 2 placeholders for 4 features",
+            "the span at 1 has 2 placeholders for 4 features",
         ),
-        ({"images": SEGMENT.images * 2}, "image spans overlap or are out of order at 1"),
+        ({"images": SEGMENT.images * 2}, "media spans overlap or are out of order at 1"),
         (
             {"images": (SEGMENT.images[0]._replace(length=1, grid=(1, 2, 2)),)},
             "2 placeholders in the tokens, 1 in the spans",
@@ -118,8 +123,13 @@ def test_a_segment_that_contradicts_itself_is_refused(changes: dict[str, Any], s
     [
         ({"reason": "turns"}, "a terminated episode with the reason 'turns'"),
         ({"status": "truncated"}, "a truncated episode with the reason ''"),
-        ({"status": "aborted"}, "a aborted episode with the reason ''"),
-        ({"status": "aborted", "reason": "judge"}, r"an aborted episode with the reward 0\.75"),
+        ({"status": "aborted"}, "a aborted episode with the failure None"),
+        ({"failure": AWAY}, "a terminated episode with the failure judge: away"),
+        (
+            {"status": "aborted", "reason": "turns", "failure": AWAY},
+            "a aborted episode with the reason 'turns'",
+        ),
+        ({"status": "aborted", "failure": AWAY}, r"an aborted episode with the reward 0\.75"),
         ({"segments": (SEGMENT, SEGMENT)}, r"2 turns, but the segments hold turns \[0, 1, 0, 1\]"),
         ({"turns": EPISODE.turns[:1]}, r"1 turns, but the segments hold turns \[0, 1\]"),
         (
@@ -150,7 +160,7 @@ def test_what_engines_do_not_tell_is_allowed() -> None:
 
 def test_an_aborted_episode_earns_nothing_and_says_why() -> None:
     turns = tuple(replace(turn, reward=0.0) for turn in EPISODE.turns)
-    episode = replace(EPISODE, turns=turns, status="aborted", reason="judge: away")
+    episode = replace(EPISODE, turns=turns, status="aborted", failure=AWAY)
     assert episode.reward == 0.0
 
 

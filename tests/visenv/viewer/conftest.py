@@ -87,7 +87,9 @@ def make_episode() -> MakeEpisode:
         given = {
             "terms": {"vqa": reward},
             "metrics": {} if accuracy is None else {"accuracy": accuracy},
-            "truth": {"question": "What does it say?", "answers": ["seven"]},
+            "question": "What does it say?",
+            "answers": ("seven",),
+            "ground_truth": {},
             "status": "terminated",
         }
         return Episode("visenv/Test-v0", sample_id, "text", 7, 0, 0, turns, **{**given, **fields})

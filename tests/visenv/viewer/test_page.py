@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from visenv.episodes import read_episodes, write_episodes
-from visenv.types import Episode, ToolCalled
+from visenv.types import Episode, Failure, ToolCalled
 from visenv.viewer import write_report
 
 if TYPE_CHECKING:
@@ -223,8 +223,9 @@ def test_what_a_policy_or_a_data_set_wrote_is_only_ever_text(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     def hostile(text: str) -> Episode:
-        truth = {"question": text, "answers": [text], text: [text, {text: text}]}
-        return make_episode(text, truth=truth, terms={text: 1.0}, sample_id=text)
+        truth = {text: [text, {text: text}]}
+        words: dict[str, Any] = {"question": text, "answers": (text,), "ground_truth": truth}
+        return make_episode(text, **words, terms={text: 1.0}, sample_id=text)
 
     page = page_of(*map(hostile, HOSTILE))
     for number, text in enumerate(HOSTILE):
@@ -255,7 +256,7 @@ def test_each_way_to_end_has_its_outcome(
         make_episode(accuracy=0.4),
         make_episode(accuracy=None),
         make_episode(status="truncated", reason="turns"),
-        make_episode(reward=0.0, status="aborted", reason="judge: no reply"),
+        make_episode(reward=0.0, status="aborted", failure=Failure("service", "judge", "no reply")),
     )
     outcomes = [row[-1] for row in rows(page)]
     assert outcomes == ["right", "wrong", "finished", "truncated", "aborted"]

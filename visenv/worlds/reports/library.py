@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from visenv.documents.cache import LruCache
+from visenv.cache import SharedCache
 from visenv.documents.document import Document
 from visenv.documents.pdf import PdfDocument
 from visenv.documents.rendered import RenderedDocument, RenderedPages
@@ -61,8 +61,8 @@ class ReportsLibrary:
         if preset not in GENRES:
             raise UnknownNameError("preset of reports", str(preset), GENRES)
         self.preset = preset
-        self._texts: LruCache[int, Any] = LruCache(_KEPT)
-        self._documents: LruCache[int, Document] = LruCache(_KEPT)
+        self._texts: SharedCache[int, Any] = SharedCache(_KEPT)
+        self._documents: SharedCache[int, Document] = SharedCache(_KEPT)
         self._pages = RenderedPages()
 
     def name(self, seed: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from visenv.documents.cache import LruCache
+from visenv.cache import SharedCache
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.search.passage import Passage
 from visenv.search.words import WordSearch, build
@@ -51,7 +51,7 @@ GENRES = {
     "default": Genre(write_society, society_articles, ask_society, HOPS),
     "tiny": Genre(write_tokens, token_articles, ask_token, (1, 2)),
 }
-_worlds: LruCache[str, Any] = LruCache(_KEPT)
+_worlds: SharedCache[str, Any] = SharedCache(_KEPT)
 
 
 class _Index:
@@ -68,7 +68,7 @@ class _Index:
         weakref.finalize(self, _remove, self.searcher, folder, os.getpid())
 
 
-_indices: LruCache[str, _Index] = LruCache(_INDICES_KEPT)
+_indices: SharedCache[str, _Index] = SharedCache(_INDICES_KEPT)
 
 
 def genre(preset: str) -> Genre:

@@ -268,7 +268,7 @@ def test_metrics_without_an_answer(broken: Broken) -> None:
 def test_reports_are_grouped_by_split_and_problem(broken: Broken) -> None:
     env, _ = begin(broken("rotation90", "dark"))
     base: Any = env.unwrapped
-    assert base.truth()["labels"] == {"split": "hard", "problem": "rotation90+dark"}
+    assert base.sample.meta["labels"] == {"split": "hard", "problem": "rotation90+dark"}
 
 
 # ---------------------------------------------------------------------------- what is asked

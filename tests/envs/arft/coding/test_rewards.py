@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reward_terms import unweighted
 from visenv.envs.arft.coding.rewards import coding_terms, problem_score
 from visenv.grammar.tags import TagGrammar
 from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
@@ -53,7 +54,7 @@ def malformed() -> list[Event]:
 def reward(*turns: list[Event], sample: Sample = SAMPLE, by: str = "f1") -> tuple[float, float]:
     log = Log([event for turn in turns for event in turn])
     steps, form = coding_terms(GRAMMAR, by).terms()
-    return steps.score(log, sample), form.score(log, sample)
+    return unweighted(steps, log, sample), unweighted(form, log, sample)
 
 
 # ---------------------------------------------------------------------------- the table

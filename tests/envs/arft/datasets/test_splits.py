@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from visenv.envs.arft.datasets.splits import split_scores
-from visenv.types import Episode
+from visenv.types import Episode, Failure
 
 
 def item(split: str | None, exact: float, f1: float, **changes: Any) -> Episode:
@@ -21,7 +21,7 @@ def item(split: str | None, exact: float, f1: float, **changes: Any) -> Episode:
         "turns": (),
         "status": "terminated",
         "metrics": {"accuracy": exact, "f1": f1},
-        "truth": {} if split is None else {"split": split},
+        "ground_truth": None if split is None else {"split": split},
     }
     return Episode(**given | changes)
 
@@ -44,7 +44,8 @@ def test_each_split_and_the_average_over_items() -> None:
 
 
 def test_items_that_were_aborted_or_not_read_count_as_wrong() -> None:
-    lost: dict[str, Any] = {"status": "aborted", "reason": "search: down", "metrics": {}}
+    failure = Failure("service", "search", "down")
+    lost: dict[str, Any] = {"status": "aborted", "failure": failure, "metrics": {}}
     episodes = [
         item("simple", 1.0, 1.0),
         item("simple", 1.0, 1.0, **lost),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reward_terms import unweighted
 from visenv.env import VisEnv
 from visenv.envs.arft.rewards.steps import (
     GoldStep,
@@ -21,7 +22,7 @@ from visenv.envs.arft.rewards.steps import (
     gold_steps,
 )
 from visenv.errors import EpisodeOverError, ServiceError
-from visenv.rewards import RewardTerm
+from visenv.rewards import RewardContext, RewardTerm
 from visenv.testing import toy
 from visenv.types import Aborted, Answered, Event, Log, Sample, ToolCalled, TurnTaken
 
@@ -98,7 +99,9 @@ def test_form_is_paid_for_the_turns_that_take_a_step() -> None:
 
 def test_the_terms_are_its_two_parts() -> None:
     log = log_of([[0.3, 0.2]], [True])
-    parts = {term.name: (term.weight, term.score(log, SAMPLE)) for term in terms_of([1, 0]).terms()}
+    parts = {
+        term.name: (term.weight, unweighted(term, log, SAMPLE)) for term in terms_of([1, 0]).terms()
+    }
     assert parts == {"steps": (1.0, pytest.approx(0.3)), "format": (1.0, 1.0)}
 
 
@@ -188,12 +191,12 @@ def test_farming_turns_pays_less_than_answering(
 # ---------------------------------------------------------------------------- the wrapper
 
 
-def calls(log: Log, sample: Sample) -> float:
-    return float(len(log.tool_calls))
+def calls(context: RewardContext) -> float:
+    return float(len(context.log.tool_calls))
 
 
-def judge_is_down(log: Log, sample: Sample) -> float:
-    if log.tool_calls:
+def judge_is_down(context: RewardContext) -> float:
+    if context.log.tool_calls:
         raise ServiceError("encoder", "no reply")
     return 1.0
 

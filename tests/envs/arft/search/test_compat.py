@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.reward_terms import unweighted
 from visenv.envs.arft import make_search
 from visenv.envs.arft.search import compat
 from visenv.envs.arft.search.similarity import word_similarity
@@ -99,7 +100,7 @@ def test_the_form_is_that_of_the_public_expressions(text: str) -> None:
 def paid(*texts: str) -> tuple[float, float]:
     log = Log([TurnTaken(turn, text, None) for turn, text in enumerate(texts)])
     steps, form = compat.published_terms(word_similarity, "f1")
-    return steps.score(log, SAMPLE), form.score(log, SAMPLE)
+    return unweighted(steps, log, SAMPLE), unweighted(form, log, SAMPLE)
 
 
 def test_a_turn_is_paid_by_the_step_at_its_place() -> None:
@@ -119,8 +120,8 @@ def test_a_turn_is_paid_by_the_step_at_its_place() -> None:
 def test_exact_match_pays_for_the_answer() -> None:
     steps, _ = compat.published_terms(word_similarity, "em")
     log = Log([TurnTaken(0, "<answer>green</answer>", None)])
-    assert steps.score(log, Sample("s", "?", answers=("dark green",))) == 0.0
-    assert steps.score(log, Sample("s", "?", answers=("Green!",))) == 1.0
+    assert unweighted(steps, log, Sample("s", "?", answers=("dark green",))) == 0.0
+    assert unweighted(steps, log, Sample("s", "?", answers=("Green!",))) == 1.0
 
 
 # ---------------------------------------------------------------------------- the loop

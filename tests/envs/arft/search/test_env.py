@@ -166,7 +166,7 @@ def test_a_question_in_text_has_no_image(index: Path) -> None:
     assert IMAGE_MARKER not in text
     assert text.endswith(f"Question: {QUESTION.question}")
     base: Any = env.unwrapped
-    assert base.truth()["split"] == "hard"
+    assert base.sample.meta["split"] == "hard"
 
 
 def test_a_large_image_is_shown_smaller(index: Path) -> None:

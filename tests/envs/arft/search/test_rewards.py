@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reward_terms import unweighted
 from visenv.envs.arft.search.rewards import search_terms
 from visenv.envs.arft.search.similarity import open_similarity, word_similarity
 from visenv.grammar.tags import TagGrammar
@@ -42,7 +43,7 @@ def reward(
     log = Log([event for turn in turns for event in turn])
     steps, form = search_terms(GRAMMAR, open_similarity(similarity), by)
     assert (steps.weight, form.weight) == (1.0, 1.0)
-    return steps.score(log, sample), form.score(log, sample)
+    return unweighted(steps, log, sample), unweighted(form, log, sample)
 
 
 # ---------------------------------------------------------------------------- the table

@@ -129,7 +129,7 @@ def test_a_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
         async def respond(
             self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
         ) -> Reply:
-            reply = await super().respond(session, ask, sampling)
+            reply = await super().respond(session, request, sampling)
             return reply._replace(finish_reason="length")
 
     source, out = instructions(kit, [SHORT]), kit.folder / "o.jsonl"

@@ -26,9 +26,9 @@ def picture(width: int, height: int, seed: int = 0) -> Image:
 
 
 def opened(tool: CropZoom, native: Image, view: Image | None = None) -> Store:
-    """An episode as an environment opens it; its tools are opened before anything is stored."""
+    """Begin an episode as an environment does: tools are reset before anything is stored."""
     store = Store()
-    tool.open(Sample("sample-1", "?", (native,)), store)
+    tool.reset(Sample("sample-1", "?", (native,)), store)
     store.images[ORIGINAL_IMAGE] = view or native
     return store
 
@@ -37,11 +37,12 @@ def zoomed(
     tool: CropZoom, store: Store, box: Any, image: str = ORIGINAL_IMAGE
 ) -> tuple[Image, str, dict[str, Any]]:
     """Call, and store the result as the environment does."""
-    (result, text), detail = tool.run({"image": image, "bbox_2d": box}, store)
-    assert isinstance(result, Image)
+    result = tool.run({"image": image, "bbox_2d": box}, store)
+    crop, text = result.parts
+    assert isinstance(crop, Image)
     assert isinstance(text, str)
-    store.add_image("observation_", result)
-    return result, text, dict(detail)
+    store.add_image("observation_", crop)
+    return crop, text, dict(result.detail)
 
 
 def bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:
@@ -151,7 +152,7 @@ def test_a_crop_that_the_environment_shrank_is_cut_as_it_is_stored() -> None:
 def test_several_images_are_told_apart_by_name() -> None:
     tool, first, second = CropZoom(), picture(500, 500), picture(600, 600, seed=1)
     store = Store()
-    tool.open(Sample("sample-1", "?", (first, second)), store)
+    tool.reset(Sample("sample-1", "?", (first, second)), store)
     store.images = {"original_image": first, "original_image_1": fit(second, 60 * 60)}
     result, _, detail = zoomed(tool, store, [0, 0, 500, 500], "original_image_1")
     np.testing.assert_array_equal(result.pixels, second.pixels[:300, :300])
@@ -220,8 +221,8 @@ def test_arm_chains_from_the_crop_as_it_was_shown() -> None:
 
 def indexed(store: Store, tool: CropZoom, place: Any, box: Any) -> tuple[Any, dict[str, Any]]:
     arguments = {"bbox_2d": box, "label": "a sign", "img_idx": place}
-    (result, _), detail = tool.run(arguments, store)
-    return result, dict(detail)
+    result = tool.run(arguments, store)
+    return result.parts[0], dict(result.detail)
 
 
 def test_qwen3_counts_images_and_shows_multiples_of_32() -> None:
@@ -358,12 +359,13 @@ def test_whatever_is_passed_is_answered_or_refused(tool: CropZoom, arguments: An
     store = opened(tool, NATIVE, fit(NATIVE, 80 * 45))
     store.add_image("observation_", NATIVE)
     try:
-        (result, text), detail = tool.run(arguments, store)
+        result = tool.run(arguments, store)
     except ToolError as refusal:
         assert len(str(refusal)) < 1500  # noqa: PT017
         return
+    (crop, text), detail = result.parts, result.detail
     json.dumps(detail)
-    assert isinstance(result, Image)
+    assert isinstance(crop, Image)
     assert isinstance(text, str)
     left, top, right, bottom = detail["box"]
     assert 0 <= left < right <= 160
@@ -372,7 +374,7 @@ def test_whatever_is_passed_is_answered_or_refused(tool: CropZoom, arguments: An
     stored = store.images[detail["image"]].size
     assert 0 <= left < right <= stored[0]
     assert 0 <= top < bottom <= stored[1]
-    assert result.size[0] * result.size[1] <= tool.max_pixels
+    assert crop.size[0] * crop.size[1] <= tool.max_pixels
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), min_size=4, max_size=4), min_size=1, max_size=4))

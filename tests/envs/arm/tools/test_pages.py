@@ -252,7 +252,7 @@ def test_examples_and_random_arguments_fit_the_schema() -> None:
     sample = Sample("s", "?", meta={"document": "report"})
     rng = np.random.default_rng(0)
     for tool in (PageByQuery(Shelf(report())), PageByIndex(Shelf(report()))):
-        tool.open(sample, Store())
+        tool.reset(sample, Store())
         assert tool.arguments.model_validate(tool.example().model_dump()) == tool.example()
         drawn = {tool.random_arguments(rng, Store()).model_dump_json() for _ in range(50)}
         assert len(drawn) > 3

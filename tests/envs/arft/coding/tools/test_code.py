@@ -54,27 +54,29 @@ def answered(execution: Execution, **options: Any) -> tuple[CodeTool, Scripted]:
 def test_a_program_is_really_run_and_its_image_shown() -> None:
     tool = CodeTool()
     store = with_images(input_image=grey(16, 9))
-    tool.open(SAMPLE, store)
+    tool.reset(SAMPLE, store)
     code = f"print(cv2.imread('{INPUT_IMAGE}').shape)\n{WRITE};"
-    (text, image), detail = tool.run({"code": code}, store)
+    result = tool.run({"code": code}, store)
+    text, image = result.parts
     assert text == "(9, 16, 3)\nTrue"
     assert isinstance(image, Image)
     assert image.size == (8, 6)
-    assert detail == {"status": "ok", "image": "input_image", "written": True}
+    assert result.detail == {"status": "ok", "image": "input_image", "written": True}
     tool.close()
 
 
 def test_a_traceback_is_a_result() -> None:
     store = with_images(input_image=grey(4, 4))
-    (text,), detail = CodeTool().run(
+    result = CodeTool().run(
         {"code": "cv2.cvtColor(np.zeros((2, 2), np.uint8), cv2.COLOR_BGR2GRAY)"}, store
     )
+    (text,) = result.parts
     assert isinstance(text, str)
     assert 'File "<code>", line 1' in text
     assert "cv2.error" in text
     assert text.endswith("No image was written to 'path_to_output_image.jpg'.")
-    assert detail["status"] == "error"
-    assert detail["written"] is False
+    assert result.detail["status"] == "error"
+    assert result.detail["written"] is False
 
 
 def test_the_latest_image_is_worked_on_unless_another_is_named() -> None:
@@ -155,10 +157,10 @@ def test_an_episode_opens_only_where_programs_can_be_run() -> None:
             raise ConfigurationError("not here")
 
     tool, backend = answered(Execution("ok"))
-    tool.open(SAMPLE, Store())
+    tool.reset(SAMPLE, Store())
     assert backend.started == 1
     with pytest.raises(ConfigurationError, match="not here"):
-        CodeTool(sandbox=Sandbox(Refusing(Execution("ok")))).open(SAMPLE, Store())
+        CodeTool(sandbox=Sandbox(Refusing(Execution("ok")))).reset(SAMPLE, Store())
 
 
 def test_a_sandbox_that_fails_is_no_result() -> None:
@@ -200,7 +202,7 @@ def test_too_little_room_for_text_is_refused() -> None:
 def test_a_program_that_fails_says_the_same_every_time() -> None:
     tool = CodeTool()
     store = with_images(input_image=grey(16, 9))
-    tool.open(SAMPLE, store)
+    tool.reset(SAMPLE, store)
     code = "cv2.imread('nowhere.jpg').shape"  # OpenCV warns, with the time since it was loaded
     texts = {tool.run({"code": code}, store).parts[0] for _ in range(2)}
     assert len(texts) == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from visenv.documents.cache import LruCache
+from visenv.cache import SharedCache
 from visenv.envs.arft.search.world import WorldEngine, library
 from visenv.envs.arft.search.world.tokens import WORDS
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -70,7 +70,7 @@ def test_an_index_that_is_not_kept_is_closed_and_removed(
 ) -> None:
     """At once, not when the garbage collector next finds a cycle."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others make worlds in the shared one
-    monkeypatch.setattr(library, "_indices", LruCache(2))
+    monkeypatch.setattr(library, "_indices", SharedCache(2))
     before, opened = folders(), open_files()
     gc.disable()
     try:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.documents.cache import LruCache
+from visenv.cache import SharedCache
 
 
 def test_a_value_is_made_once_while_it_is_kept() -> None:
     made: list[str] = []
-    cache: LruCache[str, str] = LruCache(2)
+    cache: SharedCache[str, str] = SharedCache(2)
 
     def make(key: str) -> str:
         made.append(key)
@@ -25,7 +25,7 @@ def test_a_value_is_made_once_while_it_is_kept() -> None:
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    cache: LruCache[str, str] = LruCache(2)
+    cache: SharedCache[str, str] = SharedCache(2)
     for key in ("a", "b", "a", "c"):  # a was asked for after b, so c takes the place of b
         cache.get(key, partial(str, key))
     assert cache.get("a", lambda: "made anew") == "a"
@@ -34,36 +34,36 @@ def test_the_least_recently_used_goes_first() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30))))
 def test_never_above_the_budget(asked: list[tuple[int, int]]) -> None:
-    cache: LruCache[int, bytes] = LruCache(40, len)
+    cache: SharedCache[int, bytes] = SharedCache(40, len)
     for key, size in asked:
         cache.get(key, partial(bytes, size))
-        assert cache.spent <= 40
+        assert cache.size <= 40
 
 
 def test_what_costs_more_than_everything_is_returned_and_not_kept() -> None:
-    cache: LruCache[str, bytes] = LruCache(3, len)
+    cache: SharedCache[str, bytes] = SharedCache(3, len)
     assert cache.get("a", lambda: b"1234") == b"1234"
     assert len(cache) == 0
 
 
 def test_a_failure_is_raised_and_not_kept() -> None:
-    cache: LruCache[str, int] = LruCache(3)
+    cache: SharedCache[str, int] = SharedCache(3)
     with pytest.raises(ZeroDivisionError):
         cache.get("a", lambda: 1 // 0)
     assert cache.get("a", lambda: 5) == 5
 
 
 def test_it_pickles_empty() -> None:
-    cache: LruCache[str, bytes] = LruCache(3, len)
+    cache: SharedCache[str, bytes] = SharedCache(3, len)
     cache.get("a", lambda: b"1")
     again = pickle.loads(pickle.dumps(cache))
     assert len(again) == 0
     again.get("a", lambda: b"12")
-    assert again.spent == 2
+    assert again.size == 2
 
 
 def test_a_forked_child_can_use_it_though_another_thread_held_the_lock() -> None:
-    cache: LruCache[str, str] = LruCache(3)
+    cache: SharedCache[str, str] = SharedCache(3)
     cache.get("a", lambda: "parent's")
     with cache._lock:
         child = os.fork()

@@ -1,0 +1,13 @@
+"""The value of one reward term, for tests of terms that are plain functions of an episode."""
+
+from __future__ import annotations
+
+from visenv.rewards import RewardContext, RewardTerm
+from visenv.types import Log, Sample
+
+
+def unweighted(term: RewardTerm, log: Log, sample: Sample) -> float:
+    """Return the value of a term that is neither asynchronous nor None."""
+    value = term.score(RewardContext(log, sample))
+    assert isinstance(value, int | float)
+    return float(value)

@@ -1,0 +1,299 @@
+"""The turns of an environment: several calls, goals, limits, asynchronous tools, shared pixels."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from visenv.env import Limits, VisEnv
+from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.policies.oracle import OraclePolicy
+from visenv.registration import ENVIRONMENTS
+from visenv.rollout import Collector
+from visenv.testing import toy
+from visenv.tools.base import Store, Tool, ToolResult
+from visenv.types import CallSkipped, Image, Message, Sample, ToolCalled, Truncated, Video
+
+
+class Plans(KeyValueGrammar):
+    """A turn is a list of amounts: "1 2 x 3"; "x" is a call that fails, "= 6" an answer."""
+
+    def parse(self, text: str) -> ParsedTurn:
+        if text.startswith("="):
+            return ParsedTurn(answer=text[1:].strip())
+        return ParsedTurn(calls=tuple(Call("add", {"amount": _amount(w)}) for w in text.split()))
+
+
+def _amount(word: str) -> Any:
+    return int(word) if word.isdigit() else word
+
+
+class Steps(toy.Add):
+    """Adds, and uses one environment step for each call."""
+
+    def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
+        result = super().call(arguments, store)
+        return result._replace(env_steps=1, ok=arguments.amount != 13, reason="unlucky")
+
+
+class Planner(toy.Adder):
+    """Reaches its goal at a total of 6."""
+
+    def is_done(self) -> bool:
+        calls = [call for call in self.log.tool_calls if call.ok]
+        return super().is_done() or bool(calls and calls[-1].detail["total"] == 6)
+
+
+class Careful(Planner):
+    """Stops a plan at the first call that fails."""
+
+    def stop_calls(self, called: ToolCalled) -> str:
+        return super().stop_calls(called) or ("" if called.ok else "an action failed")
+
+
+def planner(kind: type[toy.Adder] = Planner, **limits: Any) -> VisEnv:
+    return kind(
+        source=toy.Sums(),
+        grammar=Plans(),
+        tools=[Steps()],
+        limits=Limits(**{"turns": 3, **limits}),
+    )
+
+
+def take(env: VisEnv, text: str) -> Any:
+    env.reset(seed=0)
+    return env.step(text)
+
+
+def test_calls_of_a_turn_run_in_order() -> None:
+    *_, info = take(planner(), "1 2 4")
+    shown = info["step"].messages[0].plain()
+    totals = ["total 1", "total 3", "total 7"]
+    assert [shown.index(total) for total in totals] == sorted(map(shown.index, totals))
+    assert [event.detail["total"] for event in info["step"].events[1:]] == [1, 3, 7]
+
+
+def test_goal_ends_the_episode_and_stops_the_remaining_calls() -> None:
+    env = planner()
+    _, _, terminated, truncated, info = take(env, "1 5 2 3")
+    assert (terminated, truncated) == (True, False)
+    skipped = info["step"].events[-2:]
+    assert skipped == (
+        CallSkipped(0, "add", {"amount": 2}, "the task is done"),
+        CallSkipped(0, "add", {"amount": 3}, "the task is done"),
+    )
+    assert "2 further calls of this turn were not carried out: the task is done." in (
+        info["step"].messages[0].plain()
+    )
+
+
+def test_failed_call_does_not_stop_the_turn_by_default() -> None:
+    *_, info = take(planner(), "1 x 2")
+    assert [event.ok for event in info["step"].events[1:]] == [True, False, True]
+
+
+@pytest.mark.parametrize("failure", ["x", "13"], ids=["refused", "failed in the world"])
+def test_task_may_stop_the_turn_at_a_failed_call(failure: str) -> None:
+    *_, info = take(planner(Careful), f"1 {failure} 2")
+    kinds = [type(event).__name__ for event in info["step"].events]
+    assert kinds == ["TurnTaken", "ToolCalled", "ToolCalled", "CallSkipped"]
+    assert "1 further call of this turn was not carried out: an action failed." in (
+        info["step"].messages[0].plain()
+    )
+
+
+def test_call_that_fails_in_the_world_is_shown_and_counts_as_invalid() -> None:
+    _, _, _, truncated, info = take(planner(invalid_actions=1), "13")
+    called = info["step"].events[1]
+    assert (called.ok, called.reason, called.env_steps) == (False, "unlucky", 1)
+    assert (truncated, info["truncated_by"]) == (True, "invalid actions")
+
+
+def test_limit_of_environment_steps_stops_the_turn_and_truncates() -> None:
+    env = planner(env_steps=2)
+    _, _, terminated, truncated, info = take(env, "1 1 1 1")
+    assert (terminated, truncated, info["truncated_by"]) == (False, True, "env steps")
+    assert env.env_steps == 2
+    skipped = [event for event in info["step"].events if isinstance(event, CallSkipped)]
+    assert [each.reason for each in skipped] == ["the limit of 2 environment steps is reached"] * 2
+    assert info["step"].events[-1] == Truncated(0, "env steps")
+
+
+def test_environment_steps_count_over_turns() -> None:
+    env = planner(env_steps=3)
+    env.reset(seed=0)
+    assert [env.step("1")[3], env.step("1")[3]] == [False, False]
+    env.reset(seed=0)
+    assert [env.step("1 1")[3], env.step("1")[3]] == [False, True]
+
+
+class Strict(toy.Adder):
+    """Refuses an answer in its first turn."""
+
+    def check_turn(self, turn: ParsedTurn) -> str:
+        return "Add first." if turn.answer is not None and not self.turn else ""
+
+
+def test_turn_that_the_task_refuses_is_malformed() -> None:
+    env = planner(Strict)
+    _, _, terminated, _, info = take(env, "= 1")
+    assert not terminated
+    assert [type(event).__name__ for event in info["step"].events] == ["TurnTaken", "Malformed"]
+    assert "Add first." in info["step"].messages[0].plain()
+
+
+# --------------------------------------------------------------------------------- tools
+
+
+class Counting(toy.Add):
+    """Counts what the environment asks of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def open(self) -> None:
+        self.calls.append("open")
+
+    def reset(self, sample: Sample, store: Store) -> None:
+        self.calls.append("reset")
+        super().reset(sample, store)
+
+    def end_episode(self) -> None:
+        self.calls.append("end")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def test_tools_are_opened_once_in_100_episodes() -> None:
+    tool = Counting()
+    env = toy.Adder(
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[tool], limits=Limits(turns=2)
+    )
+    for seed in range(100):
+        env.reset(seed=seed)
+    env.close()
+    assert tool.calls == ["open", "reset", *["end", "reset"] * 99, "end", "close"]
+    env.reset(seed=0)
+    assert tool.calls[-2:] == ["open", "reset"]
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_tools_of_every_environment_are_opened_once(
+    env_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = gym.make(env_id, preset="tiny").unwrapped
+    assert isinstance(env, VisEnv)
+    opened: list[str] = []
+
+    def counted(tool: Tool[Any]) -> None:
+        original = tool.open
+
+        def count_and_open() -> None:
+            opened.append(tool.name)
+            original()
+
+        monkeypatch.setattr(tool, "open", count_and_open)
+
+    for tool in env.tools.values():
+        counted(tool)
+    for seed in range(100):
+        env.reset(seed=seed % 3)
+    env.close()
+    assert sorted(opened) == sorted(env.tools)
+
+
+class Meeting(Tool[toy.AddArguments]):
+    """Returns when so many episodes are inside a call at the same time, and never otherwise."""
+
+    name = "add"
+    description = "Waits for others."
+    arguments = toy.AddArguments
+    inside = 0
+    arrived: asyncio.Event
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    async def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
+        cls = type(self)
+        if not cls.inside:
+            cls.arrived = asyncio.Event()
+        cls.inside += 1
+        if cls.inside == self.count:
+            cls.arrived.set()
+        await asyncio.wait_for(cls.arrived.wait(), 60)
+        return ToolResult(("met",), {"total": 0})
+
+
+def meeting(count: int) -> VisEnv:
+    class Here(Meeting):
+        pass
+
+    return toy.Adder(
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[Here(count)], limits=Limits(turns=4)
+    )
+
+
+def test_asynchronous_tool_makes_a_plain_step_wait() -> None:
+    env = meeting(1)
+    env.reset(seed=0)
+    *_, info = env.step("<think>a</think><tool>\nname: add\namount: 1\n</tool>")
+    assert "met" in info["step"].messages[0].plain()
+
+
+def test_collector_plays_other_episodes_while_a_tool_waits() -> None:
+    class Here(Meeting):
+        pass
+
+    def make() -> VisEnv:
+        return toy.Adder(
+            source=toy.Sums(), grammar=KeyValueGrammar(), tools=[Here(4)], limits=Limits(turns=4)
+        )
+
+    groups = Collector(make, OraclePolicy()).groups(range(4))
+    assert {episode.status for group in groups for episode in group} == {"terminated"}
+
+
+# --------------------------------------------------------------------------------- pixels
+
+
+def picture(width: int, height: int) -> Image:
+    return Image.from_pixels(np.zeros((height, width, 3), np.uint8))
+
+
+class Shows(toy.Adder):
+    """Shows two images and a video at first."""
+
+    def initial_messages(self) -> list[Message]:
+        self.store.images["first"] = first = picture(40, 20)
+        video = Video((picture(20, 10), picture(20, 10)), (0.0, 0.5))
+        return [Message("user", ("look", first, picture(20, 20), video))]
+
+
+@pytest.mark.parametrize(
+    ("budget", "sizes"),
+    [
+        # 800 + 400 + 200 + 200 = 1,600 pixels
+        (None, [(40, 20), (20, 20), (20, 10), (20, 10)]),
+        (1600, [(40, 20), (20, 20), (20, 10), (20, 10)]),
+        # a quarter: 200 + 100 + 50 + 50
+        (400, [(20, 10), (10, 10), (10, 5), (10, 5)]),
+    ],
+)
+def test_images_of_one_observation_share_a_budget(
+    budget: int | None, sizes: list[tuple[int, int]]
+) -> None:
+    env = planner(Shows, observation_pixels=budget)
+    observation, info = env.reset(seed=0)
+    images = info["step"].messages[0].images
+    assert [image.size for image in images] == sizes
+    assert [(each.shape[1], each.shape[0]) for each in observation["images"]] == sizes
+    # what is announced is what is stored
+    assert env.store.images["first"] is images[0]
+    assert observation["text"].count("<image>") == 4

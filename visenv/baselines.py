@@ -1,0 +1,19 @@
+"""The texts that a family gives to the baseline policies."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class BaselinePrompts(NamedTuple):
+    """What a baseline tells the policy that it wraps.
+
+    Attributes:
+        answer: To answer at once.
+        reason: To think, and then to answer.
+        look: To say what the image shows, before a search.
+    """
+
+    answer: str
+    reason: str
+    look: str

@@ -1,0 +1,68 @@
+"""A cache of the values used last, shared by the threads of a process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from cachetools import LRUCache
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+
+class SharedCache(Generic[KeyT, ValueT]):
+    """A `cachetools.LRUCache` behind a lock, for objects that threads share and that pickle.
+
+    A pickled cache is empty when it is read back. So is the cache of a forked process, because
+    another thread may have held the lock, or have been changing the values, during the fork.
+
+    Args:
+        maxsize: Most that all values together may have of what `getsizeof` returns.
+        getsizeof: Returns the size of a value; by default 1, so that `maxsize` is a number of
+            values. It must be a function of a module, so that the cache pickles.
+    """
+
+    def __init__(self, maxsize: int, getsizeof: Callable[[ValueT], int] | None = None) -> None:
+        self._maxsize = maxsize
+        self._getsizeof = getsizeof
+        self._clear()
+
+    def _clear(self) -> None:
+        self._values: LRUCache[KeyT, ValueT] = LRUCache(self._maxsize, self._getsizeof)
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def get(self, key: KeyT, make: Callable[[], ValueT]) -> ValueT:
+        """Return the value of `key`, and make it by `make` if it is not in the cache.
+
+        A value larger than the whole cache is returned and not kept. An exception of `make` passes
+        through. Two threads that ask for the same missing key may both make it, so that no thread
+        waits for another.
+        """
+        if self._process != os.getpid():
+            self._clear()
+        with self._lock:
+            if key in self._values:
+                return self._values[key]
+        value = make()
+        with self._lock, suppress(ValueError):  # raised for a value larger than the cache
+            self._values.setdefault(key, value)
+        return value
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def size(self) -> float:
+        """The sizes of all values in the cache, added up."""
+        return self._values.currsize
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"maxsize": self._maxsize, "getsizeof": self._getsizeof}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]

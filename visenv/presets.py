@@ -1,0 +1,108 @@
+"""Named presets of an environment, and the options that change them, checked in one place.
+
+A family keeps its presets as a mapping of names to instances of one frozen dataclass. The function
+that makes an environment takes the name, and any field of that dataclass as a keyword argument::
+
+    preset = choose_preset("visenv/ArmDoc-v0", make_doc, PRESETS, "train", {"turns": 6})
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from visenv.errors import ConfigurationError, UnknownNameError
+
+PresetT = TypeVar("PresetT")
+_ENV_OPTIONS: Sequence[str] = ("render_mode", "on_abort")
+
+
+def choose_preset(
+    env_id: str,
+    maker: Callable[..., Any],
+    presets: Mapping[str, PresetT],
+    name: str,
+    changes: Mapping[str, object],
+) -> PresetT:
+    """Return a preset with some of its fields changed.
+
+    The type of a field says what it takes: a `typing.Literal` one of its values, ``int`` a whole
+    number from 1 up, ``str`` a text, and ``None`` where the type allows it.
+
+    Args:
+        env_id: The environment, for errors.
+        maker: The function that makes it; errors name its arguments.
+        presets: The presets by name, instances of one dataclass.
+        name: Which of them.
+        changes: New values of its fields.
+
+    Raises:
+        UnknownNameError: If there is no such preset, option or choice; names the nearest.
+        ConfigurationError: If a value is not what the field takes.
+    """
+    check_choice("preset", name, presets)
+    preset: Any = presets[name]
+    types = get_type_hints(type(preset))
+    for option, value in changes.items():
+        if option not in types:
+            raise UnknownNameError(
+                f"option of {env_id}", option, [*dict.fromkeys([*options_of(maker), *types])]
+            )
+        _check(option, value, types[option])
+    chosen: PresetT = replace(preset, **changes)
+    return chosen
+
+
+def options_of(maker: Callable[..., Any]) -> list[str]:
+    """Return the names of a maker's arguments, those of ``**settings: Unpack[...]`` included."""
+    names: list[str] = []
+    hints = get_type_hints(maker)
+    for name, parameter in inspect.signature(maker).parameters.items():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            names.append(name)
+            continue
+        for shared in get_args(hints[name]):  # Unpack[Settings]
+            names += get_type_hints(shared)
+    return names
+
+
+def pop_env_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """Remove the arguments that every `VisEnv` takes from the settings, and return them."""
+    return {name: settings.pop(name) for name in _ENV_OPTIONS if name in settings}
+
+
+def check_choice(option: str, value: object, choices: Iterable[str]) -> None:
+    """Check that an option has one of the values that it can have.
+
+    Raises:
+        UnknownNameError: If it has not; names the nearest.
+    """
+    known = list(choices)
+    if value not in known:
+        raise UnknownNameError(option, str(value), known)
+
+
+def check_count(option: str, value: object, least: int = 1) -> None:
+    """Check that an option is a whole number of at least `least`.
+
+    Raises:
+        ConfigurationError: If it is not.
+    """
+    if type(value) is not int or value < least:
+        raise ConfigurationError(f"{option} must be a whole number from {least} up, got {value!r}.")
+
+
+def _check(option: str, value: object, annotation: Any) -> None:
+    """Check the value of a field by the field's type."""
+    choices = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        check_choice(option, value, choices)
+    elif value is None and NoneType in choices:
+        return
+    elif int in (annotation, *choices):
+        check_count(option, value)
+    elif not isinstance(value, str):
+        raise ConfigurationError(f"{option} must be a text, got {value!r}.")

@@ -1,0 +1,206 @@
+"""Vectors for readers: all vectors of a store in one memory-mapped array, group by group.
+
+`visenv.retrieval.vector_store.VectorStore.seal` writes the array. Readers use nothing else, so they
+need neither a lock nor Chroma: forked, spawned and pickled readers are alike, and reading the
+vectors of one document touches only these, whatever the size of the store.
+
+A folder holds ``sealed.json`` (the embedder, the groups, the name of the array) and the array,
+which has a new name each time. The array is complete before ``sealed.json`` is replaced and names
+it, so that a reader sees either the old seal or the new one, and never a part of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from visenv.errors import DataError
+from visenv.files import replacing
+from visenv.retrieval.vectors import Vectors
+
+MANIFEST = "sealed.json"
+_FORMAT = 2
+
+
+class Seal(NamedTuple):
+    """What a folder holds since it was last sealed.
+
+    Attributes:
+        embedder: Name of the embedder.
+        dimension: Length of the vectors.
+        groups: The number of vectors of each item, by the name of the group.
+        layout: Hash of the keys of the items, in their order.
+    """
+
+    embedder: str
+    dimension: int
+    groups: Mapping[str, Sequence[int]]
+    layout: str
+
+    @property
+    def rows(self) -> int:
+        """Number of vectors."""
+        return sum(map(sum, self.groups.values()))
+
+
+class Group(NamedTuple):
+    """The vectors of a group of items: of the pages of a document, or of the texts of a corpus.
+
+    Attributes:
+        vectors: Those of all items, item after item, ``[sum(counts), dimension]``.
+        counts: Number of vectors of each item.
+    """
+
+    vectors: Vectors
+    counts: Sequence[int]
+
+
+class _Opened(NamedTuple):
+    seal: Seal
+    starts: dict[str, int]
+    vectors: Vectors
+    stamp: tuple[int, int]
+
+
+class SealedVectors:
+    """The sealed vectors of a folder, read-only.
+
+    Any number of processes and threads may share it. It pickles as the path of its folder. A newer
+    seal is opened when a group is next asked for.
+
+    Args:
+        folder: Folder that a `VectorStore` sealed.
+
+    Raises:
+        DataError: If nothing was sealed there, or the files cannot be read.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._opened = self._open()
+
+    @property
+    def seal(self) -> Seal:
+        """What the folder holds now."""
+        return self._current().seal
+
+    def group(self, name: str) -> Group | None:
+        """Return the vectors of a group, or None if there is no such group."""
+        opened = self._current()
+        counts = opened.seal.groups.get(name)
+        if counts is None:
+            return None
+        start = opened.starts[name]
+        return Group(opened.vectors[start : start + sum(counts)], counts)
+
+    def _current(self) -> _Opened:
+        if _stamp(self.folder) != self._opened.stamp:
+            self._opened = self._open()
+        return self._opened
+
+    def _open(self) -> _Opened:
+        try:
+            return self._open_once()
+        except FileNotFoundError:
+            pass  # a newer seal removed the array after the manifest was read
+        try:
+            return self._open_once()
+        except FileNotFoundError as error:
+            raise DataError(f"No vectors are sealed in {self.folder}.") from error
+
+    def _open_once(self) -> _Opened:
+        stamp = _stamp(self.folder)
+        seal, array = read_manifest(self.folder)
+        starts = np.cumsum([0, *(sum(counts) for counts in seal.groups.values())])
+        try:
+            vectors = np.load(self.folder / array, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise DataError(f"{self.folder / array} cannot be read: {error}.") from error
+        if vectors.shape != (seal.rows, seal.dimension) or vectors.dtype != np.float32:
+            raise DataError(
+                f"{self.folder / array} holds {vectors.dtype} {list(vectors.shape)}, the manifest "
+                f"says float32 {[seal.rows, seal.dimension]}: delete {MANIFEST} and seal again."
+            )
+        # A plain array on the same memory: a slice of a memmap costs a Python object of its own.
+        begin = dict(zip(seal.groups, map(int, starts), strict=False))
+        return _Opened(seal, begin, np.asarray(vectors), stamp)
+
+    def __getstate__(self) -> dict[str, Path]:
+        return {"folder": self.folder}
+
+    def __setstate__(self, state: dict[str, Path]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+def read_manifest(folder: Path) -> tuple[Seal, str]:
+    """Return the seal of a folder, and the name of the array.
+
+    Raises:
+        FileNotFoundError: If nothing was sealed.
+        DataError: If the file is not a manifest of this version.
+    """
+    text = (folder / MANIFEST).read_text(encoding="utf-8")
+    try:
+        held = json.loads(text)
+        if held["format"] != _FORMAT:
+            raise DataError(f"{folder / MANIFEST} has format {held['format']}, not {_FORMAT}.")
+        seal = Seal(held["embedder"], held["dimension"], held["groups"], held["layout"])
+        return seal, held["array"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{folder / MANIFEST} is no manifest: {error!r}.") from error
+
+
+def write_seal(folder: Path, seal: Seal, blocks: Iterable[Vectors]) -> None:
+    """Write a seal, put it in place, and delete the one before.
+
+    Args:
+        folder: Folder to write to.
+        seal: What it will hold.
+        blocks: All vectors in their order, a number of them at a time.
+
+    Raises:
+        DataError: If `blocks` hold more or fewer vectors than `seal` says.
+    """
+    name = f"vectors-{secrets.token_hex(8)}.npy"
+    with replacing(folder / name) as partial:
+        array = _new_array(partial, seal.rows, seal.dimension)
+        written = 0
+        for vectors in blocks:
+            end = written + len(vectors)
+            if end <= seal.rows:
+                array[written:end] = vectors
+            written = end
+        if written != seal.rows:
+            raise DataError(f"{folder} was to have {seal.rows} vectors, and gave {written}.")
+        array.flush()  # before the manifest names it: after a power cut, zeros would be searched
+    with replacing(folder / MANIFEST) as manifest, manifest.open("w", encoding="utf-8") as file:
+        json.dump({"format": _FORMAT, "array": name, **seal._asdict()}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    for other in (*folder.glob("vectors-*"), *folder.glob(".vectors-*")):  # older, or killed
+        if other.name != name:
+            other.unlink()
+
+
+def _new_array(path: Path, rows: int, dimension: int) -> np.memmap[Any, np.dtype[np.float32]]:
+    from numpy.lib import format as npy
+
+    opened: np.memmap[Any, np.dtype[np.float32]] = npy.open_memmap(  # type: ignore[no-untyped-call]
+        path, "w+", np.float32, (rows, dimension)
+    )
+    return opened
+
+
+def _stamp(folder: Path) -> tuple[int, int]:
+    """Return a value that changes when the manifest is replaced; zeros without a manifest."""
+    try:
+        found = (folder / MANIFEST).stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns

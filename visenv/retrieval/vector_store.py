@@ -1,0 +1,246 @@
+"""The store of vectors: a Chroma collection that one process writes, and seals for readers.
+
+Documents and search share it. Chroma is the store of record, so that a build that was killed goes
+on where it was. Queries do not go to Chroma: its filtered query searches the whole collection,
+forked children hang in it, and a reader that is open while another process writes fails (issues
+3792, 3769 and 4460 of chroma). Readers use the array that `VectorStore.seal` derives
+(`visenv.retrieval.sealed_vectors`), and compare exactly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from visenv.errors import ConfigurationError, DataError
+from visenv.retrieval.chroma import FORKED, damage_as_data_error, open_collection
+from visenv.retrieval.sealed_vectors import Seal, SealedVectors, read_manifest, write_seal
+from visenv.retrieval.vectors import VectorMaker, Vectors, checked
+
+FOLDER = "chroma"
+
+_ROWS_READ = 4096
+_UNSEALED = "unsealed"
+
+
+class Item(NamedTuple):
+    """Something that has vectors: a page of a document, or a passage.
+
+    Attributes:
+        key: Names the item in the store.
+        vectors: Its vectors, ``[vectors, dimension]``; an item may have none.
+        facts: What is stored with the vectors, for `VectorStore.facts` and `VectorStore.remove`.
+    """
+
+    key: str
+    vectors: Vectors
+    facts: Mapping[str, str | int] = {}
+
+
+class VectorStore:
+    """Stores the vectors of items, and seals them for readers.
+
+    Each vector is a row of the collection, named key/number. An item without vectors has a row of
+    zeros that says so. An item is there when all its rows are, so a process may be killed at any
+    time: what is missing is embedded again.
+
+    Close the store before forking where possible. A child that is forked meanwhile may read, but
+    hangs in Chroma when its interpreter shuts down (children of multiprocessing do not do that).
+
+    Args:
+        folder: Folder of the store, which is made if it is not there.
+        embedder: What makes the vectors. The store keeps its name and dimension.
+
+    Raises:
+        ConfigurationError: If the store was made by another embedder, another process is writing,
+            chromadb is not installed, or this process is forked from one that used Chroma.
+        DataError: If what Chroma stored is damaged.
+    """
+
+    def __init__(self, folder: str | Path, embedder: VectorMaker) -> None:
+        self.folder = Path(folder)
+        self.embedder = embedder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._process = os.getpid()
+        with ExitStack() as undo:
+            undo.callback(_locked(self.folder).release)
+            with self._chroma():
+                self._client, self._collection = open_collection(self.folder / FOLDER, embedder)
+            undo.callback(self._client.close)
+            self._undo = undo.pop_all()
+
+    def put(self, items: Sequence[Item]) -> None:
+        """Store items; those that are there are replaced.
+
+        Raises:
+            ConfigurationError: If vectors are not what an embedder must make. Nothing is stored.
+        """
+        rows = [row for item in items for row in self._rows(item)]
+        if not rows:
+            return
+        with self._writing():
+            heads = [f"{item.key}/0" for item in items]
+            if replaced := list(self._get(heads)):  # their facts would stay
+                self._collection.delete(ids=replaced)
+            for part in _parts(rows, self._client.get_max_batch_size()):
+                names, vectors, facts = zip(*part, strict=True)
+                self._collection.upsert(
+                    ids=list(names), embeddings=np.stack(vectors), metadatas=list(facts)
+                )
+
+    def remove(self, **facts: str | int) -> None:
+        """Delete the items that were stored with this fact; sealed vectors stay as they are."""
+        with self._writing():
+            self._collection.delete(where=facts)
+
+    def counts(self, keys: Iterable[str]) -> dict[str, int]:
+        """Return the number of vectors of those items that are there."""
+        heads: dict[str, int] = {}
+        with self._chroma():
+            for part in _parts(list(dict.fromkeys(keys)), _ROWS_READ):
+                found = self._get([f"{key}/0" for key in part], "metadatas")
+                for name, facts in found.items():
+                    heads[_key(name)] = (facts or {}).get("vectors", 1)
+            others = [f"{key}/{row}" for key, count in heads.items() for row in range(1, count)]
+            there = {name for part in _parts(others, _ROWS_READ) for name in self._get(part)}
+        lost = {_key(name) for name in others if name not in there}
+        return {key: count for key, count in heads.items() if key not in lost}
+
+    def facts(self) -> dict[str, Mapping[str, Any]]:
+        """Return the facts of each item that is there, by its key."""
+        heads: dict[str, Mapping[str, Any]] = {}
+        with self._chroma():
+            for start in range(0, self._collection.count(), _ROWS_READ):
+                found = self._collection.get(include=["metadatas"], limit=_ROWS_READ, offset=start)
+                rows = zip(found["ids"], found["metadatas"], strict=True)
+                heads |= {_key(name): facts or {} for name, facts in rows if name.endswith("/0")}
+        whole = self.counts(heads)
+        return {key: facts for key, facts in heads.items() if key in whole}
+
+    # ------------------------------------------------------------------ sealing
+
+    def stale(self, layout: Mapping[str, Sequence[str]]) -> bool:
+        """Whether the sealed vectors are not those that `seal` would write."""
+        if (self.folder / _UNSEALED).exists():
+            return True
+        try:
+            sealed, array = read_manifest(self.folder)
+        except (FileNotFoundError, DataError):
+            return True
+        made_by = self.embedder.name, self.embedder.dimension, _digest(layout)
+        held = sealed.embedder, sealed.dimension, sealed.layout
+        return held != made_by or not (self.folder / array).is_file()
+
+    def seal(self, layout: Mapping[str, Sequence[str]]) -> SealedVectors:
+        """Write the array that readers use, unless the one that is there is up to date.
+
+        Args:
+            layout: The groups to seal, and the keys of their items in order. A key may be there
+                several times.
+
+        Raises:
+            DataError: If an item is not in the store.
+        """
+        if self.stale(layout):
+            counts = self.counts(key for keys in layout.values() for key in keys)
+            try:
+                groups = {name: [counts[key] for key in keys] for name, keys in layout.items()}
+            except KeyError as error:
+                raise DataError(f"{self.folder} has no vectors of {error}.") from error
+            seal = Seal(self.embedder.name, self.embedder.dimension, groups, _digest(layout))
+            with self._chroma():
+                write_seal(self.folder, seal, self._blocks(layout, counts))
+            (self.folder / _UNSEALED).unlink(missing_ok=True)
+        return SealedVectors(self.folder)
+
+    def _blocks(
+        self, layout: Mapping[str, Sequence[str]], counts: Mapping[str, int]
+    ) -> Iterator[Vectors]:
+        rows = [
+            f"{key}/{row}" for keys in layout.values() for key in keys for row in range(counts[key])
+        ]
+        for part in _parts(rows, _ROWS_READ):
+            found = self._get(list(dict.fromkeys(part)), "embeddings")
+            yield np.array([found[name] for name in part], np.float32)
+
+    # ------------------------------------------------------------------ Chroma
+
+    def _rows(self, item: Item) -> Iterator[tuple[str, Vectors, dict[str, str | int] | None]]:
+        """Yield the rows of an item: name, vector ``[dimension]``, facts."""
+        count = len(checked(item.vectors, self.embedder))
+        # Chroma takes a third longer to store a row with facts, so the usual count is left out.
+        facts = {**item.facts, "vectors": count} if item.facts or count != 1 else None
+        shown = item.vectors if count else np.zeros((1, self.embedder.dimension), np.float32)
+        for row, vector in enumerate(shown):
+            yield f"{item.key}/{row}", vector, facts
+
+    def _get(self, names: Sequence[str], include: str | None = None) -> dict[str, Any]:
+        """Return those of the rows that are there, with one thing that Chroma has of them."""
+        if not names:  # Chroma would return all rows
+            return {}
+        found = self._collection.get(ids=list(names), include=[include] if include else [])
+        return dict(zip(found["ids"], found[include or "ids"], strict=True))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._chroma():
+            (self.folder / _UNSEALED).touch()
+            yield
+
+    @contextmanager
+    def _chroma(self) -> Iterator[None]:
+        if self._process != os.getpid():
+            raise ConfigurationError(FORKED)
+        with damage_as_data_error(self.folder / FOLDER):
+            yield
+
+    def close(self) -> None:
+        """Release Chroma and the lock, without sealing."""
+        if self._process == os.getpid():
+            self._undo.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _locked(folder: Path) -> FileLock:
+    """Return the lock of the only writer, which is released when its process ends."""
+    lock = FileLock(folder / "writer.lock", blocking=False, thread_local=False)
+    holder = folder / "writer.pid"
+    try:
+        lock.acquire()
+    except Timeout as error:
+        who = holder.read_text() if holder.is_file() else "unknown"
+        raise ConfigurationError(
+            f"{folder} is being written by process {who}; it has one writer at a time. Wait for it "
+            "to close, or read with SealedVectors."
+        ) from error
+    holder.write_text(str(os.getpid()))
+    return lock
+
+
+def _key(row: str) -> str:
+    return row.rpartition("/")[0]
+
+
+def _parts(rows: Sequence[Any], most: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(rows), most):
+        yield rows[start : start + most]
+
+
+def _digest(layout: Mapping[str, Sequence[str]]) -> str:
+    digest = hashlib.sha256()
+    for name, keys in layout.items():
+        digest.update(json.dumps([name, *keys]).encode())
+    return digest.hexdigest()

@@ -1,0 +1,201 @@
+"""SubsetVectorEnv: environments with a worker each, of which any subset can be stepped."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from visenv.env import VisEnv
+from visenv.errors import ConfigurationError, EpisodeOverError, UnknownNameError, VisenvError
+from visenv.rollout.vector_hosts import HOSTS
+from visenv.rollout.vector_reset import Options, Seeds, each_seed, reset_requests
+from visenv.rollout.vector_result import Reset, Result, aborted
+from visenv.rollout.worker_group import WorkerGroup
+from visenv.spaces import Unicode, observation_space
+from visenv.types import Failure
+
+_log = logging.getLogger(__name__)
+
+_OPTIONS_OF_MAKE = frozenset({"max_episode_steps", "disable_env_checker"})
+"""Arguments of `gym.make` that are not options of the environment."""
+
+
+class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
+    """The part of `EpisodePool` that has no lock step; its arguments are those of `EpisodePool`."""
+
+    def __init__(
+        self,
+        env_id: str,
+        num_envs: int = 1,
+        *,
+        workers: Literal["thread", "process"] = "thread",
+        timeout: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if num_envs < 1:
+            raise ConfigurationError(f"A pool needs at least 1 environment, got {num_envs}.")
+        if workers not in HOSTS:
+            raise UnknownNameError("kind of worker", str(workers), HOSTS)
+        self.num_envs = num_envs
+        self.timeout = timeout
+        self.metadata = {**VisEnv.metadata, "autoreset_mode": AutoresetMode.DISABLED}
+        self.render_mode = kwargs.get("render_mode")
+        self.single_observation_space = observation_space()
+        self.single_action_space = Unicode()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._over = [True] * num_envs
+        self._turns = [0] * num_envs
+        self._asked: dict[int, str | Reset] = {}
+        self._arrived: dict[int, Result | ConfigurationError] = {}
+        self.spec = copy.deepcopy(gym.spec(env_id))
+        for name in _OPTIONS_OF_MAKE & kwargs.keys():
+            setattr(self.spec, name, kwargs.pop(name))
+        self.spec.kwargs.update(kwargs)
+        self._worker_group = WorkerGroup(num_envs, partial(HOSTS[workers], self.spec))
+        self._check(self._worker_group.wait_open())
+
+    # ------------------------------------------------------------------ any subset, no lock step
+
+    def submit(self, requests: Mapping[int, str | Reset]) -> None:
+        """Send turns and resets to some environments and return at once; `ready` has the results.
+
+        Raises:
+            EpisodeOverError: If a turn is for an environment that waits for a reset.
+            ConfigurationError: If an index is out of range, or its last result was not taken yet.
+            TypeError: If a request is neither a string nor a `Reset`.
+
+        In these cases nothing is sent.
+        """
+        for index, request in requests.items():
+            self._check_request(index, request)
+        for index, request in requests.items():
+            self._asked[index] = request
+            if isinstance(request, Reset):
+                self._worker_group.call(index, "reset", request._asdict(), self.timeout)
+            else:
+                self._worker_group.call(index, "step", {"action": request}, self.timeout)
+
+    def ready(self, timeout: float | None = None) -> dict[int, Result]:
+        """Take the results that have come, in no particular order.
+
+        Args:
+            timeout: Seconds to wait for the first result; None waits until there is one.
+
+        Returns:
+            Results by index; empty when none came in time or nothing was submitted.
+
+        Raises:
+            ConfigurationError: If an environment refused its reset options; the results of the
+                others stay for the next call.
+        """
+        if not self._arrived:
+            self._receive(timeout)
+        return {index: self._take(index) for index in list(self._arrived)}
+
+    def step_at(self, actions: Mapping[int, str]) -> dict[int, Result]:
+        """Step some environments and wait for these, whatever the others are doing.
+
+        Raises:
+            EpisodeOverError, ConfigurationError, TypeError: As `submit`.
+        """
+        return self._complete(actions)
+
+    def reset_at(
+        self,
+        indices: Sequence[int],
+        seeds: Seeds = None,
+        options: Options = None,
+    ) -> dict[int, Result]:
+        """Reset some environments and wait for these.
+
+        Args:
+            indices: Which ones.
+            seeds: One for each; a single one gives each the same task, a group.
+            options: One for each, or one for all.
+
+        Raises:
+            ConfigurationError: As `submit`, or if an environment refuses its options, or if there
+                is not one seed for each.
+        """
+        requests = reset_requests(each_seed(seeds, len(indices)), options)
+        return self._complete(dict(zip(indices, requests, strict=True)))
+
+    # ------------------------------------------------------------------ inside
+
+    def _check(self, failures: Sequence[Failure]) -> None:
+        """Raise what kept an environment from being made."""
+        if not failures:
+            return
+        self.close()
+        if failures[0].source == "configuration":
+            raise ConfigurationError(failures[0].reason)
+        raise VisenvError(f"An environment of the pool cannot be made: {failures[0]}")
+
+    def _check_request(self, index: int, request: str | Reset) -> None:
+        if self.closed:
+            raise EpisodeOverError("The pool is closed.")
+        if not 0 <= index < self.num_envs:
+            raise ConfigurationError(
+                f"Environments are numbered 0 to {self.num_envs - 1}, got {index}."
+            )
+        if index in self._asked or index in self._arrived:
+            raise ConfigurationError(f"Take the result of environment {index} with ready() first.")
+        if isinstance(request, Reset):
+            return
+        if not isinstance(request, str):
+            raise TypeError(f"An action is a string, got {type(request).__name__}.")
+        if self._over[index]:
+            raise EpisodeOverError(f"Environment {index} waits for a reset.")
+
+    def _complete(self, requests: Mapping[int, str | Reset]) -> dict[int, Result]:
+        """Submit, and wait for these; what others answer meanwhile is kept for `ready`."""
+        self.submit(requests)
+        while not requests.keys() <= self._arrived.keys():
+            self._receive(None)
+        answers = {index: self._arrived.pop(index) for index in requests}
+        for answer in answers.values():
+            if isinstance(answer, ConfigurationError):
+                raise answer
+        return {i: answer for i, answer in answers.items() if isinstance(answer, Result)}
+
+    def _take(self, index: int) -> Result:
+        answer = self._arrived.pop(index)
+        if isinstance(answer, ConfigurationError):
+            raise answer
+        return answer
+
+    def _receive(self, timeout: float | None) -> None:
+        for index, value in self._worker_group.collect(timeout).items():
+            self._arrived[index] = self._answer(index, value)
+
+    def _replace(self, index: int, failure: Failure) -> None:
+        """Give an environment that failed a new worker; its episode is lost."""
+        detail = f"\n{failure.traceback}" if failure.traceback else ""
+        _log.warning("Environment %d failed and is replaced: %s%s", index, failure, detail)
+        self._over[index] = True
+        self._worker_group.replace(index)
+
+    def _answer(self, index: int, value: Any) -> Result | ConfigurationError:
+        """Make a result of what a worker answered, and keep count of the episode."""
+        request = self._asked.pop(index)
+        starts = isinstance(request, Reset)
+        turn = 0 if starts else self._turns[index]
+        if isinstance(value, Failure):
+            self._over[index] = True
+            if not value.environment_is_usable:
+                self._replace(index, value)
+            if starts and value.source == "configuration":
+                return ConfigurationError(value.reason)
+            return aborted(turn, value)
+        result = Result(value[0], 0.0, False, False, value[1]) if starts else Result(*value)
+        self._over[index] = result.over
+        self._turns[index] = turn + (not starts)
+        return result

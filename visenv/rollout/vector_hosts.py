@@ -1,0 +1,51 @@
+"""The hosts of a vector environment: what each worker of an `EpisodePool` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+from visenv.env import Observation
+from visenv.errors import ConfigurationError
+from visenv.rollout.hosts import Host, LocalHost, ProcessHost
+
+
+class PooledEnv(gym.Wrapper[Observation, str, Observation, str]):
+    """An environment of a pool, with a method for `EpisodePool.call`."""
+
+    def call_attr(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return an attribute of the environment, or the result of calling it if it is a method."""
+        found = self.env.get_wrapper_attr(name)
+        return found(*args, **kwargs) if callable(found) else found
+
+
+def _in_thread(spec: EnvSpec) -> Host:
+    return LocalHost(partial(_make, spec))
+
+
+def _in_process(spec: EnvSpec) -> Host:
+    """Return a host in a process, which rebuilds the environment from its spec's JSON."""
+    try:
+        description = spec.to_json()
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"A process rebuilds {spec.id} from JSON, and an option is not JSON: {error} "
+            "Use workers='thread'."
+        ) from error
+    return ProcessHost(partial(_rebuild, description))
+
+
+def _make(spec: EnvSpec) -> PooledEnv:
+    return PooledEnv(gym.make(spec))
+
+
+def _rebuild(description: str) -> PooledEnv:
+    return _make(EnvSpec.from_json(description))
+
+
+HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": _in_thread, "process": _in_process}
+"""The kinds of workers."""
