@@ -459,7 +459,7 @@ def test_register_takes_options_of_gymnasium() -> None:
         register(env_id, "visenv.testing.toy:make", max_episode_steps=1)
     pool = gym.make_vec(env_id, num_envs=1)
     assert isinstance(pool, EpisodePool)
-    pool.reset(seed=[7])  # type: ignore[arg-type]
+    pool.reset(seed=[7])
     assert pool.step([ADD])[3].tolist() == [True]
     pool.close()
 

@@ -256,7 +256,8 @@ def judged_id() -> Iterator[Callable[..., str]]:
 
     def register(**options: Any) -> str:
         made.append(f"test/Judged{len(made)}-v0")
-        gym.register(made[-1], judged.make, kwargs=options, disable_env_checker=True)
+        make: Any = judged.make
+        gym.register(made[-1], make, kwargs=options, disable_env_checker=True)
         return made[-1]
 
     yield register
@@ -291,7 +292,7 @@ def test_a_call_that_ends_the_episode_is_paid_its_deferred_terms(judged_id: Any)
 def test_the_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id: Any) -> None:
     def wrap(env: Any) -> Any:
         limited = gym.wrappers.TimeLimit(env, 1)
-        return gym.wrappers.TransformReward(limited, lambda reward: reward / 2 + 0.25)
+        return gym.wrappers.TransformReward(limited, lambda reward: float(reward) / 2 + 0.25)
 
     env_id = judged_id(wrap=wrap)
     environment = _judged(env_id)
@@ -311,7 +312,9 @@ def test_the_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id:
 
 
 def test_an_answer_that_a_wrapper_scores_is_paid_what_the_wrapper_returns(judged_id: Any) -> None:
-    halved = judged_id(wrap=lambda env: gym.wrappers.TransformReward(env, lambda paid: paid / 2))
+    halved = judged_id(
+        wrap=lambda env: gym.wrappers.TransformReward(env, lambda paid: float(paid) / 2)
+    )
     environment = _judged(halved)
     environment.reset(seed=0)
     environment.look()

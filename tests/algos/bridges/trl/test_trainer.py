@@ -190,7 +190,7 @@ def test_an_episode_that_a_wrapper_truncates_is_exported_as_it_was_played(
 ) -> None:
     def make_env() -> Any:
         limited = gym.wrappers.TimeLimit(pictures.Pictures(), 1)
-        return gym.wrappers.TransformReward(limited, lambda reward: reward + 10)
+        return gym.wrappers.TransformReward(limited, lambda reward: float(reward) + 10)
 
     trainer = _trainer(policy, config(), make_env)
     trainer.model.train()

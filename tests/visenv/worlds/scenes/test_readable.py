@@ -73,11 +73,12 @@ def seen(sample: Sample, view_side: int) -> tuple[Floats, Floats]:
     scale = view_side / native.size[0]
     view = Image.from_pixels(shrink(native.pixels, (view_side, view_side)))
     tool, store = KeypointZoom(crop_side=view_side * 400 // 1024, source="native"), Store()
-    tool.open(sample, store)
+    tool.reset(sample, store)
     store.images[INPUT_IMAGE] = view
     left, top, right, bottom = sample.meta["target_box"]
     keypoint = [int((left + right) / 2 * scale), int((top + bottom) / 2 * scale)]
-    (crop,), detail = tool.run({"keypoint": keypoint}, store)
+    result = tool.run({"keypoint": keypoint}, store)
+    (crop,), detail = result.parts, result.detail
     assert isinstance(crop, Image)
     panel, window = np.array(sample.meta["detail_box"], float), np.array(detail["box"], float)
     enlarged = (panel - np.tile(window[:2], 2)) * crop.size[0] / (window[2] - window[0])
