@@ -63,7 +63,7 @@ def test_a_retry_is_part_of_the_wave_whenever_the_verdict_of_another_arrives(
         failed = False
 
     def make() -> Env:
-        return RewardWrapper(Failing(toy.make().env), [RewardTerm("judge", 1.0, judge)])
+        return RewardWrapper(Failing(toy.make().unwrapped), [RewardTerm("judge", 1.0, judge)])
 
     collector = Collector(make, SlowSecond(), retries=1, deterministic=True)
     episodes = collector.episodes(
