@@ -76,7 +76,9 @@ import importlib, pathlib, sys, visenv
 root = pathlib.Path(visenv.__file__).parent
 for file in sorted(root.rglob("*.py")):
     path = file.relative_to(root).with_suffix("")
-    if path.parts[0] not in {PARTS!r} and path.name != "__main__":
+    # A backend of a scorer is loaded with its first request, and brings what it runs on.
+    is_backend = path.parts[:2] == ("scorers", "backends")
+    if path.parts[0] not in {PARTS!r} and path.name != "__main__" and not is_backend:
         importlib.import_module(".".join(("visenv", *path.parts)).removesuffix(".__init__"))
 loaded = {HEAVY!r} + tuple("visenv." + part for part in {PARTS!r})
 print([name for name in loaded if name in sys.modules])

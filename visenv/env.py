@@ -414,7 +414,7 @@ class VisEnv(gym.Env[Observation, str]):
         if isinstance(events, Awaitable):
             coming = _with_verdicts(self.turn, events)
             if self.defers:
-                self._late.append((len(self.log), background.submit(coming)))
+                self._late.append((len(self.log), background.start(coming)))
                 return parts
             events = background.run(coming)
         self.log.extend(events)

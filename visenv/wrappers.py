@@ -39,12 +39,12 @@ class RestorableWrapper(gym.Wrapper[Observation, str, Observation, str], RecordC
         given = inspect.signature(cls.__init__).bind(wrapper, *args, **kwargs).arguments
         given.pop("self", None)
         extra = given.pop("kwargs", {})
-        wrapper._saved_kwargs = {**given, **extra}
+        given.pop("env", None)
+        RecordConstructorArgs.__init__(wrapper, **given, **extra)
         return wrapper
 
     def __init__(self, env: gym.Env[Observation, str]) -> None:
         gym.Wrapper.__init__(self, env)
-        self._saved_kwargs.pop("env", None)
         self._is_part_of_id = env.spec is None
 
     def __reduce__(self) -> Any:

@@ -182,8 +182,8 @@ class Odd(gym.Wrapper[Any, Any, Any, Any]):
         (lambda step: (step[0], "much", *step[2:]), "reward of .* must be a float"),
         (lambda step: (step[0], None, *step[2:]), "reward of .* must be a float"),
         (lambda step: (*step[:2], 1, *step[3:]), "must be bools"),
-        (lambda step: (*step[:4], {}), "must be a dict that holds the StepResult"),
-        (lambda step: (*step[:4], None), "must be a dict that holds the StepResult"),
+        (lambda step: (*step[:4], {}), "must be a dict that holds a StepResult"),
+        (lambda step: (*step[:4], None), "must be a dict that holds a StepResult"),
     ],
     ids=["four values", "text as reward", "no reward", "number as flag", "empty info", "no info"],
 )

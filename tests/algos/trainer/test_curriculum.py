@@ -275,7 +275,7 @@ def test_arm_thinker_s_stages_change_the_reward(tmp_path: Path) -> None:
     stages = [
         Stage(
             reward,
-            partial(gym.make, "visenv/ArmDoc-v0", stage="tiny", reward=reward),
+            partial(gym.make, "visenv/ArmDoc-v0", preset="tiny", reward=reward),
             GRPO(),
             config,
         )

@@ -25,7 +25,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _make_env() -> Any:
-    return gym.make("visenv/ZoomVQA-v0", stage="tiny")
+    return gym.make("visenv/ZoomVQA-v0", preset="tiny")
 
 
 def _play(model: Path, folder: Path, steps: int = 2) -> tuple[list[list[Group]], float]:

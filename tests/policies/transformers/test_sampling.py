@@ -209,8 +209,8 @@ def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     _, (free,) = talk.alone(qwen3, 9, turns, sampling=sampling)
     said = free.text.removeprefix("<think>")
     stop = said[len(said) // 2 :][:2]
-    request = TurnRequest("<think>", (stop, "never said at all"))
-    _, (stopped,) = talk.alone(qwen3, 9, turns, request=request, sampling=sampling)
+    ask = TurnRequest("<think>", (stop, "never said at all"))
+    _, (stopped,) = talk.alone(qwen3, 9, turns, request=ask, sampling=sampling)
     assert stopped.finish_reason == "stop"
     assert free.text.startswith(stopped.text)
     assert stop in stopped.text.removeprefix("<think>")
@@ -224,10 +224,12 @@ def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     [r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>", r"(yes|no), [0-9]{1,3}é?", r"(ab?)+c\n"],
 )
 def test_constrained_text_always_matches(qwen3: Any, talk: Any, regex: str) -> None:
-    request = TurnRequest("<think>", ("</answer>",), regex)
+    ask = TurnRequest("<think>", ("</answer>",), regex)
     played = talk.together(
         [
-            talk.converse(qwen3, i, mixed_turns(talk, i)[:1], request=request, sampling=Sampling(1.0, 200))
+            talk.converse(
+                qwen3, i, mixed_turns(talk, i)[:1], request=ask, sampling=Sampling(1.0, 200)
+            )
             for i in range(12)
         ]
     )
@@ -239,8 +241,8 @@ def test_constrained_text_always_matches(qwen3: Any, talk: Any, regex: str) -> N
 
 @pytest.mark.component("outlines-core")
 def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: Any) -> None:
-    request = TurnRequest("<think>", (), r"[a-z]{3}</think>")
-    session, _ = talk.alone(qwen3, 1, mixed_turns(talk, 4), request=request)
+    ask = TurnRequest("<think>", (), r"[a-z]{3}</think>")
+    session, _ = talk.alone(qwen3, 1, mixed_turns(talk, 4), request=ask)
     (segment,) = session.segments()
     scores = qwen3.score([segment], named_images([session]))
     np.testing.assert_allclose(scores.logprobs[0].detach(), segment.logprobs, rtol=0, atol=1e-5)
@@ -254,8 +256,8 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: An
 def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
     fresh: Any, talk: Any
 ) -> None:
-    request = TurnRequest("<think>", (), r"(yes|no)")
-    session, _ = talk.alone(fresh, 1, mixed_turns(talk, 4), request=request)
+    ask = TurnRequest("<think>", (), r"(yes|no)")
+    session, _ = talk.alone(fresh, 1, mixed_turns(talk, 4), request=ask)
     (segment,) = session.segments()
     embedding = fresh.network.model.get_output_embeddings().weight  # tied: read tokens learn too
     (gradient,) = torch.autograd.grad(
@@ -274,8 +276,8 @@ def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
 
 @pytest.mark.component("outlines-core")
 def test_a_limit_may_cut_a_constrained_turn(qwen3: Any, talk: Any) -> None:
-    request = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
-    _, (reply,) = talk.alone(qwen3, 1, [talk.shown("a")], request=request)
+    ask = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
+    _, (reply,) = talk.alone(qwen3, 1, [talk.shown("a")], request=ask)
     assert reply.finish_reason == "length"
     assert len(reply.token_ids) == 2
 

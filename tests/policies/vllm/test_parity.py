@@ -63,8 +63,8 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(
     pair: Any, exam: Any, stop: tuple[str, ...]
 ) -> None:
     vllm, transformers = pair
-    request = TurnRequest("<think>", stop, r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
-    segments = exam.play(vllm, range(6), request=request, sampling=Sampling(1.0, 60))
+    ask = TurnRequest("<think>", stop, r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
+    segments = exam.play(vllm, range(6), request=ask, sampling=Sampling(1.0, 60))
     assert exam.error(transformers, segments, exam.images(range(6))) < BOUND
     spans = [(segment, span) for segment in segments for span in segment.turns]
     ends = [segment.token_ids[span.end - 1] == vllm.codec.end_id for segment, span in spans]

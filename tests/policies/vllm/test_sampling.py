@@ -46,8 +46,8 @@ def test_a_stop_string_ends_the_turn_and_is_kept(vllm3: Any, talk: Any) -> None:
     _, (free, _) = talk.alone(vllm3, 9, turns, sampling=sampling)
     said = free.text.removeprefix("<think>")
     stop = said[len(said) // 2 :][:2]
-    request = TurnRequest("<think>", (stop, "never said at all"))
-    session, (stopped, _) = talk.alone(vllm3, 9, turns, request=request, sampling=sampling)
+    ask = TurnRequest("<think>", (stop, "never said at all"))
+    session, (stopped, _) = talk.alone(vllm3, 9, turns, request=ask, sampling=sampling)
     assert stopped.finish_reason == "stop"
     assert free.text.startswith(stopped.text)
     assert stop in stopped.text.removeprefix("<think>")
@@ -64,8 +64,8 @@ def test_a_stop_string_in_the_last_token_is_a_stop(vllm3: Any, talk: Any) -> Non
     _, (free,) = talk.alone(
         vllm3, 9, turns, request=TurnRequest("", (), "[0-9]{2,9}"), sampling=sampling
     )
-    request = TurnRequest("", (free.text,), "[0-9]{2,9}")
-    _, (stopped,) = talk.alone(vllm3, 9, turns, request=request, sampling=sampling)
+    ask = TurnRequest("", (free.text,), "[0-9]{2,9}")
+    _, (stopped,) = talk.alone(vllm3, 9, turns, request=ask, sampling=sampling)
     assert (free.text, len(free.token_ids)) == (stopped.text, 2)
     assert (free.finish_reason, stopped.finish_reason) == ("length", "stop")
 
@@ -75,10 +75,10 @@ def test_a_stop_string_in_the_last_token_is_a_stop(vllm3: Any, talk: Any) -> Non
     [r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>", r"(yes|no), [0-9]{1,3}é?", r"(ab?)+c\n"],
 )
 def test_constrained_text_always_matches(vllm3: Any, exam: Any, talk: Any, regex: str) -> None:
-    request = TurnRequest("<think>", ("</answer>",), regex)
+    ask = TurnRequest("<think>", ("</answer>",), regex)
     played = talk.together(
         [
-            talk.converse(vllm3, k, exam.turns(k)[:1], request=request, sampling=Sampling(1.0, 100))
+            talk.converse(vllm3, k, exam.turns(k)[:1], request=ask, sampling=Sampling(1.0, 100))
             for k in range(8)
         ]
     )
@@ -89,8 +89,8 @@ def test_constrained_text_always_matches(vllm3: Any, exam: Any, talk: Any, regex
 
 
 def test_a_limit_may_cut_a_constrained_turn(vllm3: Any, talk: Any) -> None:
-    request = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
-    _, (reply,) = talk.alone(vllm3, 1, [talk.shown("a")], request=request)
+    ask = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
+    _, (reply,) = talk.alone(vllm3, 1, [talk.shown("a")], request=ask)
     assert (reply.finish_reason, len(reply.token_ids)) == ("length", 2)
 
 
@@ -122,7 +122,9 @@ def test_a_full_context_is_an_error_of_its_own_conversation(vllm3: Any, talk: An
     async def run() -> list[Any]:
         endless = TurnRequest("", (), "[0-9]{600}")  # each digit is a token
         conversations = [
-            talk.converse(vllm3, 0, [talk.shown(text)], request=endless, sampling=Sampling(1.0, 600))
+            talk.converse(
+                vllm3, 0, [talk.shown(text)], request=endless, sampling=Sampling(1.0, 600)
+            )
             for text in ("short " * 40, "far too long " * 90)
         ]
         return list(await asyncio.gather(*conversations, return_exceptions=True))

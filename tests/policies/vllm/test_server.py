@@ -63,8 +63,8 @@ def test_the_server_says_what_transformers_says(served: Any, qwen3: Any, exam: A
         assert one.turns == other.turns
     segments = exam.play(served, range(8), sampling=Sampling(0.7, 8))
     assert exam.error(qwen3, segments, exam.images(range(8))) < BOUND
-    request = TurnRequest("<think>", ("</answer>",), r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
-    segments = exam.play(served, range(4), request=request, sampling=Sampling(1.0, 60))
+    ask = TurnRequest("<think>", ("</answer>",), r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
+    segments = exam.play(served, range(4), request=ask, sampling=Sampling(1.0, 60))
     assert exam.error(qwen3, segments, exam.images(range(4))) < BOUND
 
 

@@ -240,8 +240,8 @@ def test_a_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
 
     monkeypatch.setattr(engine, "step", counted)
     turns = [talk.shown("a", talk.picture(3))]
-    request = TurnRequest("", (), "[0-9]{30}")  # so that it goes on after the fifth token
-    session, (reply,) = talk.alone(vllm3, 4, turns, request=request, sampling=Sampling(1.0, 40))
+    ask = TurnRequest("", (), "[0-9]{30}")  # so that it goes on after the fifth token
+    session, (reply,) = talk.alone(vllm3, 4, turns, request=ask, sampling=Sampling(1.0, 40))
     (segment,) = session.segments()
     (span,) = segment.turns
     versions = segment.policy_version[segment.loss_mask].tolist()

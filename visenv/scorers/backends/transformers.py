@@ -78,10 +78,9 @@ class TransformersBackend(InProcessBackend):
 
     def _load(self) -> None:
         import transformers
-        from transformers.models.auto import modeling_auto
 
-        kind = transformers.AutoConfig.from_pretrained(self._name).model_type
-        self._reads_images = kind in modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+        config = transformers.AutoConfig.from_pretrained(self._name)
+        self._reads_images = type(config) in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
         made: Any
         if self._reads_images:
             made = transformers.AutoModelForImageTextToText
