@@ -151,9 +151,9 @@ def test_the_request_holds_the_conversation_and_the_sampling(server: Server) -> 
         Message("system", ("rules",)),
         Message("user", ("look: ", Image.from_pixels(pixels), "?")),
     )
-    ask = TurnRequest(stop=("</tool>", "</answer>"), max_tokens=9)
+    request = TurnRequest(stop=("</tool>", "</answer>"), max_tokens=9)
     reply = ask_once(
-        OpenAIPolicy("tiny", server.url + "/"), ask, messages, Sampling(0.5, 20, seed=3)
+        OpenAIPolicy("tiny", server.url + "/"), request, messages, Sampling(0.5, 20, seed=3)
     )
     assert reply.text == "<answer>7</answer>"
     assert reply.finish_reason == "stop"
@@ -307,15 +307,15 @@ def test_text_after_a_stop_string_is_cut_where_the_server_ignores_stops(server: 
 
 def test_a_stop_string_inside_the_prefix_does_not_end_the_turn(server: Server) -> None:
     server.script = [said("b</tool>")]
-    ask = TurnRequest(prefill="<tool>a</tool><tool>", stop=STOP)
-    reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), ask)
+    request = TurnRequest(prefill="<tool>a</tool><tool>", stop=STOP)
+    reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), request)
     assert reply.text == "<tool>a</tool><tool>b</tool>"
 
 
 def test_a_tag_that_the_prefix_closes_is_not_closed_again(server: Server) -> None:
     server.script = [said(" and so on")]
-    ask = TurnRequest(prefill="<tool>a</tool>", stop=STOP)
-    reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), ask)
+    request = TurnRequest(prefill="<tool>a</tool>", stop=STOP)
+    reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), request)
     assert reply.text == "<tool>a</tool> and so on"
 
 

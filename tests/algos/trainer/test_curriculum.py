@@ -63,9 +63,9 @@ class _Recording:
         temperatures = self.temperatures
 
         class Policy(toy.ToyPolicy):
-            async def respond(self, session: Any, ask: Any, sampling: Any) -> Any:
+            async def respond(self, session: Any, request: Any, sampling: Any) -> Any:
                 temperatures.append(sampling.temperature)
-                return await super().respond(session, ask, sampling)
+                return await super().respond(session, request, sampling)
 
         self.policy = Policy()
 

@@ -138,8 +138,8 @@ def test_the_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> No
     class Rounding(toy.ToyEngine):
         """Reports a tenth more than it should."""
 
-        async def respond(self, session: Any, ask: Any, sampling: Any) -> Any:
-            reply = await super().respond(session, ask, sampling)
+        async def respond(self, session: Any, request: Any, sampling: Any) -> Any:
+            reply = await super().respond(session, request, sampling)
             place, logprob, version = session.sampled[-1]
             session.sampled[-1] = (place, logprob - 0.1, version)
             return reply

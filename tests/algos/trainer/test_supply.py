@@ -71,6 +71,26 @@ def test_aborted_episodes_and_those_left_alone_are_dropped(
     }
 
 
+@pytest.mark.parametrize(
+    ("groups", "kept"),
+    [
+        (["..", ".."], [2, 2]),
+        (["...", "x.."], [3]),  # two are left, and yet the group is dropped
+        (["x..", ".x.", "..x", "..."], [3]),
+        (["xxx", "..."], [3]),
+        ([".", "x", "."], [1, 1]),
+    ],
+)
+def test_a_group_with_an_aborted_member_is_dropped_whole_if_that_is_wanted(
+    groups: list[str], kept: list[int]
+) -> None:
+    played: Any = [[_episode(mark == "x") for mark in group] for group in groups]
+    left = usable(played, step=1, on_exhausted="drop_group")
+    assert [len(group) for group in left] == kept
+    with pytest.raises(RunError, match="no episode to learn from"):
+        usable([[_episode(False), _episode(True)]], 1, "drop_group")
+
+
 def test_nothing_left_is_an_error_with_the_reason() -> None:
     with pytest.raises(RunError, match=r"Step 7 has no episode.*2 groups.*judge: away"):
         usable([[_episode(True)] * 2] * 2, step=7)

@@ -87,6 +87,32 @@ def test_no_more_are_begun_than_may_be_needed() -> None:
     assert (choice.alike, choice.begun) == (1, 4)
 
 
+def test_a_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> None:
+    """Rewards 0, 1 and an aborted member: two of three are left, and they differ."""
+    good, failed = group(GOOD), group(ABORTED)
+    partly = [*good, failed[0]]
+    for on_exhausted, kept in (("drop_member", [0, 1]), ("drop_group", [1, 2])):
+        selection = Selection(spare_groups=1, on_exhausted=on_exhausted)  # type: ignore[arg-type]
+        choice = Choice(2, selection)
+        assert [choice.begin(), choice.begin(), choice.begin()] == [0, 1, None]
+        choice.end(0, partly)
+        if on_exhausted == "drop_group":
+            assert choice.begin() == 2
+            choice.end(2, good)
+        choice.end(1, good)
+        assert choice.done
+        assert list(choice.kept()) == kept
+
+
+def test_a_dropped_group_is_taken_where_none_is_left_to_replace_it() -> None:
+    """It teaches nothing: who learns leaves it out, and says so where it is the last."""
+    choice = Choice(1, Selection(on_exhausted="drop_group"))
+    assert choice.begin() == 0
+    choice.end(0, [*group(GOOD), group(ABORTED)[0]])
+    assert choice.done
+    assert list(choice.kept()) == [0]
+
+
 def test_by_default_groups_are_taken_as_they_come() -> None:
     kinds = [GOOD, ALIKE, ABORTED, GOOD]
     choice = run(kinds, 3, Selection(), order=0)
@@ -101,6 +127,7 @@ def test_by_default_groups_are_taken_as_they_come() -> None:
         ({"early_groups": 1}, "some of the spare_groups, got 1 of 0"),
         ({"distinct": True}, "say how many with spare_groups"),
         ({"spare_members": 2}, "say so with ordered=False"),
+        ({"on_exhausted": "drop"}, "one of .'drop_member', 'drop_group'., got 'drop'"),
     ],
 )
 def test_settings_that_contradict_each_other(options: Any, says: str) -> None:

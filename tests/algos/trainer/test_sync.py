@@ -87,9 +87,9 @@ def test_an_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path
 
 def test_one_that_keeps_dying_aborts_episodes_until_none_is_left(tmp_path: Path) -> None:
     class Mortal(toy.ToyEngine):
-        async def respond(self, session: Any, ask: Any, sampling: Any) -> Any:
+        async def respond(self, session: Any, request: Any, sampling: Any) -> Any:
             self._left = 0
-            return await super().respond(session, ask, sampling)
+            return await super().respond(session, request, sampling)
 
     with pytest.raises(RunError, match=r"Step 1 has no episode.*The engine is dead"):
         _train(tmp_path / "run", Mortal(), restarts=1)

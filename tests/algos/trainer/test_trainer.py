@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -14,12 +15,19 @@ import numpy as np
 import pytest
 
 from tests.algos import toy
-from tests.algos.runs import metrics
+from tests.algos.runs import Sloped, metrics
 from tests.programs import run_python
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
-from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.algos.trainer import (
+    Optimisation,
+    Rollouts,
+    Saving,
+    Selection,
+    Trainer,
+    TrainerConfig,
+)
 from visenv.episodes import read_episodes
 from visenv.errors import ConfigurationError, DivergedError, RunError
 from visenv.types import Group
@@ -349,6 +357,37 @@ def test_aborted_episodes_are_counted_and_not_learnt_from(tmp_path: Path) -> Non
     assert set(counts) <= {0, 4, 8}  # a whole group shares its seed
     assert sum(counts) > 0
     assert sum(policy.scored) == 6 * 12 - sum(counts)
+
+
+@pytest.mark.parametrize("on_exhausted", ["drop_member", "drop_group"])
+def test_a_group_with_an_aborted_member_may_be_dropped_whole(
+    tmp_path: Path, on_exhausted: Any
+) -> None:
+    finished = itertools.count(1)
+    config = TrainerConfig(
+        steps=2,
+        rollouts=Rollouts(
+            groups=4,
+            group_size=3,
+            max_tokens=3,
+            retries=0,
+            selection=Selection(on_exhausted=on_exhausted),
+        ),
+        saving=Saving(episodes_every=1),
+    )
+    policy, folder = toy.ToyPolicy(), tmp_path / "run"
+    trainer = Trainer(policy, Sloped(), config, folder=folder)
+    trainer.train(lambda: toy.Echo(aborts=lambda seed: next(finished) % 5 == 0))
+    whole = []  # episodes of each group that were not aborted
+    for path in sorted((folder / "episodes").glob("*.jsonl")):
+        episodes = list(read_episodes(path))
+        for number in range(4):
+            members = [each for each in episodes if each.group == number]
+            whole.append(sum(each.status != "aborted" for each in members))
+    assert sum(whole) == 24 - 4  # every fifth of 24
+    expected = [count for count in whole if count == 3 or on_exhausted == "drop_member"]
+    assert sum(policy.scored) == sum(expected)
+    assert sum(expected) > 0
 
 
 def test_a_step_without_any_usable_episode_says_why(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from transformers import LogitsProcessor
+if TYPE_CHECKING:
+    import torch
 
 
-class SeededSampling(LogitsProcessor):
+class SeededSampling:
     """Adds Gumbel noise, so that the greatest score is a sample (Gumbel-max trick).
+
+    It is a logits processor of transformers.
 
     argmax(logits / T + Gumbel noise) has the distribution softmax(logits / T). The noise of a row
     comes from its own generator: PyTorch's global one, which training uses, is left alone.
@@ -19,11 +22,15 @@ class SeededSampling(LogitsProcessor):
     """
 
     def __init__(self, settings: Sequence[tuple[float, int]]) -> None:
+        import torch
+
         self._temperatures = [temperature for temperature, _ in settings]
         self._generators = [torch.Generator().manual_seed(seed) for _, seed in settings]
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
         """Return the scores with noise, float32 ``[rows, vocabulary]``."""
+        import torch
+
         noisy = scores.float().clone()
         rows = zip(self._temperatures, self._generators, strict=True)
         for row, (temperature, generator) in enumerate(rows):

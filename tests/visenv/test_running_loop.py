@@ -1,0 +1,103 @@
+"""Plain functions called where an event loop runs already, as in a cell of Jupyter."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from visenv import background
+from visenv.evaluation.held_out import evaluate
+from visenv.policies.oracle import OraclePolicy
+from visenv.rewards import RewardContext, RewardTerm, RewardWrapper
+from visenv.rollout import Collector, Env
+from visenv.testing import toy
+from visenv.testing.record import played
+
+T = TypeVar("T")
+
+
+async def judge(context: RewardContext) -> float:
+    await asyncio.sleep(0.01)
+    return 1.0
+
+
+def judged() -> Env:
+    return RewardWrapper(toy.make().unwrapped, [RewardTerm("judge", 1.0, judge)])
+
+
+def in_a_cell(call: Callable[[], T]) -> T:
+    async def cell() -> T:
+        return call()
+
+    return asyncio.run(cell())
+
+
+def test_evaluate_plays_inside_a_running_loop() -> None:
+    def evaluated() -> list[float]:
+        collector = Collector(judged, OraclePolicy())
+        return [episode.reward for episode in evaluate(collector, judged(), 3)]
+
+    assert in_a_cell(evaluated) == [1.0] * 3
+
+
+def test_groups_are_the_same_inside_a_running_loop() -> None:
+    def groups() -> object:
+        return Collector(judged, OraclePolicy()).groups(range(3), 2)
+
+    assert in_a_cell(groups) == groups()
+
+
+def test_a_plain_step_pays_its_asynchronous_terms_inside_a_running_loop() -> None:
+    def paid() -> float:
+        env = judged()
+        env.reset(seed=0)
+        return float(env.step("<think>so</think><answer>1</answer>")[1])
+
+    assert in_a_cell(paid) == 1.0
+
+
+def test_the_checks_of_an_environment_play_inside_a_running_loop() -> None:
+    assert in_a_cell(lambda: played(toy.make(), "oracle", 0)).status == "terminated"
+
+
+def test_run_here_returns_and_raises_as_asyncio_run_does() -> None:
+    async def fails() -> None:
+        raise KeyError("mine")
+
+    assert in_a_cell(lambda: background.run_here(asyncio.sleep(0, "value"))) == "value"
+    with pytest.raises(KeyError, match="mine"):
+        in_a_cell(lambda: background.run_here(fails()))
+
+
+def test_run_here_leaves_no_thread() -> None:
+    before = {*threading.enumerate()}
+    in_a_cell(lambda: background.run_here(asyncio.sleep(0)))
+    assert {*threading.enumerate()} <= before
+
+
+def test_an_interrupt_cancels_what_runs() -> None:
+    ended = threading.Event()
+
+    async def long() -> None:
+        try:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+
+    async def cell() -> None:
+        background.run_here(long())
+
+    # asyncio.run would take the first interrupt for itself; Jupyter's loop does not.
+    loop = asyncio.new_event_loop()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(cell())
+    finally:
+        loop.close()
+    assert ended.wait(30)
