@@ -10,7 +10,7 @@ is six distinct words of one passage; it hits when that passage is among the fir
   install bm25s) on the same passages and queries. `benchmarks/bm25.py` compares their rankings.
 * Building `meaning:` from random unit vectors, and searching them, the worst case for an
   approximate index, with a one-layer encoder made here; as the peer Chroma's HNSW index of them.
-* `SentenceEncoder` asked by 64 threads, as episodes ask it, and by one after another.
+* `Encoder` asked by 64 threads, as episodes ask it, and by one after another.
 
 Each engine is built and asked in a process of its own. Milliseconds are of the clock and of the
 processor, the best of three rounds of each query, and then the median over the queries: a shared
@@ -44,11 +44,11 @@ from typing import Any
 import numpy as np
 import tyro
 
-from visenv.documents.sentence_models import PACKAGED_MODEL
+from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.vectors import Vectors
+from visenv.scorers.backends.encoder import PACKAGED_MODEL
 from visenv.search import Searcher, meaning, open_searcher, words
 from visenv.search.corpus import Corpus
-from visenv.search.encoder import SentenceEncoder
 from visenv.search.words import WordSearch
 
 VOCABULARY, DIMENSION, RESULTS = 60_000, 384, 5
@@ -345,20 +345,20 @@ def compare_chroma(root: Path, passages: int, queries: int) -> None:
 def time_encoder(model: str, name: str, threads: int = 64, each: int = 4) -> None:
     """Queries a second of the processor, one after another and by threads at once."""
     texts = [[f"query {k} of thread {thread}" for k in range(each)] for thread in range(threads)]
-    single, shared = SentenceEncoder(model), SentenceEncoder(model)
-    single.encode(["warm"])
+    encoder = Encoder(model)
+    encoder.encode(["warm"])
     start = time.process_time()
     for queries in texts:
         for query in queries:
-            single.encode([query])
-    middle = time.process_time()
+            encoder.encode([f"{query}, alone"])  # other texts: vectors are remembered
+    middle, before = time.process_time(), encoder.counts().batches
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda queries: [shared.encode([query]) for query in queries], texts))
-    end = time.process_time()
+        list(pool.map(lambda queries: [encoder.encode([query]) for query in queries], texts))
+    end, passes = time.process_time(), encoder.counts().batches - before
     asked = threads * each
     one_by_one, at_once = asked / (middle - start), asked / (end - middle)
     print(f"  {name:20} one by one {one_by_one:5.0f}, by {threads} threads {at_once:5.0f}", end="")
-    print(f" = {at_once / one_by_one:.1f} times, in {shared.batches} passes for {asked} queries")
+    print(f" = {at_once / one_by_one:.1f} times, in {passes} passes for {asked} queries")
 
 
 def main(args: Args) -> None:

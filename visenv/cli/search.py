@@ -46,11 +46,11 @@ class Build:
 
     def _embed(self, count: int) -> None:
         from visenv.cli.tables import progress
+        from visenv.retrieval.encoder import Encoder
         from visenv.search import meaning
-        from visenv.search.encoder import sentence_encoder
 
         with progress("passages", count) as advance:
-            new = meaning.build(self.out, sentence_encoder(self.model, self.device), advance)
+            new = meaning.build(self.out, Encoder(self.model, self.device), advance)
         print(f"{new} passages embedded")
 
 

@@ -27,7 +27,8 @@ def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> E
         UnknownNameError: If there is no such kind.
         ConfigurationError: If the default text model is not installed.
     """
-    from visenv.documents.sentence_models import PACKAGED_MODEL, ClipEmbedder, TextEmbedder
+    from visenv.documents.sentence_models import ClipEmbedder, TextEmbedder
+    from visenv.scorers.backends.encoder import PACKAGED_MODEL
 
     if kind not in EMBEDDERS:
         raise UnknownNameError("embedder", kind, EMBEDDERS)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from visenv.errors import DataError, ServiceError
+from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.sealed_vectors import MANIFEST, SealedVectors
 from visenv.retrieval.vector_store import Item, VectorStore
 from visenv.retrieval.vectors import check_same_embedder
-from visenv.search.encoder import SentenceEncoder, sentence_encoder
 from visenv.search.nearest import NearestVectors
 from visenv.search.passage import Passage, cleaned
 from visenv.search.words import FILE as PASSAGES
@@ -26,9 +26,7 @@ GROUP = "passages"
 _BATCH = 256
 
 
-def build(
-    folder: Path, encoder: SentenceEncoder, on_passage: Callable[[], None] | None = None
-) -> int:
+def build(folder: Path, encoder: Encoder, on_passage: Callable[[], None] | None = None) -> int:
     """Embed the passages of the index of words in `folder`; return how many are new.
 
     Passages are stored by the hash of their text, so that those of an earlier build are not
@@ -100,7 +98,7 @@ class MeaningSearch:
         if group is None:
             raise DataError(f"{self.folder} holds vectors, and none of passages.")
         self._seal, self._vectors = sealed.seal, group.vectors
-        self._encoder = sentence_encoder(self._seal.embedder, device)
+        self._encoder = Encoder(self._seal.embedder, device)
         self.passages = len(self._vectors)
         self.name = f"meaning:{self._encoder.name}:{self.passages}"
 

@@ -78,7 +78,7 @@ class SentenceSimilarity:
     """Cosine of the queries' sentence vectors; the encoder is shared by all of a process.
 
     Args:
-        model: See `visenv.search.encoder.SentenceEncoder`; None takes all-MiniLM-L6-v2.
+        model: See `visenv.retrieval.encoder.Encoder`; None takes all-MiniLM-L6-v2.
         guarded: Whether numbers and names must agree.
 
     Raises:
@@ -86,9 +86,11 @@ class SentenceSimilarity:
     """
 
     def __init__(self, model: str | None = None, *, guarded: bool = True) -> None:
-        from visenv.search.encoder import sentence_encoder
+        from visenv.retrieval.encoder import Encoder
+        from visenv.scorers.backends.encoder import PACKAGED_MODEL
 
-        self._encoder = sentence_encoder() if model is None else sentence_encoder(model)
+        # The same reward to the bit, whatever other episodes ask at the same time.
+        self._encoder = Encoder(model or PACKAGED_MODEL, deterministic=True)
         self.guarded = guarded
         if model is None:
             _require_model()
@@ -180,7 +182,7 @@ def _floored(score: float) -> float:
 
 
 def _require_model() -> None:
-    from visenv.documents.sentence_models import packaged_model
+    from visenv.scorers.backends.encoder import packaged_model
 
     try:
         packaged_model()

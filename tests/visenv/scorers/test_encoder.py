@@ -44,7 +44,7 @@ def test_deterministic_mode_gives_the_same_bits_alone_and_among_others() -> None
 
 
 def test_many_sentences_are_few_batches() -> None:
-    scorer = Scorer("encoder", max_delay=10.0)
+    scorer = Scorer("encoder", max_delay=10.0, max_batch_size=32)
     release = held()
     futures = [scorer.submit(Embed(f"sentence {number}")) for number in range(64)]
     release.set()

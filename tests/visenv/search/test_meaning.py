@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.errors import ConfigurationError, DataError, ServiceError
+from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.sealed_vectors import MANIFEST, Seal, read_manifest, write_seal
 from visenv.search import Passage, meaning, open_searcher
-from visenv.search.encoder import SentenceEncoder, sentence_encoder
 from visenv.search.meaning import MeaningSearch
 from visenv.search.words import FILE, WordSearch, build
 
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.component("chromadb", "sentence-transformers", "gt-all-
 def both(tmp_path_factory: pytest.TempPathFactory, articles: list[Passage]) -> Path:
     folder = tmp_path_factory.mktemp("both")
     build(folder, articles)
-    assert meaning.build(folder, sentence_encoder()) == 5
+    assert meaning.build(folder, Encoder()) == 5
     return folder
 
 
@@ -39,7 +38,7 @@ def test_what_means_the_same_is_found_without_a_common_word(both: Path) -> None:
 
 
 def test_the_order_is_that_of_the_cosines(both: Path, articles: list[Passage]) -> None:
-    encoder = sentence_encoder()
+    encoder = Encoder()
     query = encoder.encode(["an engineer"])[0]
     texts = [f"{each.title}\n{each.text}" for each in articles]
     expected = np.argsort(-(encoder.encode(texts) @ query), kind="stable")
@@ -48,11 +47,11 @@ def test_the_order_is_that_of_the_cosines(both: Path, articles: list[Passage]) -
 
 def test_a_build_embeds_only_what_is_new(tmp_path: Path, articles: list[Passage]) -> None:
     build(tmp_path, articles[:3])
-    assert meaning.build(tmp_path, sentence_encoder()) == 3
-    assert meaning.build(tmp_path, sentence_encoder()) == 0
+    assert meaning.build(tmp_path, Encoder()) == 3
+    assert meaning.build(tmp_path, Encoder()) == 0
     build(tmp_path, [*articles, articles[0]])
     seen: list[None] = []
-    assert meaning.build(tmp_path, sentence_encoder(), lambda: seen.append(None)) == 2
+    assert meaning.build(tmp_path, Encoder(), lambda: seen.append(None)) == 2
     assert len(seen) == 6
     searcher = MeaningSearch(tmp_path)
     assert searcher.passages == 6
@@ -70,7 +69,7 @@ def test_damaged_vectors_are_named(tmp_path: Path, articles: list[Passage]) -> N
     build(tmp_path, articles)
     with pytest.raises(DataError, match="--meaning"):
         MeaningSearch(tmp_path)
-    meaning.build(tmp_path, sentence_encoder())
+    meaning.build(tmp_path, Encoder())
     array = tmp_path / read_manifest(tmp_path)[1]
     array.write_bytes(array.read_bytes()[:-100])
     with pytest.raises(DataError, match=r"vectors-\w+\.npy"):
@@ -81,7 +80,7 @@ def test_damaged_vectors_are_named(tmp_path: Path, articles: list[Passage]) -> N
     (tmp_path / MANIFEST).write_text("[]")
     with pytest.raises(DataError, match=r"sealed\.json is no manifest"):
         MeaningSearch(tmp_path)
-    write_seal(tmp_path, Seal(sentence_encoder().name, 384, {"d": [0]}, "layout"), [])
+    write_seal(tmp_path, Seal(Encoder().name, 384, {"d": [0]}, "layout"), [])
     with pytest.raises(DataError, match="none of passages"):
         MeaningSearch(tmp_path)
 
@@ -101,7 +100,7 @@ def test_a_damaged_store_is_named_and_can_be_made_again(both: Path, tmp_path: Pa
     shutil.copytree(both, tmp_path, dirs_exist_ok=True)
     (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(bytes(9999))
     with pytest.raises(DataError, match=r"chroma is damaged.*Delete it"):
-        meaning.build(tmp_path, sentence_encoder())
+        meaning.build(tmp_path, Encoder())
 
 
 @settings(max_examples=30)
@@ -117,37 +116,3 @@ def test_another_encoder_is_refused(both: Path, tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text(json.dumps({**manifest, "embedder": str(tmp_path)}))
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
         MeaningSearch(tmp_path).search("x", 1)
-
-
-def test_threads_that_ask_at_once_share_forward_passes() -> None:
-    encoder = SentenceEncoder()
-    encoder.encode(["warm"])
-    gate = threading.Barrier(16)
-    found: dict[int, np.ndarray] = {}
-
-    def ask(number: int) -> None:
-        gate.wait()
-        found[number] = encoder.encode([f"sentence {number % 8}", "warm"])
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert encoder.batches < 1 + 8  # fewer than the distinct sentences
-    for number in range(16):
-        np.testing.assert_array_equal(
-            found[number], encoder.encode([f"sentence {number % 8}", "warm"])
-        )
-
-
-def test_the_encoder_is_one_to_a_process_and_remembers() -> None:
-    encoder = sentence_encoder()
-    assert pickle.loads(pickle.dumps(encoder)) is encoder
-    assert encoder.encode([]).shape == (0, 384)
-    before = encoder.batches
-    first = encoder.encode(["the same", "the same", "\ud800"])
-    assert encoder.batches == before + 1
-    np.testing.assert_array_equal(first, encoder.encode(["the same", "the same", "?"]))
-    assert encoder.batches == before + 1
-    assert encoder.similarity("the same", "the same") == pytest.approx(1.0)

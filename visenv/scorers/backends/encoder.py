@@ -34,7 +34,8 @@ class EncoderBackend(InProcessBackend):
 
     requests = (Embed,)
     main_option = "model"
-    limits = ServiceLimits(max_batch_size=32, max_delay=0.002, timeout=600.0)
+    # sentence-transformers sorts a batch by length and computes 32 texts at a time.
+    limits = ServiceLimits(max_batch_size=256, max_delay=0.002, timeout=600.0)
 
     def __init__(self, model: str = PACKAGED_MODEL, device: str = "cpu") -> None:
         super().__init__()
@@ -90,9 +91,7 @@ class EncoderBackend(InProcessBackend):
         assert self._model is not None, "load() comes first"
         if not inputs:
             return np.empty((0, 0), np.float32)
-        encoded = self._model.encode(
-            inputs, batch_size=len(inputs), normalize_embeddings=True, show_progress_bar=False
-        )
+        encoded = self._model.encode(inputs, normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(encoded, np.float32)
 
 

