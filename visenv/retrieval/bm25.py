@@ -10,8 +10,8 @@ The package bm25s itself is not used, for reasons that `benchmarks/bm25.py` meas
 * It does not return the same rankings. A title counts twice here, but is no longer for that; bm25s
   takes the length of a text from its number of tokens, so a repeated title makes a text longer.
 * Its index of a corpus is built from all tokens of the corpus in memory.
-* It builds the index of a document of 20 pages several times more slowly. Environments do that
-  whenever a document is searched for the first time.
+* It takes two to three times as long for the index of a document of 20 pages, which environments
+  build whenever a document is searched for the first time.
 """
 
 from __future__ import annotations
