@@ -10,6 +10,7 @@ program know it, and `ENVIRONMENTS` in visenv/registration.py tells the command 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Annotated
 
 import gymnasium as gym
@@ -18,7 +19,7 @@ from pydantic import Field
 
 from visenv.env import Limits, VisEnv
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
-from visenv.registration import load
+from visenv.registration import RECORD_TYPES, load
 from visenv.rollout import EpisodeSpec, play
 from visenv.tools import Arguments, Store, Tool, ToolResult
 from visenv.types import Image, Message, Sample, TurnRequest
@@ -26,19 +27,31 @@ from visenv.types import Image, Message, Sample, TurnRequest
 COLOURS = {"red": (200, 30, 40), "green": (30, 140, 60), "blue": (40, 70, 200)}
 
 
+@dataclass(frozen=True)
+class CardsTruth:
+    """What is true of a sample."""
+
+    cards: tuple[str, ...]
+    asked: int
+
+
+RECORD_TYPES["CardsTruth"] = "new_env:CardsTruth"  # the name under which episodes save it
+
+
 class CardTable:
     """The world: four face-down cards; the question is about one of them."""
 
+    ground_truth = CardsTruth
+
     def sample(self, rng: np.random.Generator) -> Sample:
         """Deal."""
-        cards = [str(card) for card in rng.choice(list(COLOURS), size=4)]
+        cards = tuple(str(card) for card in rng.choice(list(COLOURS), size=4))
         asked = int(rng.integers(1, 5))
         back = Image.from_pixels(np.full((64, 256, 3), 90, np.uint8))
         question = f"Which colour is card {asked}, counted from the left?"
         name = f"{'-'.join(cards)}/{asked}"
-        return Sample(
-            name, question, (back,), (cards[asked - 1],), meta={"cards": cards, "asked": asked}
-        )
+        truth = CardsTruth(cards, asked)
+        return Sample(name, question, (back,), (cards[asked - 1],), ground_truth=truth)
 
 
 class CardNumber(Arguments):
@@ -56,7 +69,7 @@ class TurnOver(Tool[CardNumber]):
 
     def reset(self, sample: Sample, store: Store) -> None:
         """Remember the cards."""
-        self._cards = sample.meta["cards"]
+        self._cards = sample.truth_as(CardsTruth).cards
 
     def call(self, arguments: CardNumber, store: Store) -> ToolResult:
         """An image of the card's front."""
@@ -74,6 +87,8 @@ class TurnOver(Tool[CardNumber]):
 
 class Cards(VisEnv):
     """Turn over one card, then answer."""
+
+    ground_truths = (CardsTruth,)
 
     def __init__(self, render_mode: str | None = None) -> None:
         tools, limits = [TurnOver()], Limits(turns=2)
@@ -101,7 +116,7 @@ class Cards(VisEnv):
     def oracle_turn(self) -> ParsedTurn:
         """Turn over the right card, then name it."""
         if self.turns_left > 1:
-            call = Call("turn_over", {"number": self.sample.meta["asked"]})
+            call = Call("turn_over", {"number": self.sample.truth_as(CardsTruth).asked})
             return ParsedTurn(" I look at the card. ", calls=(call,))
         return ParsedTurn(" I saw it. ", answer=self.sample.answers[0])
 

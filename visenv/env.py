@@ -16,7 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from visenv import background
-from visenv.data.source import Source, draw
+from visenv.data.source import Source, check_declared_truth, check_truth, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Call, Grammar, ParsedTurn
 from visenv.images import QWEN_PIXELS, fit, fit_all
@@ -94,6 +94,14 @@ class VisEnv(gym.Env[Observation, str]):
         on_abort: What a `ServiceError` does: ``"truncate"`` ends the episode with reward 0 and the
             reason in ``info["aborted"]``; ``"raise"`` raises the error.
 
+    Attributes:
+        ground_truths: The types of `Sample.ground_truth` that the task can play, subclasses
+            included; `NoneType` stands for samples without one. None named: any.
+
+    Raises:
+        ConfigurationError: If an argument has a value it cannot have, or the source declares
+            another type of ground truth.
+
     Observations are ``Dict(text=Unicode, images=Sequence(RgbImage))`` and hold only what is new.
     ``info`` holds ``"step"`` (a `StepResult`), ``"aborted"`` and ``"truncated_by"`` (reasons,
     empty if there is none).
@@ -101,6 +109,7 @@ class VisEnv(gym.Env[Observation, str]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 1}  # noqa: RUF012
     render_modes: ClassVar[tuple[str | None, ...]] = (None, "ansi", "rgb_array")
+    ground_truths: ClassVar[tuple[type, ...]] = ()
 
     def __init__(
         self,
@@ -120,6 +129,7 @@ class VisEnv(gym.Env[Observation, str]):
             raise ConfigurationError(f"on_abort must be 'truncate' or 'raise', got {on_abort!r}.")
         if limits.turns < 1:
             raise ConfigurationError(f"An episode needs at least 1 turn, got {limits.turns}.")
+        check_declared_truth(source, self.ground_truths, type(self).__name__)
         self.source = source
         self.grammar = grammar
         self.tools = {tool.name: tool for tool in tools}
@@ -241,12 +251,14 @@ class VisEnv(gym.Env[Observation, str]):
                 seed does.
 
         Raises:
-            ConfigurationError: If `options` cannot be used with this source.
+            ConfigurationError: If `options` cannot be used with this source, or the sample has a
+                ground truth of another type than `ground_truths`.
             DataError: If the sample or its images cannot be read.
         """
         super().reset(seed=seed)
         self._leave_episode()
         self.sample = draw(self.source, self.np_random, options or {})
+        check_truth(self.sample, self.ground_truths, type(self).__name__)
         self.store = Store()
         self.log = Log()
         self.turn = self.env_steps = self._invalid = 0

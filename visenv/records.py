@@ -89,7 +89,7 @@ def truth_from_json(record: Any) -> Any:
     adapter = _adapter_of(record["type"])
     if adapter is None:
         return UnknownRecord(record["type"], record["fields"])
-    return adapter.validate_python(record["fields"])
+    return adapter.validate_python(record["fields"], strict=False)
 
 
 def fields_of(value: Any) -> dict[str, Any]:
@@ -128,10 +128,15 @@ def _adapter(path: str) -> TypeAdapter[Any] | None:
         return None
 
 
-@cache
 def _paths() -> dict[str, str]:
     """The registered types by name, as ``"module:Class"``."""
-    return {entry.name: entry.value for entry in entry_points(group=_GROUP)} | RECORD_TYPES
+    return _installed() | RECORD_TYPES
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """The types that other packages name."""
+    return {entry.name: entry.value for entry in entry_points(group=_GROUP)}
 
 
 def _path_of(value: Any) -> str:

@@ -128,8 +128,21 @@ CURATION: dict[str, str] = {
     "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
 
-RECORD_TYPES: dict[str, str] = {}
-"""Event types and ground-truth types of the families, by the name under which they are saved."""
+RECORD_TYPES: dict[str, str] = {
+    "QuestionTruth": "visenv.types.ground_truth:QuestionTruth",
+    "SceneTruth": "visenv.worlds.scenes.truth:SceneTruth",
+    "HRBenchTruth": "visenv.data.hrbench:HRBenchTruth",
+    "TextVQATruth": "visenv.envs.zoom_vqa.datasets.textvqa:TextVQATruth",
+    "DeepEyesTruth": "visenv.envs.arm.datasets.deepeyes:DeepEyesTruth",
+    "JudgingTruth": "visenv.envs.arm.ground_truth:JudgingTruth",
+    "DocumentTruth": "visenv.envs.arm.ground_truth:DocumentTruth",
+    "InstructionTruth": "visenv.envs.arm.ground_truth:InstructionTruth",
+    "CodingTruth": "visenv.envs.arft.coding.ground_truth:CodingTruth",
+    "SearchTruth": "visenv.envs.arft.search.ground_truth:SearchTruth",
+    "SumTruth": "visenv.testing.toy:SumTruth",
+}
+"""Event types and ground-truth types by the name under which they are saved. A program may add its
+own; a package names them in the entry-point group ``visenv.records``."""
 
 SCORERS: dict[str, str] = {
     "openai": "visenv.scorers.backends.openai:OpenAIBackend",

@@ -14,7 +14,7 @@ from visenv.grammar import Call
 from visenv.grammar.tags import TagGrammar
 from visenv.images import fit
 from visenv.tools import Tool
-from visenv.types import Image, Part, ToolCalled, TurnRequest
+from visenv.types import Image, Part, QuestionTruth, ToolCalled, TurnRequest
 
 from . import prompts
 from .presets import Preset
@@ -101,7 +101,7 @@ class ArftEnv(VisEnv):
 
     def random_answer(self, rng: np.random.Generator) -> str:
         """One of the sample's options, or a number."""
-        options = self.sample.meta.get("options")
+        options = self.sample.truth_as(QuestionTruth).options
         return str(rng.choice(options)) if options else super().random_answer(rng)
 
     # ------------------------------------------------------------------ for the two

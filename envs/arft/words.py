@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from visenv.words import COLORS, REPEATS, ROLES, Words, doubled, tags, untagged
 
+from .coding.ground_truth import Distortion
 from .coding.prompts import looked, repairing, seen
 from .coding.repairs import brief_repair
 from .coding.world.flags import QUESTIONS as FLAG_QUESTIONS
@@ -13,7 +14,7 @@ from .prompts import ANSWER_NOW
 from .search.world.tokens import LIVES, OWNED, OWNERS, QUESTIONS, SHAPES, TOWNS
 
 _PROBLEMS = (("rotation180",), ("dark",), ("none",), ("rotation180", "dark"))
-_TURNED, _DARK = {"name": "rotation180"}, {"name": "dark", "gain": 0.25}
+_TURNED, _DARK = Distortion(name="rotation180"), Distortion(name="dark", gain=0.25)
 _REPAIRS = ((_TURNED,), (_DARK,), (_TURNED, _DARK), (_DARK, _TURNED))
 _TEXTS = (
     *FLAG_QUESTIONS.values(),

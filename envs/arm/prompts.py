@@ -9,6 +9,7 @@ from visenv.grammar import ToolCallGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message, Part, Sample
 
+from .ground_truth import JudgingTruth
 from .samples import candidate_names
 from .verdicts import verdicts, write_rating, write_verdict
 
@@ -72,13 +73,12 @@ def _role(grammar: ToolCallGrammar, tools: Sequence[Tool[Any]]) -> str:
 
 
 def _task(sample: Sample, document: str, images: Sequence[str], tools: Sequence[Tool[Any]]) -> str:
-    candidates = sample.meta["candidates"]
+    truth = sample.truth_as(JudgingTruth)
     names = candidate_names(sample)
-    constraint = sample.meta.get("constraint", "")
     blocks = [_block("instruction", sample.question)]
-    blocks += [_block(name, text) for name, text in zip(names, candidates, strict=True)]
-    if constraint:
-        blocks.append(_block("constraint", constraint))
+    blocks += [_block(name, text) for name, text in zip(names, truth.candidates, strict=True)]
+    if truth.constraint:
+        blocks.append(_block("constraint", truth.constraint))
     return "\n\n".join(
         part
         for part in (
@@ -116,31 +116,35 @@ def _hint(names: Sequence[str], images: Sequence[str], tools: Sequence[Tool[Any]
 
 
 def _kind(sample: Sample) -> str:
-    if len(sample.meta["candidates"]) > 1:
+    truth = sample.truth_as(JudgingTruth)
+    if len(truth.candidates) > 1:
         return "several"
-    return next((kind for kind in ("rating", "constraint") if sample.meta.get(kind)), "single")
+    if truth.rating is not None:
+        return "rating"
+    return "constraint" if truth.constraint else "single"
 
 
 def _form(sample: Sample) -> str:
-    if "rating" in sample.meta:
-        low, high = sample.meta["rating"]
+    truth = sample.truth_as(JudgingTruth)
+    if truth.rating is not None:
+        low, high = truth.rating
         return (
             f"End with a whole number from {low} (worst) to {high} (best), in exactly this form: "
             f"<answer>{write_rating(high)}</answer>"
         )
-    answers = map(write_verdict, verdicts(len(sample.meta["candidates"])))
+    answers = map(write_verdict, verdicts(len(truth.candidates)))
     forms = " or ".join(f"<answer>{answer}</answer>" for answer in answers)
     return f"End with your judgment in exactly this form: {forms}"
 
 
 def _brief(sample: Sample, document: str) -> str:
-    names, candidates = candidate_names(sample), sample.meta["candidates"]
+    truth, names = sample.truth_as(JudgingTruth), candidate_names(sample)
     lines = [sample.question]
     if document:
         lines.insert(0, document)
-    lines += [f"{name}: {text}" for name, text in zip(names, candidates, strict=True)]
-    if constraint := sample.meta.get("constraint"):
-        lines.append(f"constraint: {constraint}")
+    lines += [f"{name}: {text}" for name, text in zip(names, truth.candidates, strict=True)]
+    if truth.constraint:
+        lines.append(f"constraint: {truth.constraint}")
     return "\n".join(lines)
 
 

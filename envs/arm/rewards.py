@@ -34,6 +34,7 @@ from visenv.rewards import RewardTerm, of_log
 from visenv.types import Log, Malformed, Sample
 
 from .datasets.rewardbench2 import rating_of
+from .ground_truth import JudgingTruth
 from .verdicts import read_verdict, verdict_of_rating
 
 R_FORMAT, R_TRY, R_ACCURACY, R_SUCCESS = 0.3, 0.1, 0.7, 0.5
@@ -84,11 +85,11 @@ def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
     """Whether the verdict is the sample's; of a rating, whether it lies in the right half."""
     if log.answer is None:
         return False
-    if "rating" in sample.meta:
-        scale = sample.meta["rating"]
-        verdict = verdict_of_rating(rating_of(log.answer, scale), scale)
+    truth = sample.truth_as(JudgingTruth)
+    if truth.rating is not None:
+        verdict = verdict_of_rating(rating_of(log.answer, truth.rating), truth.rating)
     else:
-        verdict = read_verdict(log.answer, len(sample.meta["candidates"]), compat)
+        verdict = read_verdict(log.answer, len(truth.candidates), compat)
     return verdict in sample.answers
 
 

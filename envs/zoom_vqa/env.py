@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
+from collections.abc import Sequence
+from types import NoneType
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from visenv.env import Limits, VisEnv
 from visenv.errors import DataError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.images import fit
-from visenv.types import Image, Message, TurnRequest
+from visenv.types import Image, Message, QuestionTruth, TurnRequest
 
 from .presets import Preset
 from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
@@ -56,6 +58,8 @@ class ZoomVQA(VisEnv):
     ### Version history
     v0: first release.
     """
+
+    ground_truths: ClassVar[tuple[type, ...]] = (QuestionTruth, NoneType)
 
     def __init__(
         self,
@@ -110,7 +114,7 @@ class ZoomVQA(VisEnv):
         """``accuracy``, ``zoomed`` and, where the truth has a box, ``hit``."""
         crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
         metrics = {"accuracy": self.task_score(), "zoomed": float(bool(crops))}
-        box = self.sample.meta.get("detail_box")
+        box = self.truth.detail_box
         if box is not None:
             metrics["hit"] = float(any(_holds(crop, box) for crop in crops))
         return metrics
@@ -129,8 +133,13 @@ class ZoomVQA(VisEnv):
 
     def random_answer(self, rng: np.random.Generator) -> str:
         """One of the sample's options, or a number."""
-        options = self.sample.meta.get("options")
+        options = self.truth.options
         return str(rng.choice(options)) if options else super().random_answer(rng)
+
+    @property
+    def truth(self) -> QuestionTruth:
+        """The ground truth of the sample."""
+        return self.sample.truth_as(QuestionTruth)
 
     def _view(self) -> Image:
         if not self.sample.images:
@@ -139,7 +148,7 @@ class ZoomVQA(VisEnv):
 
     def _target_in_view(self) -> list[int]:
         native, view = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size
-        left, top, right, bottom = self.sample.meta.get("target_box", [0, 0, *native])
+        left, top, right, bottom = self.truth.target_box or (0, 0, *native)
         middle = ((left + right) / 2, (top + bottom) / 2)
         return [
             min(_round(middle[axis] * view[axis] / native[axis]), view[axis] - 1) for axis in (0, 1)
@@ -151,7 +160,7 @@ def _round(coordinate: float) -> int:
     return 5 * round(coordinate / 5)
 
 
-def _holds(outer: list[int], inner: list[int]) -> bool:
+def _holds(outer: Sequence[float], inner: Sequence[float]) -> bool:
     return (
         outer[0] <= inner[0]
         and outer[1] <= inner[1]

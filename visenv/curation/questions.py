@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from visenv.curation.lines import Row
 from visenv.curation.places import place_of
 from visenv.curation.step import Step
 from visenv.episodes import save_images
-from visenv.types import Sample
+from visenv.types import GroundTruth, Sample
 
 
 class Questions(Step):
@@ -50,10 +49,10 @@ class Questions(Step):
         self._env.reset(seed=place.seed, options=options)
         base: Any = self._env.unwrapped
         sample: Sample = base.sample
-        response = _right(sample)
+        truth = _truth_of(sample)
+        response = truth.right_response(sample.answers)
         if not response:
             return dropped("no right answer")
-        document = sample.meta.get("document")
         return kept(
             {
                 **row,
@@ -62,7 +61,7 @@ class Questions(Step):
                 "response": response,
                 "kind": sample.kind,
                 "sample": sample.id,
-                **({"doc_id": document} if document is not None else {}),
+                **({"doc_id": truth.document} if truth.document else {}),
             }
         )
 
@@ -71,14 +70,7 @@ class Questions(Step):
         self._env.close()
 
 
-def _right(sample: Sample) -> str:
-    """The right response, ``""`` where none is known."""
-    if not sample.answers:
-        return ""
-    answer = Counter(sample.answers).most_common(1)[0][0]
-    candidates = sample.meta.get("candidates")
-    if candidates is None:
-        return answer
-    if len(candidates) == 1:
-        return str(candidates[0]) if answer == "True" else ""
-    return str(candidates[int(answer) - 1])
+def _truth_of(sample: Sample) -> GroundTruth:
+    """The ground truth; a type that does not extend `GroundTruth` says nothing about responses."""
+    truth = sample.ground_truth
+    return truth if isinstance(truth, GroundTruth) else GroundTruth()

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic.dataclasses import dataclass
+
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
     Place,
@@ -30,11 +32,25 @@ from visenv.data.rows import (
 from visenv.data.tsv import Record, TsvFile, TsvImages
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.choice import choice_score
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
+from visenv.types.ground_truth import STRICT
 
 SIZES = ("4k", "8k")
 _LETTERS = "ABCD"
 _COLUMNS = ("index", "question", "image", *_LETTERS, "answer", "category")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class HRBenchTruth(QuestionTruth):
+    """Ground truth of a row of HR-Bench.
+
+    Attributes:
+        index: The number of the row.
+        cycle_category: The order of its options, as published.
+    """
+
+    index: int | str | None = None
+    cycle_category: int | str | None = None
 
 
 class HRBench(RowSource):
@@ -42,7 +58,7 @@ class HRBench(RowSource):
 
     Opening a TSV file reads it once from end to end and keeps the small columns; images are read
     when their row is asked for. `Sample.answers` is the right letter; `Sample.kind` is ``"single"``
-    or ``"cross"``; `Sample.meta` holds ``options``, ``label``, ``index`` and ``cycle_category``.
+    or ``"cross"``; `Sample.ground_truth` is an `HRBenchTruth`.
 
     The official judge is a language model that says yes or no; here the chosen letter is read
     (`visenv.rewards.choice`).
@@ -55,6 +71,8 @@ class HRBench(RowSource):
         UnknownNameError: If there is no such size.
         DataError: If the folder has no file of that size, or no row can be used.
     """
+
+    ground_truth = HRBenchTruth
 
     def __init__(self, folder: str | Path, size: str = "4k") -> None:
         super().__init__()
@@ -73,10 +91,10 @@ class HRBench(RowSource):
         ``compat="r1_vlm"``: only the bare letter counts, as that code compares the two as they are
         (it compares the whole turn, tags included, so that nothing ever is right there).
         """
-        label: str = sample.meta["label"]
+        (label,) = sample.answers
         if compat:
             return float(answer == label)
-        return choice_score(answer, label, sample.meta["options"])
+        return choice_score(answer, label, sample.truth_as(HRBenchTruth).options)
 
     def _load(self) -> None:
         files = [*self.folder.iterdir(), *self.folder.glob("data/*")]
@@ -140,12 +158,9 @@ def _sample(row: Mapping[str, Any], size: str) -> Sample:
     options = [str(row[letter]) for letter in _LETTERS if row.get(letter) not in (None, "")]
     if label not in _LETTERS[: len(options)]:
         raise DataError(f"the answer {label!r} is not among the {len(options)} options")
-    meta = {
-        "options": options,
-        "label": label,
-        "index": row.get("index"),
-        "cycle_category": row.get("cycle_category"),
-    }
+    truth = HRBenchTruth(
+        options=tuple(options), index=row.get("index"), cycle_category=row.get("cycle_category")
+    )
     question = as_choices(text_of(row, "question"), options)
     identity = f"hrbench-{size}-{row.get('index')}"
-    return Sample(identity, question, (), (label,), text_of(row, "category"), meta)
+    return Sample(identity, question, (), (label,), text_of(row, "category"), truth)

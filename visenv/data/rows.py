@@ -12,7 +12,9 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import ValidationError
 
 from visenv.cache import SharedCache
 from visenv.errors import DataError
@@ -62,16 +64,21 @@ class RowSource(ABC):
     is asked for: the header alone, so nothing of a decompression bomb is decoded. A row that fails
     then is listed too, and raises.
 
+    A subclass sets `ground_truth`. Its samples are made inside `_listing`, so that a value that the
+    constructor of the ground truth refuses is a problem of its row.
+
     A source whose answers are scored has a method ``score(answer, sample, compat)``; one whose
     samples are about documents has a `library`.
 
     The samples last asked for are kept, so that a group of episodes shares one decoded image.
 
     Attributes:
+        ground_truth: The type of `Sample.ground_truth` of all rows.
         problems: Rows that cannot be used, in the order they were found.
         left_out: How many of them were left out when the source was opened.
     """
 
+    ground_truth: ClassVar[type]
     left_out = 0
 
     def __init__(self) -> None:
@@ -110,6 +117,11 @@ class RowSource(ABC):
 
     def _keep(self, place: Place, sample: Sample, images: Any = None) -> None:
         """Keep a row; `images` is whatever `_open_images` needs to find its images again."""
+        if not isinstance(sample.ground_truth, self.ground_truth):
+            raise TypeError(
+                f"{type(self).__name__} declares the ground truth {self.ground_truth.__name__}, "
+                f"but the sample {sample.id!r} has {type(sample.ground_truth).__name__}."
+            )
         if sample.id in self._ids:
             raise DataError(f"the id {sample.id} was used before")
         self._ids[sample.id] = len(self._rows)
@@ -122,11 +134,16 @@ class RowSource(ABC):
 
     @contextmanager
     def _listing(self, place: Place) -> Iterator[None]:
-        """List a `DataError` raised inside as the problem of the row at `place`, and go on."""
+        """List an error raised inside as the problem of the row at `place`, and go on.
+
+        It is a `DataError`, or the `ValidationError` of a ground truth.
+        """
         try:
             yield
         except DataError as error:
             self._list(place, error)
+        except ValidationError as error:
+            self._list(place, DataError(_complaint(error)))
 
     def _list(self, place: Place, error: DataError) -> RowProblem:
         """List the problem of the row at `place`, once however often it is met."""
@@ -142,6 +159,14 @@ class RowSource(ABC):
         if not self._rows:
             first = f" The first problem: {self.problems[0]}" if self.problems else ""
             raise DataError(f"No row of {folder} can be used.{first}")
+
+
+def _complaint(error: ValidationError) -> str:
+    """Which fields of a ground truth have which problems."""
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc']))}: {each['msg']}, got {each['input']!r:.80}"
+        for each in error.errors(include_url=False, include_context=False)[:4]
+    )
 
 
 def existing_folder(folder: str | Path) -> Path:

@@ -36,7 +36,7 @@ from visenv.data.rows import (
 )
 from visenv.errors import DataError
 from visenv.rewards.choice import choice_score
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
 
 CATEGORIES = ("direct_attributes", "relative_position")
 _QUESTIONS = "test_questions.jsonl"
@@ -47,9 +47,8 @@ _OPTION_LINE = re.compile(r"^\(([A-Z])\)[ \t]*(.+)$", re.MULTILINE)
 class VStarBench(RowSource):
     """V*Bench from a local folder.
 
-    `Sample.answers` is the right letter; `Sample.kind` the category. `Sample.meta` holds
-    ``options`` (texts), ``label`` (the letter) and, where boxes are published, ``target_objects``,
-    ``target_boxes`` ``[left, top, right, bottom]`` in pixels and ``target_box``, around them all.
+    `Sample.answers` is the right letter; `Sample.kind` the category. `Sample.ground_truth` is a
+    `QuestionTruth`, with boxes and names of the target objects where they are published.
 
     Args:
         folder: A folder in one of the two layouts.
@@ -57,6 +56,8 @@ class VStarBench(RowSource):
     Raises:
         DataError: If the folder has neither layout, or no row can be used.
     """
+
+    ground_truth = QuestionTruth
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__()
@@ -69,7 +70,8 @@ class VStarBench(RowSource):
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """1 if the answer picks the right option (`visenv.rewards.choice`), otherwise 0."""
-        return choice_score(answer, sample.meta["label"], sample.meta["options"], compat)
+        (label,) = sample.answers
+        return choice_score(answer, label, sample.truth_as(QuestionTruth).options, compat)
 
     def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
@@ -80,7 +82,7 @@ class VStarBench(RowSource):
                 row = json_object(line)
                 image = image_file([self.folder], text_of(row, "image"))
                 annotation = image.with_suffix(".json")
-                boxes = _boxes(json_object(annotation.read_bytes())) if annotation.is_file() else {}
+                boxes = json_object(annotation.read_bytes()) if annotation.is_file() else {}
                 self._keep(place, _lettered(row, boxes), image)
 
     def _load_annotations(self) -> None:
@@ -104,9 +106,9 @@ def _lettered(row: Mapping[str, Any], boxes: Mapping[str, Any]) -> Sample:
     options = dict(_OPTION_LINE.findall(question))
     if "".join(options) != ascii_uppercase[: len(options)] or label not in options:
         raise DataError(f"the label {label!r} is not among the options {list(options)}")
-    meta = {"options": list(options.values()), "label": label, **boxes}
+    truth = _truth(tuple(options.values()), boxes)
     category = text_of(row, "category")
-    return Sample(f"vstar-{row.get('question_id')}", question, (), (label,), category, meta)
+    return Sample(f"vstar-{row.get('question_id')}", question, (), (label,), category, truth)
 
 
 def _shuffled(row: Mapping[str, Any], category: str, name: str) -> Sample:
@@ -120,25 +122,27 @@ def _shuffled(row: Mapping[str, Any], category: str, name: str) -> Sample:
     seed = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8])
     order = np.random.default_rng(seed).permutation(len(options))
     label = ascii_uppercase[int(np.flatnonzero(order == 0)[0])]
-    shuffled = [options[place] for place in order]
+    shuffled = tuple([options[place] for place in order])
     question = as_choices(text_of(row, "question"), shuffled)
-    meta = {"options": shuffled, "label": label, **_boxes(row)}
-    return Sample(identity, question, (), (label,), category, meta)
+    return Sample(identity, question, (), (label,), category, _truth(shuffled, row))
 
 
-def _boxes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The published ``[x, y, width, height]`` as ``[left, top, right, bottom]``."""
+def _truth(options: tuple[str, ...], row: Mapping[str, Any]) -> QuestionTruth:
+    """The ground truth with the boxes of an annotation, published as ``[x, y, width, height]``."""
     boxes = row.get("bbox")
     if not boxes:
-        return {}
+        return QuestionTruth(options=options)
     try:
         sides = np.array(boxes, dtype=np.float64).reshape(-1, 4)
     except (TypeError, ValueError) as error:
         raise DataError(f"bbox is not a list of four numbers each: {boxes!r:.200}") from error
     sides[:, 2:] += sides[:, :2]
-    around = [*sides[:, :2].min(axis=0).tolist(), *sides[:, 2:].max(axis=0).tolist()]
-    return {
-        "target_objects": list(row.get("target_object") or []),
-        "target_boxes": sides.tolist(),
-        "target_box": around,
-    }
+    listed = tuple((left, top, right, bottom) for left, top, right, bottom in sides.tolist())
+    left, top = sides[:, :2].min(axis=0).tolist()
+    right, bottom = sides[:, 2:].max(axis=0).tolist()
+    return QuestionTruth(
+        options=options,
+        target_objects=row.get("target_object") or (),
+        target_boxes=listed,
+        target_box=(left, top, right, bottom),
+    )

@@ -182,7 +182,7 @@ def _sample_of(base: VisEnv, episode: Episode) -> Sample:
         json.dumps([list(answers), truth_to_json(truth)], sort_keys=True)
         for answers, truth in (
             (episode.answers, episode.ground_truth),
-            (sample.answers, sample.ground_truth or dict(sample.meta)),
+            (sample.answers, sample.ground_truth),
         )
     )
     if saved != present:

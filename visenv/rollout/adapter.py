@@ -149,7 +149,7 @@ class EnvAdapter:
             sample.kind,
             sample.question,
             sample.answers,
-            dict(sample.meta) if sample.ground_truth is None else sample.ground_truth,
+            sample.ground_truth,
             _media_of(base),
         )
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from visenv.env import Limits, Observation, VisEnv
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
@@ -18,7 +19,8 @@ from visenv.registration import register as register_env
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing.trouble import Trouble
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
-from visenv.types import Log, Message, Sample, TurnRequest
+from visenv.types import GroundTruth, Log, Message, Sample, TurnRequest
+from visenv.types.ground_truth import STRICT
 
 ENV_ID = "visenv-testing/Adder-v0"
 
@@ -67,15 +69,29 @@ class Add(Tool[AddArguments]):
         return AddArguments(amount=int(rng.integers(100)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class SumTruth(GroundTruth):
+    """Ground truth of a sum.
+
+    Attributes:
+        add: The numbers to add, in order.
+    """
+
+    add: tuple[int, int]
+
+
 class Sums:
     """An unbounded source of pairs of numbers."""
+
+    ground_truth = SumTruth
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Two numbers from 0 to 99."""
         first, second = divmod(int(rng.integers(10_000)), 100)
         name = f"{first}+{second}"
         question = f"Add {first}, then {second}, and say the total."
-        return Sample(name, question, (), (str(first + second),), "sum", {"add": [first, second]})
+        truth = SumTruth(add=(first, second))
+        return Sample(name, question, (), (str(first + second),), "sum", truth)
 
 
 class Adder(VisEnv):
@@ -95,7 +111,7 @@ class Adder(VisEnv):
 
     def oracle_turn(self) -> ParsedTurn:
         """The next number, then the total."""
-        numbers = self.sample.meta["add"]
+        numbers = self.sample.truth_as(SumTruth).add
         if self.turn < len(numbers):
             return ParsedTurn("add", (Call("add", {"amount": numbers[self.turn]}),))
         return ParsedTurn("say", answer=self.sample.answers[0])

@@ -23,6 +23,7 @@ from visenv.types.event import (
     UnknownEvent,
 )
 from visenv.types.failure import Failure
+from visenv.types.ground_truth import GroundTruth, QuestionTruth
 from visenv.types.image import MAX_PIXELS, Image, Pixels
 from visenv.types.message import IMAGE_MARKER, Message, Part, Role, all_images, flatten
 from visenv.types.sample import Sample
@@ -47,6 +48,7 @@ __all__ = [
     "Event",
     "Failure",
     "FinishReason",
+    "GroundTruth",
     "Group",
     "Image",
     "ImageSpan",
@@ -55,6 +57,7 @@ __all__ = [
     "Message",
     "Part",
     "Pixels",
+    "QuestionTruth",
     "RandomTurn",
     "Reply",
     "Role",

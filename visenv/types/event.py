@@ -3,7 +3,7 @@
 A reward reads events and the sample, never text that a policy could write: text can look like
 anything, a tool's success included, but only the environment writes events. A family adds its own
 event types as NamedTuples or frozen dataclasses with a field ``turn``, and names them in
-`visenv.registration.EVENTS` or in the entry-point group ``visenv.events``.
+`visenv.registration.RECORD_TYPES` or in the entry-point group ``visenv.records``.
 """
 
 from __future__ import annotations

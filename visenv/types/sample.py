@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from visenv.errors import DataError
 from visenv.types.image import Image
+
+TruthT = TypeVar("TruthT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +22,8 @@ class Sample:
         answers: Every accepted answer (TextVQA has ten human ones); may be empty for a task whose
             truth lies in `ground_truth`.
         kind: A label to report by, for example ``"color"`` or ``"direct_attributes"``.
-        meta: Further ground truth, JSON-like: boxes ``[left, top, right, bottom]`` in native
-            pixels, options, evidence pages, gold queries.
-        ground_truth: Further ground truth as a frozen dataclass of the family: boxes ``[left, top,
-            right, bottom]`` in native pixels, options, evidence pages, gold queries.
+        ground_truth: Further ground truth, a frozen dataclass of the family
+            (`visenv.types.ground_truth`), or None if nothing more is known.
     """
 
     id: str
@@ -31,5 +31,21 @@ class Sample:
     images: tuple[Image, ...] = ()
     answers: tuple[str, ...] = ()
     kind: str = ""
-    meta: Mapping[str, Any] = field(default_factory=dict)
     ground_truth: Any = None
+
+    def truth_as(self, kind: type[TruthT]) -> TruthT:
+        """Return `ground_truth`, which must be of the type `kind`; ``kind()`` if it is None.
+
+        Raises:
+            DataError: If it is of another type, or None and `kind` has fields without a default.
+        """
+        truth = self.ground_truth
+        if isinstance(truth, kind):
+            return truth
+        if truth is None:
+            try:
+                return kind()
+            except (TypeError, ValueError):  # a field without a default
+                pass
+        given = "no ground truth" if truth is None else f"a {type(truth).__name__}"
+        raise DataError(f"Sample {self.id!r} must have a {kind.__name__}, but it has {given}.")

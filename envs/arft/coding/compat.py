@@ -9,6 +9,7 @@ from ..compat.loop import RebuiltPrompt
 from ..compat.scores import with_box
 from . import prompts
 from .env import ArftCoding
+from .ground_truth import CodingTruth
 from .tools import LATEST, NAMED, ProgramArguments, ProgramTool
 
 
@@ -18,7 +19,7 @@ class CroppingProgramTool(ProgramTool):
     def reset(self, sample: Sample, store: Store) -> None:
         """Take the box down; the errors are those of `ProgramTool`."""
         super().reset(sample, store)
-        self._box = sample.meta.get("box")
+        self._box = sample.truth_as(CodingTruth).box
 
     def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
         """Run the program, with the box in it."""
@@ -45,7 +46,7 @@ class PublishedCoding(RebuiltPrompt, ArftCoding):
 
     def question(self) -> str:
         """The question, with its region."""
-        return prompts.with_region(self.sample.question, self.sample.meta.get("box"))
+        return prompts.with_region(self.sample.question, self.truth.box)
 
     def comment(self, call: ToolCalled) -> str:
         """What to do about the problems that were named; of a program, nothing."""

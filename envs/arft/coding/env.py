@@ -13,6 +13,7 @@ from visenv.types import Message
 from ..base import ArftEnv
 from ..prompts import opening
 from . import prompts
+from .ground_truth import CodingTruth
 from .repairs import brief_repair, repair
 from .tools import LATEST, ProblemTool, ProgramTool
 
@@ -60,6 +61,7 @@ class ArftCoding(ArftEnv):
     """
 
     actions: ClassVar[tuple[str, ...]] = ("problem", "code")
+    ground_truths: ClassVar[tuple[type, ...]] = (CodingTruth,)
 
     def make_tools(self) -> Sequence[Tool[Any]]:
         """Naming problems, and programs."""
@@ -72,10 +74,10 @@ class ArftCoding(ArftEnv):
     def initial_messages(self) -> list[Message]:
         """Show the image as it is, and ask."""
         sample = self.sample
-        if len(sample.images) != 1 or not sample.answers or "problems" not in sample.meta:
+        if len(sample.images) != 1 or not sample.answers:
             raise DataError(
-                f"Sample {sample.id!r} is not one image with known problems and answers: make it "
-                "by visenv.envs.arft.coding.world."
+                f"Sample {sample.id!r} has {len(sample.images)} images and {len(sample.answers)} "
+                "answers; ArftCoding needs one image, and an answer at least."
             )
         image = self.store.images[LATEST] = sample.images[0]
         facts = prompts.file_size(image.size)
@@ -86,25 +88,30 @@ class ArftCoding(ArftEnv):
         """What the policy can do, explained."""
         return prompts.steps(self.tags, list(self.tools.values()))
 
+    @property
+    def truth(self) -> CodingTruth:
+        """The ground truth of the sample."""
+        return self.sample.truth_as(CodingTruth)
+
     def metrics(self) -> dict[str, float]:
         """``accuracy`` (exact match), ``f1``, ``named`` and ``wrote``; see the class."""
         named = [call.detail["labels"] for call in self.done("problem")]
         return {
             **super().metrics(),
-            "named": float(sorted(self.sample.meta["problems"]) in named),
+            "named": float(sorted(self.truth.problems) in named),
             "wrote": float(any(call.detail["written"] for call in self.done("code"))),
         }
 
     def oracle_turn(self) -> ParsedTurn:
         """Name the problems, repair the image, give the first reference answer."""
-        meta = self.sample.meta
+        truth = self.truth
         brief = self.preset.prompt == "brief"
         if self.turns_left > 1 and not self.done("problem"):
-            problems = list(meta["problems"])
+            problems = list(truth.problems)
             thought = prompts.looked(problems, brief)
             return ParsedTurn(thought, (Call("problem", {"labels": problems}),))
-        if self.turns_left > 1 and "code" in meta["steps"] and not self.done("code"):
-            one_line = brief and "box" not in meta
-            code = brief_repair(meta["distortions"]) if one_line else repair(self.sample)
+        if self.turns_left > 1 and "code" in truth.steps and not self.done("code"):
+            one_line = brief and truth.box is None
+            code = brief_repair(truth.distortions) if one_line else repair(self.sample)
             return ParsedTurn(prompts.repairing(brief), (Call("code", {"code": code}),))
         return ParsedTurn(prompts.seen(brief), answer=self.sample.answers[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE
 from visenv.types import Sample
 
-from .world.kinds import Distortion
+from .ground_truth import CodingTruth, Distortion
 
 _USUAL_GAIN, _USUAL_SIGMA = 2.0, 2.0
 """Of overexposed and of blurred images that tell none."""
@@ -15,9 +15,9 @@ _USUAL_GAIN, _USUAL_SIGMA = 2.0, 2.0
 
 def repair(sample: Sample) -> str:
     """A program that undoes the sample's distortions, the last one first, or cuts its box out."""
-    meta = sample.meta
-    undone = [f"image = {_undo(each, 'image')}" for each in reversed(meta["distortions"])]
-    work = "\n".join(_cut(meta["box"]) if "box" in meta else undone)
+    truth = sample.truth_as(CodingTruth)
+    undone = [f"image = {_undo(each, 'image')}" for each in reversed(truth.distortions)]
+    work = "\n".join(undone if truth.box is None else _cut(truth.box))
     return (
         f'import cv2\n\nimage = cv2.imread("{INPUT_IMAGE}")\n{work}\n'
         f'cv2.imwrite("{OUTPUT_IMAGE}", image)'
@@ -37,17 +37,17 @@ def brief_repair(distortions: Sequence[Distortion]) -> str:
 
 def _undo(distortion: Distortion, image: str, digits: int | None = 3) -> str:
     """An expression for what `image` was before the distortion."""
-    match distortion["name"]:
+    match distortion.name:
         case "rotation90":
-            turn = "COUNTERCLOCKWISE" if distortion["clockwise"] else "CLOCKWISE"
+            turn = "COUNTERCLOCKWISE" if distortion.clockwise else "CLOCKWISE"
             return f"cv2.rotate({image}, cv2.ROTATE_90_{turn})"
         case "rotation180":
             return f"cv2.rotate({image}, cv2.ROTATE_180)"
         case "dark" | "overexposure":
-            factor = round(1 / distortion.get("gain", _USUAL_GAIN), digits)
+            factor = round(1 / (distortion.gain or _USUAL_GAIN), digits)
             return f"cv2.convertScaleAbs({image}, None, {factor})"
         case "blur":
-            blurred = f"cv2.GaussianBlur({image}, (0, 0), {distortion.get('sigma', _USUAL_SIGMA)})"
+            blurred = f"cv2.GaussianBlur({image}, (0, 0), {distortion.sigma or _USUAL_SIGMA})"
             return f"cv2.addWeighted({image}, 2.0, {blurred}, -1.0, 0)"
         case _:  # noise
             return f"cv2.GaussianBlur({image}, (5, 5), 0)"

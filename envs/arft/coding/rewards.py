@@ -29,6 +29,7 @@ from ..compat.scores import TOP, accuracy_term, format_term
 from ..rewards.qa import Compat, exact_match, token_f1
 from ..rewards.steps import ANSWER, GoldStep, StepRewardWrapper, StepTerms, gold_steps
 from .env import ArftCoding
+from .ground_truth import CodingTruth
 
 
 def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
@@ -47,7 +48,7 @@ def coding_terms(grammar: TagGrammar, reward: str = "f1") -> StepTerms:
 
 def steps_of(sample: Sample) -> list[GoldStep]:
     """The steps of a sample with their weights."""
-    before = [(kind, None) for kind in sample.meta["steps"] if kind != ANSWER]
+    before = [(kind, None) for kind in sample.truth_as(CodingTruth).steps if kind != ANSWER]
     return gold_steps(before, None)
 
 
@@ -59,7 +60,9 @@ def accuracy(events: Sequence[Event], step: GoldStep, sample: Sample, reward: st
             return score(event.answer, sample.answers)
         if isinstance(event, ToolCalled) and event.ok and event.tool == step.kind:
             named = event.detail.get("labels")
-            return 1.0 if named is None else problem_score(named, sample.meta["problems"])
+            if named is None:
+                return 1.0
+            return problem_score(named, sample.truth_as(CodingTruth).problems)
     return None
 
 

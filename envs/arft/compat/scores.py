@@ -23,6 +23,7 @@ from collections.abc import Sequence
 
 from visenv.types import Log, Sample
 
+from ..coding.ground_truth import CodingTruth
 from ..rewards.qa import exact_match, token_f1
 
 CODE_ACCURACY = 0.9
@@ -44,14 +45,14 @@ _BRACKETS = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*+)\]")
 def accuracy_term(log: Log, sample: Sample, reward: str = "f1") -> float:
     """The accuracies of all turns that have a step at their place."""
     texts = (turn.text for turn in log.turns)
-    steps = zip(texts, sample.meta["steps"], strict=False)
+    steps = zip(texts, sample.truth_as(CodingTruth).steps, strict=False)
     return sum(accuracy(text, step, sample, reward) for text, step in steps)
 
 
 def format_term(log: Log, sample: Sample) -> float:
     """How many turns have the form of the step at their place."""
     texts = (turn.text for turn in log.turns)
-    steps = zip(texts, sample.meta["steps"], strict=False)
+    steps = zip(texts, sample.truth_as(CodingTruth).steps, strict=False)
     return float(sum(has_form(text, step) for text, step in steps))
 
 
@@ -62,7 +63,7 @@ def accuracy(text: str, step: str, sample: Sample, reward: str = "f1") -> float:
     if step == "code":
         return CODE_ACCURACY
     if step == "problem":
-        return problem_score(_labels(text), sorted(sample.meta["problems"]))
+        return problem_score(_labels(text), sorted(sample.truth_as(CodingTruth).problems))
     return answer_score(text, sample, reward)
 
 

@@ -30,9 +30,10 @@ from visenv.data.rows import (
 from visenv.errors import ConfigurationError, DataError
 from visenv.types import Sample
 
+from ..coding.ground_truth import CodingTruth, Distortion, Region
 from ..coding.world.kinds import KINDS
 from ..coding.world.plans import CROP, Problems, named, read_problems
-from ..coding.world.sources import described
+from ..coding.world.sources import coding_truth
 from .mat import ANSWER, MatSource, answers_of
 
 _FILES = (
@@ -57,9 +58,8 @@ _LABELS = re.compile(r"<problem>\s*\{([^}]*)\}")
 class MatCoding(MatSource):
     """MAT-Coding from a local folder.
 
-    `Sample.meta` is that of `visenv.envs.arft.coding.world.distorted`: ``problems``,
-    ``distortions`` (of the published sets by name alone), ``split``, ``steps``, ``labels``, and
-    ``box`` of a crop, which stands in its question. A crop has the original image, as in the public
+    `Sample.ground_truth` is a `CodingTruth`. Distortions of the published sets are known by name
+    alone; the box of a crop stands in its question. A crop has the original image, as in the public
     evaluation.
 
     Args:
@@ -70,6 +70,8 @@ class MatCoding(MatSource):
         DataError: If the folder has no such file, or no row can be used.
         ConfigurationError: If there are several files, and none is named.
     """
+
+    ground_truth = CodingTruth
 
     def __init__(self, folder: str | Path, file: str = "") -> None:
         super().__init__()
@@ -130,17 +132,24 @@ def _first_step(number: int, row: Mapping[str, Any], answers: list[str]) -> dict
 def _sample(row: Mapping[str, Any]) -> Sample:
     problems = _problems(row.get("type"))
     question = text_of(row, "question")
-    distortions = row.get("distortions") or [
-        {"name": name, **_KNOWN.get(name, {})} for name in problems if name in KINDS
-    ]
-    meta = described(problems, distortions)
-    if problems == CROP:
-        meta["box"] = row.get("box") or _box(question)
-    if row.get("split") in ("simple", "hard"):
-        meta["split"] = meta["labels"]["split"] = row["split"]
-    if isinstance(row.get("options"), list):
-        meta["options"] = row["options"]
-    return Sample(f"mat-coding-{id_of(row)}", question, (), _answers(row), named(problems), meta)
+    truth = coding_truth(
+        problems,
+        _distortions(row.get("distortions"), problems),
+        split=row["split"] if row.get("split") in ("simple", "hard") else "",
+        box=(row.get("box") or _box(question)) if problems == CROP else None,
+        options=row["options"] if isinstance(row.get("options"), list) else (),
+    )
+    return Sample(f"mat-coding-{id_of(row)}", question, (), _answers(row), named(problems), truth)
+
+
+def _distortions(given: Any, problems: Problems) -> list[Distortion]:
+    """Those of a row, or what is known of the published ones."""
+    if not given:
+        known = [name for name in problems if name in KINDS]
+        return [Distortion(name=name, **_KNOWN.get(name, {})) for name in known]
+    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+        raise DataError(f"distortions are no list of objects: {given!r:.200}")
+    return [Distortion(**each) for each in given]
 
 
 def _problems(given: Any) -> Problems:
@@ -152,11 +161,12 @@ def _problems(given: Any) -> Problems:
         raise DataError(str(error)) from error
 
 
-def _box(question: str) -> list[int]:
+def _box(question: str) -> Region:
     found = _BOX.search(question)
     if found is None:
         raise DataError(f"the question of a crop names no box: {question!r:.200}")
-    return [int(edge) for edge in found.groups()]
+    left, top, right, bottom = map(int, found.groups())
+    return left, top, right, bottom
 
 
 def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from visenv.data.rows import (
 )
 from visenv.types import Sample
 
+from ..search.ground_truth import SearchTruth
 from .mat import ANSWER, MatSource, answers_of
 
 _FILES = (
@@ -46,9 +47,9 @@ _SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL)
 class MatSearch(MatSource):
     """MAT-Search from a local folder.
 
-    `Sample.meta` holds ``queries`` (gold sub-queries in order, of the training set), ``articles``
-    (nobody published them: empty) and ``split``: ``"simple"`` or ``"hard"`` of the benchmark, by
-    which it is reported (``labels``), and ``"train"``. `Sample.kind` is ``"search"``.
+    `Sample.kind` is ``"search"``. The `SearchTruth` holds the gold sub-queries of the training set
+    and ``split``: ``"train"``, or ``"simple"`` or ``"hard"`` of the benchmark, by which it is
+    reported. Its articles are not published.
 
     Args:
         folder: A folder with one of the layouts.
@@ -56,6 +57,8 @@ class MatSearch(MatSource):
     Raises:
         DataError: If the folder has no such file, or no row can be used.
     """
+
+    ground_truth = SearchTruth
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__()
@@ -95,11 +98,14 @@ def _begun(problem: str) -> dict[str, Any]:
 
 
 def _sample(row: Mapping[str, Any], split: str) -> Sample:
-    meta: dict[str, Any] = {"queries": row.get("queries", []), "articles": [], "split": split}
-    if split != "train":
-        meta["labels"] = {"split": split}
+    truth = SearchTruth(
+        queries=row.get("queries", ()),
+        split=split,
+        labels={} if split == "train" else {"split": split},
+    )
     name = f"mat-search-{'train-' * (split == 'train')}{id_of(row)}"
-    return Sample(name, text_of(row, "question"), (), answers_of(row.get("answer")), "search", meta)
+    answers = answers_of(row.get("answer"))
+    return Sample(name, text_of(row, "question"), (), answers, "search", truth)
 
 
 def _split(row: Mapping[str, Any], number: int) -> str:

@@ -28,6 +28,7 @@ from visenv.search.passage import Passage
 from visenv.types import Image, Sample
 
 from ..rewards.qa import Compat, token_f1
+from ..search.ground_truth import SearchTruth
 
 Row = Mapping[str, Any]
 
@@ -35,10 +36,8 @@ Row = Mapping[str, Any]
 class MultiHopSource(RowSource):
     """One split of a set of multi-hop questions from a local folder.
 
-    `Sample.meta` holds ``queries``, gold sub-queries in the order in which they can be asked,
-    ``articles``, the titles of the articles that hold the answer, and ``split``, the name of the
-    split; the lists are empty where the set does not tell. A split whose answers are not published
-    has none, and scoring one raises a `DataError`.
+    `Sample.ground_truth` is a `SearchTruth`. A split whose answers are not published has none, and
+    scoring one raises a `DataError`.
 
     A subclass sets the class attributes and writes the three methods.
 
@@ -58,6 +57,7 @@ class MultiHopSource(RowSource):
         DataError: If the folder has no such file, or no row can be used.
     """
 
+    ground_truth = SearchTruth
     name: ClassVar[str]
     splits: ClassVar[Sequence[str]] = ("dev", "train", "test")
     hidden: ClassVar[Sequence[str]] = ("test",)
@@ -121,9 +121,9 @@ class MultiHopSource(RowSource):
         question = text_of(row, "question")
         answers = row["golden_answers"] if "golden_answers" in row else self._answers(row)
         kind, queries, articles = self._gold(row)
-        meta = {"queries": queries, "articles": articles, "split": self.split}
+        truth = SearchTruth(queries=tuple(queries), articles=tuple(articles), split=self.split)
         identity = f"{self.name}-{self.split}-{id_of(row, '_id', 'id')}"
-        return Sample(identity, question, (), self._checked(answers), kind, meta)
+        return Sample(identity, question, (), self._checked(answers), kind, truth)
 
     def _checked(self, answers: Any) -> tuple[str, ...]:
         if not isinstance(answers, list | tuple):

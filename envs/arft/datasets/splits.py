@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from visenv.records import fields_of
 from visenv.types import Episode
+
+from ..coding.ground_truth import CodingTruth
+from ..search.ground_truth import SearchTruth
 
 SPLITS = ("simple", "hard")
 SCORES = {"F1": "f1", "EM": "accuracy"}
@@ -32,9 +34,15 @@ def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, fl
     """
     scores: dict[str, float] = {}
     for split in SPLITS:
-        some = [each for each in episodes if fields_of(each.ground_truth).get("split") == split]
+        some = [each for each in episodes if _split_of(each) == split]
         scores |= _means(split, some, len(some))
     return scores | _means(AVERAGE, episodes, len(episodes) + left_out)
+
+
+def _split_of(episode: Episode) -> str:
+    """The split of an episode, ``""`` if its sample could not be opened."""
+    truth = episode.ground_truth
+    return truth.split if isinstance(truth, CodingTruth | SearchTruth) else ""
 
 
 def _means(split: str, episodes: Sequence[Episode], items: int) -> dict[str, float]:

@@ -30,6 +30,7 @@ from visenv.types import Image, Log, Sample, ToolCalled
 from ..compat.loop import RebuiltPrompt
 from ..compat.scores import answer_score, body_of, has_form
 from .env import ArftSearch
+from .ground_truth import SearchTruth
 from .similarity import QuerySimilarity
 from .tools.world import SnippetTool
 
@@ -94,5 +95,5 @@ def _forms(log: Log, sample: Sample) -> float:
 
 def _placed(log: Log, sample: Sample) -> Iterator[tuple[str, str | None]]:
     """Each turn's text with the query at its place, None for the answer's."""
-    queries = [*sample.meta.get("queries", ()), None]
+    queries = [*sample.truth_as(SearchTruth).queries, None]
     return zip((turn.text for turn in log.turns), queries, strict=False)

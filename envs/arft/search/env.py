@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any, ClassVar, Literal
 
 from visenv.data.source import Source
@@ -16,6 +17,7 @@ from ..base import ArftEnv
 from ..presets import SearchPreset
 from ..prompts import opening
 from . import prompts
+from .ground_truth import SearchTruth
 from .tools.world import SearchTool
 
 
@@ -64,6 +66,7 @@ class ArftSearch(ArftEnv):
     """
 
     actions: ClassVar[tuple[str, ...]] = ("search",)
+    ground_truths: ClassVar[tuple[type, ...]] = (SearchTruth, NoneType)
     preset: SearchPreset
 
     def __init__(
@@ -94,11 +97,16 @@ class ArftSearch(ArftEnv):
         """What the policy can do, explained."""
         return prompts.steps(self.tags, list(self.tools.values()))
 
+    @property
+    def truth(self) -> SearchTruth:
+        """The ground truth of the sample."""
+        return self.sample.truth_as(SearchTruth)
+
     def metrics(self) -> dict[str, float]:
         """``accuracy``, ``f1``, ``searched`` and ``found``; see the class."""
         searches = self.done("search")
         titles = {title for call in searches for title in call.detail["titles"]}
-        wanted = set(self.sample.meta.get("articles", ()))
+        wanted = set(self.truth.articles)
         return {
             **super().metrics(),
             "searched": float(bool(searches)),
@@ -109,7 +117,7 @@ class ArftSearch(ArftEnv):
         """The first gold query that was not searched for, then the first reference answer."""
         brief = self.preset.prompt == "brief"
         asked = {call.detail["query"] for call in self.done("search")}
-        left = [query for query in self.sample.meta.get("queries", ()) if query not in asked]
+        left = [query for query in self.truth.queries if query not in asked]
         if self.turns_left > 1 and left:
             thought = prompts.wondering(left[0], brief)
             return ParsedTurn(thought, (Call("search", {"query": left[0]}),))

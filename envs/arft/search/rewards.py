@@ -31,6 +31,7 @@ from visenv.types import Answered, Event, Log, Sample, ToolCalled
 
 from ..rewards.qa import exact_match, token_f1
 from ..rewards.steps import ANSWER, GoldStep, StepTerms, gold_steps
+from .ground_truth import SearchTruth
 from .similarity import QuerySimilarity
 
 SEARCH = "search"
@@ -63,9 +64,9 @@ def _without_repeats(log: Log) -> Log:
 
 def steps_of(sample: Sample) -> list[GoldStep]:
     """The steps of a sample with their weights; the truth of a search is its query and names."""
-    queries = sample.meta.get("queries", ())
-    names = sample.meta.get("names", [()] * len(queries))
-    return gold_steps([(SEARCH, gold) for gold in zip(queries, names, strict=True)], None)
+    truth = sample.truth_as(SearchTruth)
+    names = truth.names or [()] * len(truth.queries)
+    return gold_steps([(SEARCH, gold) for gold in zip(truth.queries, names, strict=True)], None)
 
 
 def accuracy(

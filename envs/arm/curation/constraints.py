@@ -6,7 +6,6 @@ answers, keeps to some constraints and not to others, and the checks say which.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,13 +14,14 @@ from visenv.curation.journal import Outcome, dropped, failed, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import sample_at
 from visenv.curation.step import Step, seed_of
-from visenv.data.source import IndexedSource
+from visenv.data.source import IndexedSource, check_declared_truth
 from visenv.episodes import save_images
 from visenv.errors import ConfigurationError, DataError
 from visenv.images import ARM_PIXELS, fit
 from visenv.policy import Policy
 from visenv.types import Message, Reply, Sample, Sampling, TurnRequest
 
+from ..ground_truth import Constraint, InstructionTruth
 from .judging import judging_row
 from .writer import is_refusal
 
@@ -33,8 +33,8 @@ class Constraints(Step):
     constraint and its check in ``constraints``.
 
     Args:
-        source: Instructions whose ``meta["constraints"]`` lists ``constraint`` and ``checks``
-            (`visenv.envs.arm.datasets.mm_ifeval`).
+        source: Instructions with an `InstructionTruth`, such as those of
+            `visenv.envs.arm.datasets.mm_ifeval`.
         policy: The policy that answers. It cannot be one that asks an environment for advice
             (oracle, random).
         folder: The folder that is written to.
@@ -58,6 +58,7 @@ class Constraints(Step):
         label: str = "",
         seed: int = 0,
     ) -> None:
+        check_declared_truth(source, [InstructionTruth], type(self).__name__)
         self._source = source
         self._policy = policy
         self._folder = folder
@@ -81,7 +82,8 @@ class Constraints(Step):
     async def decide(self, row: Row) -> Outcome:
         """The items of one instruction."""
         sample = sample_at(self._source, row)
-        checked = [each for each in sample.meta.get("constraints", ()) if each["checks"]]
+        constraints = sample.truth_as(InstructionTruth).constraints
+        checked = [each for each in constraints if each.checks]
         if not checked:
             return dropped("no constraint that a check decides")
         reply = await self._answer(sample, row["id"])
@@ -101,18 +103,18 @@ class Constraints(Step):
             )
         )
 
-    def _item(self, row: Row, response: str, constraint: Mapping[str, Any]) -> Row:
+    def _item(self, row: Row, response: str, constraint: Constraint) -> Row:
         try:
             keeps = all(
-                check(name, response, arguments, self._dialect)
-                for name, arguments in constraint["checks"]
+                check(each.name, response, each.arguments, self._dialect)
+                for each in constraint.checks
             )
         except ConfigurationError as error:
-            raise DataError(f"the check of {constraint['constraint']!r:.80}: {error}") from error
-        functions = [{"func": name, "params": given} for name, given in constraint["checks"]]
+            raise DataError(f"the check of {constraint.text!r:.80}: {error}") from error
+        functions = [{"func": each.name, "params": each.arguments} for each in constraint.checks]
         entry = {
-            "key": constraint.get("key", ""),
-            "value": constraint["constraint"],
+            "key": constraint.key,
+            "value": constraint.text,
             "judge": {"method": "rule_based", "verify_funcs": functions},
         }
         item = {**row, "constraints": [entry]}
@@ -129,7 +131,7 @@ class Constraints(Step):
 
 def _instruction(sample: Sample, image_pixels: int) -> Message:
     """The instruction; constraints that it does not hold itself are listed below it."""
-    texts = [each["constraint"] for each in sample.meta["constraints"]]
+    texts = [each.text for each in sample.truth_as(InstructionTruth).constraints]
     missing = [text for text in texts if text not in sample.question]
     listed = "".join(f"\n- {text}" for text in missing)
     asked = sample.question + (f"\n\nKeep to the following:{listed}" if missing else "")

@@ -26,6 +26,7 @@ from visenv.data.rows import Place, RowSource, existing_folder, first_files, ima
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Image, Sample
 
+from ..ground_truth import Check, JudgingTruth
 from ..samples import judging_sample
 from .document_rows import document_of, library_of
 from .rule_functions import checks_of
@@ -50,10 +51,9 @@ _TRUTH = {"true": True, "false": False}
 class ARMBench(RowSource):
     """ARMBench-VL from a local folder.
 
-    `Sample.kind` is the ``rm_tag``; ``meta["labels"]`` holds ``track`` and ``rm_tag``, by which
-    results are reported. A row about a document names it in ``meta["document"]``, and is left out
-    where `library` lacks it. The constraint of an instruction-following row is
-    ``meta["constraint"]``; where one rule function decides it, ``meta["check"]`` is that.
+    `Sample.kind` is the ``rm_tag``. Results are reported by ``track`` and ``rm_tag``. A row about a
+    document is left out if `library` lacks it. `JudgingTruth.check` of an instruction-following row
+    is the rule function that decides its constraint, if there is exactly one.
 
     Args:
         folder: The folder with the files.
@@ -67,6 +67,8 @@ class ARMBench(RowSource):
         UnknownNameError: If there is no such track.
         DataError: If the folder has no file of that track, or no row can be used.
     """
+
+    ground_truth = JudgingTruth
 
     def __init__(
         self, folder: str | Path, track: str = "all", documents: str | Path | None = None
@@ -100,18 +102,21 @@ class ARMBench(RowSource):
     def _sample(self, row: Mapping[str, Any], track: str) -> Sample:
         tag = text_of(row, "rm_tag")
         candidates = _candidates(row, tag)
-        truth: dict[str, Any] = {"labels": {"track": track, "rm_tag": tag}}
-        if row.get("doc_id") is not None:
-            truth["document"] = document_of(row, self.library)
-        if row.get("constraints") or track == TRACKS[2]:
-            truth |= _constraint(row.get("constraints"))
+        about_document = row.get("doc_id") is not None
+        constrained = row.get("constraints") or track == TRACKS[2]
+        constraint, check = _constraint(row.get("constraints")) if constrained else ("", None)
         return judging_sample(
             id=f"armbench-{track}-{_identity(row)}",
             instruction=_IMAGE_TOKEN.sub("", text_of(row, "question")),
-            candidates=candidates,
+            truth=JudgingTruth(
+                candidates=tuple(candidates),
+                labels={"track": track, "rm_tag": tag},
+                document=document_of(row, self.library) if about_document else "",
+                constraint=constraint,
+                check=check,
+            ),
             verdict=_verdict(row.get("gt"), len(candidates)),
             kind=tag,
-            **truth,
         )
 
     def _open_images(self, place: Place, images: list[Path]) -> tuple[Image, ...]:
@@ -150,8 +155,8 @@ def _identity(row: Mapping[str, Any]) -> str:
     raise DataError(f"neither idx nor id: {row.get('idx')!r:.80}, {row.get('id')!r:.80}")
 
 
-def _constraint(constraints: Any) -> dict[str, Any]:
-    """The first constraint, which is the one that is judged."""
+def _constraint(constraints: Any) -> tuple[str, Check | None]:
+    """The first constraint, which is the one that is judged, and the check that decides it."""
     if not isinstance(constraints, list) or not constraints:
         raise DataError(f"no constraints: {constraints!r:.200}")
     text = text_of(constraints[0], "value")
@@ -159,4 +164,4 @@ def _constraint(constraints: Any) -> dict[str, Any]:
         checks = checks_of(constraints[0])
     except DataError:
         checks = []  # the verdict is known without it
-    return {"constraint": text, **({"check": checks[0]} if len(checks) == 1 else {})}
+    return text, checks[0] if len(checks) == 1 else None

@@ -13,21 +13,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic.dataclasses import dataclass
+
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, text_of
 from visenv.errors import DataError
 from visenv.rewards.vqa import normalise_answer, vqa_score
-from visenv.types import Sample
+from visenv.types import QuestionTruth, Sample
+from visenv.types.ground_truth import STRICT
 
 _IMAGE_TOKEN = re.compile(r"<image>\n?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class DeepEyesTruth(QuestionTruth):
+    """Ground truth of a row of DeepEyes-47k.
+
+    Attributes:
+        ability: What the question needs, as published.
+        env_name: The environment of DeepEyes that it is for.
+        style: How the published reward checks the answer.
+    """
+
+    ability: str | None = None
+    env_name: str | None = None
+    style: str | None = None
 
 
 class DeepEyes(HubSource):
     """DeepEyes-47k from a local folder, as plain questions.
 
-    `Sample.kind` is ``data_source``; ``meta`` holds ``ability``, ``env_name`` and ``style`` (how
-    the published reward checks the answer). The question is that of ``extra_info``, or else the
-    last user message, which may explain the tools of DeepEyes too.
+    `Sample.kind` is ``data_source``. The question is that of ``extra_info``, or else the last user
+    message, which may explain the tools of DeepEyes too.
 
     Args:
         folder: The folder with the files.
@@ -36,6 +53,7 @@ class DeepEyes(HubSource):
         DataError: If the folder has no such file, or no row can be used.
     """
 
+    ground_truth = DeepEyesTruth
     patterns = ("*.parquet", "data/*.parquet")
     image_columns = ("images",)
 
@@ -54,9 +72,10 @@ class DeepEyes(HubSource):
         source = text_of(row, "data_source")
         number = extra.get("index", place.row - 1)
         identity = f"deepeyes-{Path(place.file).stem}-{number}"
-        meta = {"ability": row.get("ability"), "env_name": row.get("env_name")}
-        meta["style"] = reward.get("style")
-        return Sample(identity, _question(row, extra), (), (answer,), source, meta)
+        truth = DeepEyesTruth(
+            ability=row.get("ability"), env_name=row.get("env_name"), style=reward.get("style")
+        )
+        return Sample(identity, _question(row, extra), (), (answer,), source, truth)
 
 
 def _question(row: Mapping[str, Any], extra: Mapping[str, Any]) -> str:

@@ -36,6 +36,7 @@ from visenv.data.rows import Place, id_of, text_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
+from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
 
 KINDS = ("pairwise", "pointwise")
@@ -52,9 +53,7 @@ class LLaVACritic(HubSource):
     """LLaVA-Critic-113k from a local folder.
 
     Two responses make a sample that asks which is better. A caption makes one that asks whether it
-    is right: it is when its score is at least half of 100; the score is ``meta["score"]``, and
-    ``meta["rating"]`` its scale. `Sample.kind` is the form of the row, ``meta["source"]`` where it
-    comes from.
+    is right: it is when its score is at least half of 100. `Sample.kind` is the form of the row.
 
     Args:
         folder: The folder with the files.
@@ -64,6 +63,8 @@ class LLaVACritic(HubSource):
         UnknownNameError: If there is no such kind.
         DataError: If the folder has no such file, or no row can be used.
     """
+
+    ground_truth = JudgingTruth
 
     def __init__(self, folder: str | Path, kind: str = "pairwise") -> None:
         if kind not in KINDS:
@@ -75,50 +76,60 @@ class LLaVACritic(HubSource):
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         human, verdict = _turns(row)
         form, texts = _read(human)
+        judgment = form.verdict(verdict)
         candidates = [texts[key] for key in ("first", "second") if key in texts]
         return judging_sample(
             id=f"llava_critic-{self.kind}-{id_of(row)}",
             instruction=texts["question"],
-            candidates=candidates,
+            truth=JudgingTruth(
+                candidates=tuple(candidates),
+                source=row.get("source"),
+                score=judgment.score,
+                rating=None if judgment.score is None else (0, TOP_SCORE),
+            ),
+            verdict=judgment.verdict,
             kind=form.name,
-            source=row.get("source"),
-            **form.verdict(verdict),
         )
 
 
-def _better(verdict: str) -> dict[str, Any]:
+class _Judgment(NamedTuple):
+    verdict: bool | int
+    score: float | None = None
+
+
+def _better(verdict: str) -> _Judgment:
     found = _BETTER.findall(verdict)
     if not found or found[-1].lower() not in _ORDINALS:
         raise DataError(f"no better response, or a draw: …{verdict[-80:]!r}")
-    return {"verdict": _ORDINALS[found[-1].lower()]}
+    return _Judgment(_ORDINALS[found[-1].lower()])
 
 
-def _arena(verdict: str) -> dict[str, Any]:
+def _arena(verdict: str) -> _Judgment:
     found = _ARENA_VERDICT.findall(verdict)
     if not found or found[-1] == "A=B":
         raise DataError(f"no verdict such as [[A>B]], or a draw: …{verdict[-80:]!r}")
-    return {"verdict": 1 if found[-1].startswith("A") else 2}
+    return _Judgment(1 if found[-1].startswith("A") else 2)
 
 
-def _two_scores(verdict: str) -> dict[str, Any]:
+def _two_scores(verdict: str) -> _Judgment:
     found = _SCORES.match(verdict)
     if found is None:
         raise DataError(f"the verdict does not begin with two scores: {verdict[:80]!r}")
     first, second = map(float, found.groups())
     if first == second:
         raise DataError(f"a draw: {first:g} and {second:g}")
-    return {"verdict": 1 if first > second else 2}
+    return _Judgment(1 if first > second else 2)
 
 
-def _caption(verdict: str) -> dict[str, Any]:
+def _caption(verdict: str) -> _Judgment:
     found = _FINAL.findall(verdict)
     score = float(found[-1]) if found else -1.0
     if not 0 <= score <= TOP_SCORE:
         raise DataError(f"no Final Score from 0 to {TOP_SCORE}: …{verdict[-80:]!r}")
-    return {"verdict": score >= TOP_SCORE / 2, "score": score, "rating": [0, TOP_SCORE]}
+    return _Judgment(score >= TOP_SCORE / 2, score)
 
 
-_Read = Callable[[str], dict[str, Any]]
+_Read = Callable[[str], _Judgment]
 
 
 class _Form(NamedTuple):

@@ -34,6 +34,7 @@ from visenv.data.tsv import Record, TsvFile, TsvImages
 from visenv.errors import DataError
 from visenv.types import Image, Sample
 
+from ..ground_truth import Constraint, InstructionTruth
 from .rule_functions import checks_of
 
 _AUXILIARY = "aux_cmp_gpt"
@@ -43,9 +44,8 @@ _METHODS = ("rule_based", "direct_gpt", "cmp_gpt")
 class MMIFEval(RowSource):
     """MM-IFEval from a local folder, as instructions with their constraints.
 
-    `Sample.kind` is the ``tag``. ``meta["constraints"]`` lists for each constraint its ``key``,
-    ``constraint`` (text), ``method``, and ``checks``: ``[name, arguments]`` of every text check
-    that decides it, under our names, and none where a language model judges.
+    `Sample.kind` is the ``tag``. `Sample.ground_truth` is an `InstructionTruth`, whose checks have
+    the names of `visenv.checks`.
 
     Args:
         folder: The folder with the files.
@@ -53,6 +53,8 @@ class MMIFEval(RowSource):
     Raises:
         DataError: If the folder has no such file, or no row can be used.
     """
+
+    ground_truth = InstructionTruth
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__()
@@ -103,7 +105,7 @@ def _sample(row: Mapping[str, Any]) -> Sample:
     if isinstance(identity, bool) or not isinstance(identity, int | str):
         raise DataError(f"neither id nor index: {identity!r:.80}")
     tag = text_of(row, "tag")
-    constraints = [_constraint(each) for each in _listed(row.get("constraints"))]
+    constraints = tuple([_constraint(each) for each in _listed(row.get("constraints"))])
     if tag == "C-Level" and not constraints:
         raise DataError("C-Level without constraints")
     answer = row.get("answer")
@@ -111,22 +113,22 @@ def _sample(row: Mapping[str, Any]) -> Sample:
     if tag == "P-Level" and not answers:
         raise DataError(f"P-Level without an answer: {answer!r:.80}")
     asked = "instruction" if row.get("instruction") else "question"
-    meta = {"constraints": constraints}
-    return Sample(f"mm_ifeval-{identity}", text_of(row, asked), (), answers, tag, meta)
+    truth = InstructionTruth(constraints=constraints)
+    return Sample(f"mm_ifeval-{identity}", text_of(row, asked), (), answers, tag, truth)
 
 
-def _constraint(given: Any) -> dict[str, Any]:
+def _constraint(given: Any) -> Constraint:
     row = json_object(given)
     judge = row.get("judge")
     method = judge.get("method") if isinstance(judge, Mapping) else None
     if method not in _METHODS:
         raise DataError(f"judge.method must be one of {', '.join(_METHODS)}, got {method!r:.80}")
-    return {
-        "key": str(row.get("key") or ""),
-        "constraint": text_of(row, "value"),
-        "method": method,
-        "checks": checks_of(row),
-    }
+    return Constraint(
+        key=str(row.get("key") or ""),
+        text=text_of(row, "value"),
+        method=method,
+        checks=tuple(checks_of(row)),
+    )
 
 
 def _listed(value: Any) -> list[Any]:

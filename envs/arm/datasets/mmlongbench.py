@@ -22,6 +22,7 @@ from visenv.data.rows import Place, existing_folder, text_of
 from visenv.errors import DataError
 from visenv.types import Episode, Log, Sample
 
+from ..ground_truth import DocumentTruth
 from .document_rows import document_of, library_of
 from .mmlongbench_score import FORMATS, NOT_ANSWERABLE, mmlongbench_score
 
@@ -30,8 +31,7 @@ class MMLongBench(HubSource):
     """MMLongBench-Doc from a local folder, as plain questions about documents.
 
     `Sample.kind` is ``"single-page"``, ``"cross-page"`` or ``"unanswerable"``, and with the
-    document's type a label to report by. ``meta`` holds ``document``, ``evidence_pages`` (from 1),
-    ``evidence_sources`` and ``answer_format``. A row whose document is missing is left out.
+    document's type a label to report by. A row whose document is missing is left out.
 
     Args:
         folder: The folder with the files.
@@ -44,6 +44,7 @@ class MMLongBench(HubSource):
         DataError: If the folder has no such file, or no row can be used.
     """
 
+    ground_truth = DocumentTruth
     patterns = ("samples.json", "data/samples.json", "data/train-*.parquet", "*.jsonl")
     image_columns = ()
 
@@ -53,7 +54,8 @@ class MMLongBench(HubSource):
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
         """The benchmark's score, 0 to 1, by the answer's format."""
-        return mmlongbench_score(answer, sample.answers[0], sample.meta["answer_format"])
+        form = sample.truth_as(DocumentTruth).answer_format
+        return mmlongbench_score(answer, sample.answers[0], form)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """``F1``: precision counts the questions that were answered, recall those that can be.
@@ -82,15 +84,15 @@ class MMLongBench(HubSource):
         pages = _pages(row)
         document = document_of(row, self.library)
         kind = _kind(pages, answer)
-        meta = {
-            "document": document,
-            "evidence_pages": pages,
-            "evidence_sources": written_list(row.get("evidence_sources") or []),
-            "answer_format": form,
-            "labels": {"pages": kind, "document type": str(row.get("doc_type") or "")},
-        }
+        truth = DocumentTruth(
+            document=document,
+            evidence_pages=tuple(pages),
+            evidence_sources=tuple(written_list(row.get("evidence_sources") or [])),
+            answer_format=form,
+            labels={"pages": kind, "document type": str(row.get("doc_type") or "")},
+        )
         question = text_of(row, "question")
-        return Sample(f"mmlongbench-{document}-{place.row}", question, (), (answer,), kind, meta)
+        return Sample(f"mmlongbench-{document}-{place.row}", question, (), (answer,), kind, truth)
 
 
 def _answer(row: Mapping[str, Any]) -> str:

@@ -36,6 +36,7 @@ from visenv.data.rows import (
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Image, Sample
 
+from ..ground_truth import DocumentTruth
 from .anls import anls
 from .npy import read_objects
 from .page_handles import PageHandles, PageHandlesLibrary
@@ -59,9 +60,9 @@ class _Question(NamedTuple):
 class MPDocVQA(RowSource):
     """One split of MP-DocVQA from a local folder, as plain questions about documents.
 
-    ``meta`` holds ``document`` (a name in `library`) and ``evidence_pages`` (from 1). A question's
-    document is the run of pages it comes with: where two questions come with different pages of
-    one document, the second has the question's id in its name. The test split has no answers.
+    A question's document is the run of pages it comes with: where two questions come with different
+    pages of one document, the second has the question's id in its name. The test split has no
+    answers.
 
     Args:
         folder: A folder in one of the three layouts.
@@ -74,6 +75,8 @@ class MPDocVQA(RowSource):
         UnknownNameError: If there is no such split.
         DataError: If the folder has none of the layouts, or no row can be used.
     """
+
+    ground_truth = DocumentTruth
 
     def __init__(self, folder: str | Path, split: str = "val") -> None:
         super().__init__()
@@ -141,8 +144,8 @@ class MPDocVQA(RowSource):
         name = question.document
         if self._page_lists.setdefault(name, question.pages) != question.pages:
             name = f"{name}-{question.id}"
-        meta = {"document": name, "evidence_pages": question.evidence}
-        self._keep(place, Sample(identity, question.text, (), question.answers, "", meta))
+        truth = DocumentTruth(document=name, evidence_pages=tuple(question.evidence))
+        self._keep(place, Sample(identity, question.text, (), question.answers, "", truth))
         if name not in self.library:
             self.library.add(PageHandles(name, pages, texts))
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,13 +37,20 @@ from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import Place, RowSource, existing_folder, first_files, text_of
 from visenv.documents import Library
 from visenv.documents.library import FolderLibrary
-from visenv.errors import DataError
+from visenv.errors import DataError, UnknownNameError
 from visenv.types import Image, Sample
 
+from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
 from .document_rows import library_of
 
 QUESTIONS = "questions.jsonl"
+
+FIELDS = (
+    *("id", "document", "question", "candidates", "verdict", "answer", "wrong_answers"),
+    *("evidence_pages", "gold_query", "kind"),
+)
+"""The fields of a row; any other is refused."""
 
 WAYS = {"single": 1, "pair": 2, "4-way": 4}
 """What is made of a right and enough wrong answers, and the responses of each."""
@@ -68,6 +76,8 @@ class PdfQuestions(RowSource):
         DataError: If there is no such folder or file, or no row can be used.
     """
 
+    ground_truth = JudgingTruth
+
     def __init__(
         self, folder: str | Path, documents: str | Path | None = None, seed: int | str = 0
     ) -> None:
@@ -86,27 +96,36 @@ class PdfQuestions(RowSource):
 
     def _samples(self, row: Mapping[str, Any]) -> list[Sample]:
         """The samples of a row; all of them are right, or it raises."""
-        question, truth = text_of(row, "question"), self._truth(row)
+        _check_names(row)
+        question, known = text_of(row, "question"), self._without_candidates(row)
         return [
             judging_sample(
                 id=made.id,
                 instruction=question,
-                candidates=made.candidates,
+                truth=replace(known, candidates=tuple(made.candidates)),
                 verdict=made.verdict,
                 kind=made.kind,
-                **truth,
             )
             for made in _judgments(row, self.seed)
         ]
 
-    def _truth(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _without_candidates(self, row: Mapping[str, Any]) -> JudgingTruth:
+        """The ground truth of a row, to which the candidates are added."""
         document = self.library.document(text_of(row, "document"))
-        truth: dict[str, Any] = {"document": document.name}
-        if "evidence_pages" in row:
-            truth["evidence_pages"] = _pages(row["evidence_pages"], len(document))
-        if "gold_query" in row:
-            truth["gold_query"] = text_of(row, "gold_query")
-        return truth
+        pages = _pages(row["evidence_pages"], len(document)) if "evidence_pages" in row else []
+        return JudgingTruth(
+            candidates=(),
+            document=document.name,
+            evidence_pages=tuple(pages),
+            gold_query=text_of(row, "gold_query") if "gold_query" in row else "",
+        )
+
+
+def _check_names(row: Mapping[str, Any]) -> None:
+    """Refuse a field that is none of ours: one that is misspelled would be left out silently."""
+    for name in row:
+        if name not in FIELDS:
+            raise DataError(str(UnknownNameError("field of a question", name, FIELDS)))
 
 
 class _Judgment(NamedTuple):

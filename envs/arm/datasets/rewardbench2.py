@@ -31,6 +31,7 @@ from visenv.data.rows import Place, id_of, text_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Episode, Log, Sample
 
+from ..ground_truth import JudgingTruth, Tie
 from ..samples import judging_sample
 from .ties import RatedPrompt, ties_score
 
@@ -48,9 +49,7 @@ class RewardBench2(HubSource):
     """RewardBench 2 from a local folder.
 
     `Sample.kind` is the subset. In Ties, a sample asks about one response: the verdict says whether
-    it is right, ``meta["rating"]`` is the scale ``[1, 10]`` to rate it on, ``meta["tie"]`` the row
-    it belongs to, ``meta["place"]`` its place there, from 0, ``meta["right"]`` how many of the
-    row's responses, the first ones, are right, and ``meta["responses"]`` how many it has.
+    it is right, and the response is rated from 1 to 10.
 
     Args:
         folder: The folder with the files.
@@ -61,6 +60,7 @@ class RewardBench2(HubSource):
         DataError: If the folder has no such file, or no row can be used.
     """
 
+    ground_truth = JudgingTruth
     patterns = ("data/test-*.parquet", "test-*.parquet", "*.jsonl")
     image_columns = ()
 
@@ -86,18 +86,17 @@ class RewardBench2(HubSource):
             episodes: Finished ones; the last whole number from 1 to 10 of an answer is its rating.
         """
         rated: dict[str, dict[int, float]] = defaultdict(dict)
-        samples: dict[str, Mapping[str, Any]] = {}
+        rows: dict[str, Tie] = {}
         for episode in episodes:
             sample = self._known(episode.sample_id)
-            if sample is not None and "tie" in sample.meta and episode.status != "aborted":
-                samples[sample.meta["tie"]] = sample.meta
-                rated[sample.meta["tie"]][sample.meta["place"]] = rating_of(
-                    Log(episode.events).answer
-                )
+            tie = None if sample is None else sample.truth_as(JudgingTruth).tie
+            if tie is not None and episode.status != "aborted":
+                rows[tie.row] = tie
+                rated[tie.row][tie.place] = rating_of(Log(episode.events).answer)
         prompts = [
-            RatedPrompt(tie, [ratings[place] for place in sorted(ratings)], samples[tie]["right"])
-            for tie, ratings in rated.items()
-            if len(ratings) == samples[tie]["responses"]
+            RatedPrompt(row, [ratings[place] for place in sorted(ratings)], rows[row].right)
+            for row, ratings in rated.items()
+            if len(ratings) == rows[row].responses
         ]
         try:
             score = ties_score(prompts)
@@ -132,7 +131,7 @@ def _best_of_4(row: Mapping[str, Any], subset: str) -> Sample:
     return judging_sample(
         id=f"rewardbench2-{subset}-{identity}",
         instruction=text_of(row, "prompt"),
-        candidates=candidates,
+        truth=JudgingTruth(candidates=tuple(candidates)),
         verdict=place + 1,
         kind=subset,
     )
@@ -150,14 +149,13 @@ def _ties(row: Mapping[str, Any]) -> list[Sample]:
         judging_sample(
             id=f"rewardbench2-Ties-{identity}-{place}",
             instruction=text_of(row, "prompt"),
-            candidates=[response],
+            truth=JudgingTruth(
+                candidates=(response,),
+                rating=SCALE,
+                tie=Tie(row=identity, place=place, right=len(chosen), responses=len(responses)),
+            ),
             verdict=place < len(chosen),
             kind="Ties",
-            rating=list(SCALE),
-            tie=identity,
-            place=place,
-            right=len(chosen),
-            responses=len(responses),
         )
         for place, response in enumerate(responses)
     ]

@@ -11,7 +11,7 @@ from visenv.checks import find_check
 from visenv.errors import DataError, UnknownNameError
 from visenv.tools.base import complaint
 
-from ..samples import Check
+from ..ground_truth import Check
 
 
 def check_of(function: Any) -> Check:
@@ -41,11 +41,11 @@ def check_of(function: Any) -> Check:
         arguments = check.arguments.model_validate(given)
     except ValidationError as error:
         raise DataError(complaint(check.name, check.arguments, error)) from error
-    return Check(check.name, arguments.model_dump())
+    return Check(name=check.name, arguments=arguments.model_dump())
 
 
-def checks_of(constraint: Mapping[str, Any]) -> list[list[Any]]:
-    """The checks that decide a constraint, as ``[name, arguments]`` each.
+def checks_of(constraint: Mapping[str, Any]) -> list[Check]:
+    """The checks that decide a constraint.
 
     Empty where a language model judges it (``judge.method`` is not ``"rule_based"``).
 
@@ -58,4 +58,4 @@ def checks_of(constraint: Mapping[str, Any]) -> list[list[Any]]:
     functions = judge.get("verify_funcs")
     if not isinstance(functions, list) or not functions:
         raise DataError(f"rule_based without verify_funcs: {functions!r:.200}")
-    return [list(check_of(function)) for function in functions]
+    return [check_of(function) for function in functions]

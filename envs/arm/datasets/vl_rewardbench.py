@@ -27,6 +27,7 @@ from visenv.data.rows import Place, text_of
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Sample
 
+from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
 
 GROUPS: Mapping[str, str] = {
@@ -56,6 +57,7 @@ class VLRewardBench(HubSource):
         DataError: If the folder has no such file, or no row can be used.
     """
 
+    ground_truth = JudgingTruth
     patterns = ("data/test-*.parquet", "test-*.parquet", "data/train-*.parquet", "*.jsonl")
 
     def __init__(self, folder: str | Path, compat: str = "") -> None:
@@ -73,10 +75,9 @@ class VLRewardBench(HubSource):
         return judging_sample(
             id=f"vl_rewardbench-{identity}",
             instruction=text_of(row, "query"),
-            candidates=responses,
+            truth=JudgingTruth(candidates=tuple(responses), source=row.get("query_source")),
             verdict=best + 1,
             kind=group_of(identity),
-            query_source=row.get("query_source"),
         )
 
     def _swaps(self, identity: str, responses: list[str]) -> bool:

@@ -62,12 +62,11 @@ class ArmDoc(Judge):
 
     def document(self) -> str:
         """The name of the sample's document."""
-        return str(self.sample.meta["document"])
+        return self.truth.document
 
     def oracle_calls(self) -> list[Call]:
         """A query where it finds all the evidence, otherwise each evidence page by its number."""
-        name, evidence = self.document(), list(self.sample.meta.get("evidence_pages", ()))
-        query = self.sample.meta.get("gold_query")
+        name, evidence, query = self.document(), self.truth.evidence_pages, self.truth.gold_query
         search = self.tools["doc_page_retrieval_by_query"]
         assert isinstance(search, PageByQuery)
         if query and set(evidence) <= set(search.ranker.rank(self._opened(), query, search.pages)):
@@ -77,7 +76,7 @@ class ArmDoc(Judge):
     def metrics(self) -> dict[str, float]:
         """Those of a judge, and ``found``."""
         metrics = super().metrics()
-        evidence = self.sample.meta.get("evidence_pages")
+        evidence = self.truth.evidence_pages
         if evidence:
             name = self._opened().name
             shown = {
@@ -90,7 +89,7 @@ class ArmDoc(Judge):
         return metrics
 
     def _opened(self) -> Document:
-        if "document" not in self.sample.meta:
+        if not self.document():
             raise DataError(f"Sample {self.sample.id!r} names no document; ArmDoc needs one.")
         document: Document = library_of(self.source).document(self.document())
         return document

@@ -47,9 +47,8 @@ class ArmIF(Judge):
 
     def oracle_calls(self) -> list[Call]:
         """The check that decides the constraint, where one does."""
-        check = self.sample.meta.get("check")
+        check = self.truth.check
         if check is None:
             return []
-        name, arguments = check
         (response,) = candidate_names(self.sample)
-        return [Call(name, {"response": response, **arguments})]
+        return [Call(check.name, {"response": response, **check.arguments})]

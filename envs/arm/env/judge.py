@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
-from visenv.errors import DataError
 from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
 from visenv.grammar.tool_call import Compat
 from visenv.images import fit
@@ -17,6 +16,7 @@ from visenv.tools import Tool
 from visenv.types import Image, Message, Part, Sample, TurnRequest
 
 from .. import prompts
+from ..ground_truth import JudgingTruth
 from ..presets import Preset
 from ..rewards import right
 from ..samples import candidate_names
@@ -35,6 +35,8 @@ class Judge(VisEnv):
         render_mode: See `VisEnv`.
         on_abort: See `VisEnv`.
     """
+
+    ground_truths: ClassVar[tuple[type, ...]] = (JudgingTruth,)
 
     def __init__(
         self,
@@ -84,13 +86,8 @@ class Judge(VisEnv):
     def initial_messages(self) -> list[Message]:
         """Store responses and images under their names, and put the task."""
         sample = self.sample
-        if "candidates" not in sample.meta:
-            raise DataError(
-                f"Sample {sample.id!r} has no responses to judge: make it by judging_sample."
-            )
-        self.store.texts.update(
-            zip(candidate_names(sample), sample.meta["candidates"], strict=True)
-        )
+        names = candidate_names(sample)
+        self.store.texts.update(zip(names, self.truth.candidates, strict=True))
         pictures = self.pictures()
         self.store.images.update(pictures)
         tools = list(self.tools.values())
@@ -128,7 +125,7 @@ class Judge(VisEnv):
 
     def _conclusion(self) -> str:
         """The oracle's last thought: what it has seen, and which response says so."""
-        fact = self.sample.meta.get("answer", "")
+        fact = self.truth.answer
         (verdict,) = self.sample.answers
         if self.preset.prompt == "brief":
             # Response by response: a small model learns to tell whether two words are alike long
@@ -136,7 +133,7 @@ class Judge(VisEnv):
             right = verdict.replace("True", "1")
             compared = [
                 f"{text} {'yes' if str(number) == right else 'no'}"
-                for number, text in enumerate(self.sample.meta["candidates"], start=1)
+                for number, text in enumerate(self.truth.candidates, start=1)
             ]
             return f" {', '.join([fact, *compared] if fact else compared)} "
         seen = f"It is {fact}; so" if fact else "So"
@@ -144,10 +141,15 @@ class Judge(VisEnv):
 
     def random_answer(self, rng: np.random.Generator) -> str:
         """Any verdict, or any rating."""
-        if "rating" in self.sample.meta:
-            low, high = self.sample.meta["rating"]
+        if self.truth.rating is not None:
+            low, high = self.truth.rating
             return write_rating(int(rng.integers(low, high + 1)))
-        return write_verdict(str(rng.choice(verdicts(len(self.sample.meta["candidates"])))))
+        return write_verdict(str(rng.choice(verdicts(len(self.truth.candidates)))))
+
+    @property
+    def truth(self) -> JudgingTruth:
+        """The ground truth of the sample."""
+        return self.sample.truth_as(JudgingTruth)
 
     def view(self, image: Image) -> Image:
         """An image as it is shown."""
@@ -157,7 +159,8 @@ class Judge(VisEnv):
 def answer_of(sample: Sample) -> str:
     """The right answer, in the asked form; of a rating, the end of the scale that is right."""
     verdict = sample.answers[0]
-    if "rating" in sample.meta:
-        low, high = sample.meta["rating"]
+    rating = sample.truth_as(JudgingTruth).rating
+    if rating is not None:
+        low, high = rating
         return write_rating(high if verdict == "True" else low)
     return write_verdict(verdict)

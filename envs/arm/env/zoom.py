@@ -52,8 +52,8 @@ class ArmZoom(Judge):
 
     def oracle_calls(self) -> list[Call]:
         """A crop of each target, with a margin around it."""
-        meta = self.sample.meta
-        boxes = meta.get("target_boxes") or ([meta["target_box"]] if "target_box" in meta else [])
+        target = self.truth.target_box
+        boxes = self.truth.target_boxes or (() if target is None else (target,))
         zoom = self.tools["image_zoom_in_tool"]
         assert isinstance(zoom, CropZoom)
         which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL_IMAGE}

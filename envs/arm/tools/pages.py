@@ -21,6 +21,8 @@ from visenv.errors import ConfigurationError, DataError, ToolError
 from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
 from visenv.types import Image, Sample
 
+from ..ground_truth import JudgingTruth
+
 PAGES_FOUND = 5
 """``RETRIEVE_K`` of the public configuration."""
 
@@ -64,7 +66,7 @@ class _PageTool(Tool[ArgumentsT]):
 
     def reset(self, sample: Sample, store: Store) -> None:
         """Take note of the sample's document, for arguments that know nothing more."""
-        self._name = str(sample.meta.get("document", ""))
+        self._name = sample.truth_as(JudgingTruth).document
 
     def _document(self, name: str) -> Document:
         try:

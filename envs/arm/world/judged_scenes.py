@@ -8,8 +8,9 @@ import numpy as np
 
 from visenv.errors import ConfigurationError
 from visenv.types import Sample
-from visenv.worlds.scenes import KINDS, ScenesWorld
+from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth
 
+from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
 
 STATEMENTS: dict[str, tuple[str, ...]] = {
@@ -49,8 +50,8 @@ class JudgedScenes:
     drawn evenly from the options, the wrong ones from the rest. One response is right as often as
     not; of several, exactly one is right, and stands anywhere.
 
-    ``Sample.kind`` is the kind of detail; ``meta`` holds ``target_box`` and ``detail_box`` of the
-    sign asked about (``[left, top, right, bottom]`` in native pixels) and ``answer``, the detail.
+    ``Sample.kind`` is the kind of detail. The `JudgingTruth` holds ``target_box`` and
+    ``detail_box`` of the sign asked about and ``answer``, the detail.
 
     Args:
         candidates: Responses to a sample. Kinds with fewer options than that are left out
@@ -62,6 +63,8 @@ class JudgedScenes:
         UnknownNameError: If there is no such preset or field.
         ConfigurationError: If a value is out of its range, or no kind has enough options.
     """
+
+    ground_truth = JudgingTruth
 
     def __init__(self, candidates: int = 2, preset: str = "default", **overrides: Any) -> None:
         if type(candidates) is not int or candidates < 1:
@@ -80,8 +83,9 @@ class JudgedScenes:
     def sample(self, rng: np.random.Generator) -> Sample:
         """Make a sample; a function of the generator's state alone."""
         scene = self.world.sample(rng)
+        seen = scene.truth_as(SceneTruth)
         truth, kind = scene.answers[0], scene.kind
-        others = [option for option in scene.meta["options"] if option != truth]
+        others = [option for option in seen.options if option != truth]
         wrong = [str(answer) for answer in rng.permutation(others)]
         if self.candidates == 1:
             verdict: bool | int = bool(rng.random() < 0.5)
@@ -96,17 +100,19 @@ class JudgedScenes:
         return judging_sample(
             id=scene.id,
             instruction=scene.question,
-            candidates=[statement.format(sign=sign, answer=answer) for answer in answers],
+            truth=JudgingTruth(
+                candidates=tuple(statement.format(sign=sign, answer=answer) for answer in answers),
+                target_box=seen.target_box,
+                detail_box=seen.detail_box,
+                answer=truth,
+            ),
             verdict=verdict,
             images=scene.images,
             kind=kind,
-            target_box=scene.meta["target_box"],
-            detail_box=scene.meta["detail_box"],
-            answer=truth,
         )
 
 
 def asked_sign(scene: Sample) -> str:
     """How the question of a scene calls the sign it is about."""
-    signs = scene.meta["signs"]
-    return str(signs[0]["name"]) if len(signs) > 1 else "the sign"
+    signs = scene.truth_as(SceneTruth).signs
+    return signs[0].name if len(signs) > 1 else "the sign"

@@ -13,6 +13,7 @@ from visenv.worlds.reports import cards, questions
 from visenv.worlds.reports.library import DOCUMENTS, SEEDS, ReportsLibrary
 from visenv.worlds.reports.question import Question
 
+from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
 
 
@@ -55,8 +56,8 @@ class ReportsWorld:
     each allows hundreds of questions. Other `documents` are other documents: training on the first
     10,000 and evaluating on ``documents=(10_000, 10_200)`` shares none.
 
-    `Sample.meta` holds ``candidates``, ``document``, ``evidence_pages``, ``gold_query`` and
-    ``answer``, the right value.
+    The `JudgingTruth` holds ``document``, ``evidence_pages``, ``gold_query`` and ``answer``, the
+    right value.
 
     Args:
         preset: A key of `PRESETS`.
@@ -68,6 +69,8 @@ class ReportsWorld:
         UnknownNameError: If there is no such preset or kind.
         ConfigurationError: If a range or a number of responses cannot be.
     """
+
+    ground_truth = JudgingTruth
 
     def __init__(
         self,
@@ -101,13 +104,15 @@ class ReportsWorld:
         return judging_sample(
             id=f"{document}/{question.kind}/{int(rng.integers(2**63)):016x}",
             instruction=question.text,
-            candidates=[question.respond(rng, value) for value in values],
+            truth=JudgingTruth(
+                candidates=tuple([question.respond(rng, value) for value in values]),
+                document=document,
+                evidence_pages=tuple(question.pages),
+                gold_query=question.gold_query,
+                answer=question.answer,
+            ),
             verdict=place == 0 if count == 1 else place + 1,
             kind=question.kind,
-            document=document,
-            evidence_pages=list(question.pages),
-            gold_query=question.gold_query,
-            answer=question.answer,
         )
 
     def _check(self) -> None:

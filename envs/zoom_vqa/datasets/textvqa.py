@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic.dataclasses import dataclass
+
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
     Place,
@@ -34,11 +36,25 @@ from visenv.data.rows import (
 )
 from visenv.errors import DataError, UnknownNameError
 from visenv.rewards.vqa import normalise_answer, vqa_score
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
+from visenv.types.ground_truth import STRICT, Texts
 
 SPLITS = ("train", "val", "test")
 _HUB_NAMES = {"val": "validation"}
 _SUFFIXES = (".jpg", ".jpeg", ".png")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class TextVQATruth(QuestionTruth):
+    """Ground truth of a row of TextVQA.
+
+    Attributes:
+        image_id: The name of the image in OpenImages.
+        image_classes: What is in the image.
+    """
+
+    image_id: str | None = None
+    image_classes: Texts = ()
 
 
 class TextVQA(RowSource):
@@ -55,6 +71,8 @@ class TextVQA(RowSource):
         UnknownNameError: If there is no such split.
         DataError: If the folder has neither layout, or no row can be used.
     """
+
+    ground_truth = TextVQATruth
 
     def __init__(self, folder: str | Path, split: str = "train") -> None:
         super().__init__()
@@ -89,9 +107,11 @@ class TextVQA(RowSource):
         if isinstance(number, bool) or not isinstance(number, int | str):
             raise DataError(f"no question_id: {number!r}")
         answers = () if self.split == "test" else _answers(row)
-        classes = row.get("image_classes") or []
-        meta = {"image_id": row.get("image_id"), "image_classes": classes}
-        return Sample(f"textvqa-{self.split}-{number}", question, (), answers, _kind(answers), meta)
+        truth = TextVQATruth(
+            image_id=row.get("image_id"), image_classes=row.get("image_classes") or ()
+        )
+        name = f"textvqa-{self.split}-{number}"
+        return Sample(name, question, (), answers, _kind(answers), truth)
 
     def _open_images(self, place: Place, images: Path | int) -> tuple[Image, ...]:
         if isinstance(images, Path):

@@ -2,6 +2,7 @@
 
 from visenv.worlds.scenes.details import KINDS, Kind
 from visenv.worlds.scenes.presets import PRESETS, Preset
+from visenv.worlds.scenes.truth import SceneTruth, SignTruth
 from visenv.worlds.scenes.world import ScenesWorld
 
-__all__ = ["KINDS", "PRESETS", "Kind", "Preset", "ScenesWorld"]
+__all__ = ["KINDS", "PRESETS", "Kind", "Preset", "SceneTruth", "ScenesWorld", "SignTruth"]

@@ -41,9 +41,10 @@ class Box(NamedTuple):
     right: int
     bottom: int
 
-    def native(self, unit: Fraction) -> list[int]:
-        """``[left, top, right, bottom]`` in native pixels."""
-        return [int(edge * unit) for edge in self]
+    def native(self, unit: Fraction) -> tuple[int, int, int, int]:
+        """``(left, top, right, bottom)`` in native pixels."""
+        left, top, right, bottom = (int(edge * unit) for edge in self)
+        return left, top, right, bottom
 
 
 class Sign(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from visenv.worlds.scenes.details import KINDS, PANEL, Canvas, engrave
 from visenv.worlds.scenes.presets import PRESETS, Preset
 from visenv.worlds.scenes.recent import RECENT
 from visenv.worlds.scenes.signs import Box, Sign, draw_plate, draw_post
+from visenv.worlds.scenes.truth import SceneTruth, SignTruth
 
 _PLACES_TRIED = 60
 
@@ -32,9 +33,7 @@ class ScenesWorld:
     them. The view, the scene averaged down to `Preset.view_side`, is the same whatever the answer
     is (`visenv.worlds.scenes.details.hide`).
 
-    `Sample.meta` holds ``target_box`` and ``detail_box`` of the sign asked about, ``options`` (the
-    possible answers), ``kind``, and ``signs`` (name, frame, shape, answer and boxes of each sign);
-    boxes are ``[left, top, right, bottom]`` in native pixels.
+    `Sample.ground_truth` is a `SceneTruth`; `Sample.kind` is the kind of detail.
 
     Args:
         preset: A key of `PRESETS`.
@@ -44,6 +43,8 @@ class ScenesWorld:
         UnknownNameError: If there is no such preset or field.
         ConfigurationError: If a value is out of its range.
     """
+
+    ground_truth: ClassVar[type] = SceneTruth
 
     def __init__(self, preset: str = "default", **overrides: Any) -> None:
         if preset not in PRESETS:
@@ -74,7 +75,7 @@ class ScenesWorld:
             images=(Image.from_pixels(self._paint(rng, kind, signs)),),
             answers=(asked.answer,),
             kind=kind,
-            meta=self._truth(kind, signs),
+            ground_truth=self._truth(kind, signs),
         )
 
     def _place(self, rng: np.random.Generator) -> list[Sign]:
@@ -132,26 +133,25 @@ class ScenesWorld:
         contrast = preset.at(preset.contrast)
         pixels[top:bottom, left:right] = engrave(rng, ink, preset.unit, contrast)
 
-    def _truth(self, kind: str, signs: list[_Marked]) -> dict[str, Any]:
+    def _truth(self, kind: str, signs: list[_Marked]) -> SceneTruth:
         unit = self.preset.unit
-        listed = [
-            {
-                "name": sign.name,
-                "frame": sign.frame,
-                "shape": sign.shape,
-                "answer": answer,
-                "box": sign.box.native(unit),
-                "detail_box": sign.panel.native(unit),
-            }
+        listed = tuple(
+            SignTruth(
+                name=sign.name,
+                frame=sign.frame,
+                shape=sign.shape,
+                answer=answer,
+                box=sign.box.native(unit),
+                detail_box=sign.panel.native(unit),
+            )
             for sign, answer in signs
-        ]
-        return {
-            "kind": kind,
-            "options": list(KINDS[kind].options),
-            "target_box": listed[0]["box"],
-            "detail_box": listed[0]["detail_box"],
-            "signs": listed,
-        }
+        )
+        return SceneTruth(
+            options=KINDS[kind].options,
+            target_box=listed[0].box,
+            detail_box=listed[0].detail_box,
+            signs=listed,
+        )
 
 
 def _touch(one: Box, other: Box) -> bool:

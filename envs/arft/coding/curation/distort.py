@@ -16,6 +16,7 @@ from visenv.episodes import save_images
 from visenv.errors import ConfigurationError
 from visenv.types import Image, Sample
 
+from ..ground_truth import CodingTruth
 from ..world.plans import PLANS, Plan, read_problems, schedule
 from ..world.questions import procedural
 from ..world.sources import DistortedRows, DistortedWorld, distorted
@@ -92,7 +93,7 @@ class Distort(Step):
         images = [original, *sample.images]
         paths = save_images(self._folder / "images", images)
         before, after = (f"images/{path.name}" for path in paths)
-        meta = sample.meta
+        truth = sample.truth_as(CodingTruth)
         return kept(
             {
                 "id": row["id"],
@@ -100,10 +101,11 @@ class Distort(Step):
                 "answers": list(sample.answers),
                 "ori_image_path": before,
                 "processed_image_path": after,
-                "type": meta["problems"],
-                "split": meta["split"],
-                "distortions": meta["distortions"],
-                **{name: meta[name] for name in ("box", "options") if name in meta},
+                "type": list(truth.problems),
+                "split": truth.split,
+                "distortions": [each.as_row() for each in truth.distortions],
+                **({} if truth.box is None else {"box": list(truth.box)}),
+                **({"options": list(truth.options)} if truth.options else {}),
             }
         )
 

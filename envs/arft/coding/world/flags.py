@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from visenv.types import Image, Pixels, Sample
+from visenv.types import Image, Pixels, QuestionTruth, Sample
 from visenv.worlds.draws import pick, shuffled
 
 from ...world.little_pictures import COLOURS, grey_ground, with_grain
@@ -25,6 +25,8 @@ QUESTIONS = {
 class FlagsWorld:
     """An unbounded source of flags, asked about one of their bands, or both."""
 
+    ground_truth = QuestionTruth
+
     def sample(self, rng: np.random.Generator) -> Sample:
         """Make a sample; a function of the generator's state alone."""
         identity = f"flag-{int(rng.integers(2**63)):016x}"
@@ -38,7 +40,7 @@ class FlagsWorld:
             images=(Image.from_pixels(_drawn(rng, bands)),),
             answers=(answer,),
             kind="flag",
-            meta={"options": list(COLOURS)},
+            ground_truth=QuestionTruth(options=tuple(COLOURS)),
         )
 
 

@@ -1,8 +1,7 @@
 """The distortions: what each does to an image, as a function of its parameters alone.
 
-A distortion is written down as ``{"name": …, <parameters>}``, JSON-like, so that `apply` makes the
-same pixels of the same image again. The paper names the kinds; ranges are ours, as its builder was
-not published.
+A distortion holds all its parameters, so that `apply` makes the same pixels of the same image
+again. The paper names the kinds; ranges are ours, as its builder was not published.
 
 ================  ========================================  ======================================
 name              parameters                                what undoes it
@@ -19,15 +18,16 @@ name              parameters                                what undoes it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from visenv.errors import DataError
 from visenv.types import Pixels
 
-Distortion = Mapping[str, Any]
-"""``{"name": …, <parameters>}``."""
+from ..ground_truth import Distortion
+
+ValueT = TypeVar("ValueT")
 
 Parameters = dict[str, Any]
 
@@ -44,9 +44,9 @@ class Kind(NamedTuple):
     apply: Callable[[Pixels, Distortion], Pixels]
 
 
-def draw(name: str, rng: np.random.Generator) -> dict[str, Any]:
+def draw(name: str, rng: np.random.Generator) -> Distortion:
     """A distortion of that kind with parameters at random."""
-    return {"name": name, **KINDS[name].draw(rng)}
+    return Distortion(name=name, **KINDS[name].draw(rng))
 
 
 def apply(pixels: Pixels, distortion: Distortion) -> Pixels:
@@ -60,9 +60,9 @@ def apply(pixels: Pixels, distortion: Distortion) -> Pixels:
         DataError: If there is no such distortion, or a parameter is missing.
     """
     try:
-        distorted = KINDS[distortion["name"]].apply(pixels, distortion)
+        distorted = KINDS[distortion.name].apply(pixels, distortion)
     except KeyError as error:
-        raise DataError(f"No {error} in the distortion {dict(distortion)}.") from error
+        raise DataError(f"No {error} in the distortion {distortion.as_row()}.") from error
     return np.ascontiguousarray(distorted)
 
 
@@ -89,7 +89,8 @@ def _clockwise(rng: np.random.Generator) -> Parameters:
 
 
 def _quarter_turn(pixels: Pixels, distortion: Distortion) -> Pixels:
-    return np.rot90(pixels, -1 if distortion["clockwise"] else 1)
+    clockwise = _known("clockwise", distortion.clockwise)
+    return np.rot90(pixels, -1 if clockwise else 1)
 
 
 def _half_turn(pixels: Pixels, distortion: Distortion) -> Pixels:
@@ -97,23 +98,30 @@ def _half_turn(pixels: Pixels, distortion: Distortion) -> Pixels:
 
 
 def _scale(pixels: Pixels, distortion: Distortion) -> Pixels:
-    levels = np.clip(np.rint(np.arange(256) * distortion["gain"]), 0, 255).astype(np.uint8)
+    gain = _known("gain", distortion.gain)
+    levels = np.clip(np.rint(np.arange(256) * gain), 0, 255).astype(np.uint8)
     return np.asarray(levels[pixels], np.uint8)
 
 
 def _blur(pixels: Pixels, distortion: Distortion) -> Pixels:
     import cv2
 
-    side, sigma = distortion["kernel"], distortion["sigma"]
+    side, sigma = _known("kernel", distortion.kernel), _known("sigma", distortion.sigma)
     return np.asarray(cv2.GaussianBlur(pixels, (side, side), sigma), np.uint8)
 
 
 def _add_noise(pixels: Pixels, distortion: Distortion) -> Pixels:
-    rng = np.random.default_rng(distortion["seed"])
+    rng = np.random.default_rng(_known("seed", distortion.seed))
     noisy = rng.standard_normal(pixels.shape, np.float32)
-    noisy *= distortion["sigma"]
+    noisy *= _known("sigma", distortion.sigma)
     noisy += pixels
     return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
+
+
+def _known(name: str, value: ValueT | None) -> ValueT:
+    if value is None:
+        raise KeyError(name)
+    return value
 
 
 KINDS: Mapping[str, Kind] = {

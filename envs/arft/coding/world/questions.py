@@ -8,7 +8,7 @@ import numpy as np
 
 from visenv.data.source import ProceduralSource
 from visenv.errors import UnknownNameError
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
 from visenv.worlds.draws import pick
 from visenv.worlds.reports import ReportsLibrary
 from visenv.worlds.reports.library import DOCUMENTS
@@ -33,6 +33,8 @@ class PageQuestions:
         long_side: Of the image, pixels.
     """
 
+    ground_truth = QuestionTruth
+
     def __init__(self, documents: tuple[int, int] = DOCUMENTS, long_side: int = LONG_SIDE) -> None:
         self.library = ReportsLibrary()
         self.documents = documents
@@ -56,16 +58,18 @@ class PageQuestions:
             images=(image,),
             answers=(question.answer,),
             kind=question.kind,
-            meta={"options": options},
+            ground_truth=QuestionTruth(options=tuple(options)),
         )
 
 
 class Mixture:
-    """A `ProceduralSource` that draws from each of several as often.
+    """A `ProceduralSource` of questions about images that draws from each of several as often.
 
     Args:
-        sources: Some.
+        sources: The sources.
     """
+
+    ground_truth = QuestionTruth
 
     def __init__(self, sources: Sequence[ProceduralSource]) -> None:
         self.sources = tuple(sources)

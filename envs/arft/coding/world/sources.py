@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from visenv.curation.step import seed_of
-from visenv.data.source import IndexedSource, Source, draw
+from visenv.data.source import IndexedSource, Source, check_declared_truth, draw
 from visenv.errors import ConfigurationError, DataError
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
 
+from ..ground_truth import CodingTruth, Distortion, Region
 from . import kinds
 from .plans import CROP, PLANS, Plan, Problems, named, schedule, split_of, without_crops
 
 _MARGIN = 0.5
 """What a crop leaves on each side of what is asked about, of its width or height."""
+_DISTORTED = (QuestionTruth, NoneType)
+"""The ground truths of samples that can be distorted."""
 _NOTHING = "A plan needs at least one problem; where nobody knows where to look, one but crops."
 
 
 def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> Sample:
     """The sample with these problems.
 
-    ``meta`` of what is returned holds ``problems`` (in the order in which they came about),
-    ``distortions`` (``{"name": …, <parameters>}`` each, see `kinds`), ``split`` (``"simple"`` or
-    ``"hard"``), ``steps`` (the kinds of turns it takes), ``labels`` to report by and, of a crop,
-    ``box``: where to look, ``[left, top, right, bottom]`` in thousandths of the image's sides.
-
     Args:
-        sample: With one image; for a crop, with ``meta["target_box"]`` in pixels.
+        sample: With one image; for a crop, with a ``target_box``.
         problems: What is to be wrong with it.
         rng: Draws the parameters.
 
@@ -41,11 +40,12 @@ def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> S
         raise DataError(f"Sample {sample.id!r} has {len(sample.images)} images; one is distorted.")
     image = sample.images[0]
     made = [kinds.draw(name, rng) for name in problems if name in kinds.KINDS]
-    meta = described(problems, made)
-    if "options" in sample.meta:
-        meta["options"] = sample.meta["options"]
-    if problems == CROP:
-        meta["box"] = _region(sample)
+    truth = coding_truth(
+        problems,
+        made,
+        box=_region(sample) if problems == CROP else None,
+        options=sample.truth_as(QuestionTruth).options,
+    )
     pixels = image.pixels
     for distortion in made:
         pixels = kinds.apply(pixels, distortion)
@@ -54,33 +54,51 @@ def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> S
         id=f"{sample.id}/{named(problems)}",
         images=(Image.from_pixels(pixels) if made else image,),
         kind=named(problems),
-        meta=meta,
+        ground_truth=truth,
     )
 
 
-def described(problems: Problems, distortions: Iterable[kinds.Distortion]) -> dict[str, Any]:
-    """What `Sample.meta` says of a sample with these problems."""
-    split = split_of(problems)
-    return {
-        "problems": list(problems),
-        "distortions": [dict(each) for each in distortions],
-        "split": split,
-        "steps": ["problem", *(() if problems == ("none",) else ("code",)), "answer"],
-        "labels": {"split": split, "problem": named(problems)},
-    }
+def coding_truth(
+    problems: Problems,
+    distortions: Iterable[Distortion],
+    *,
+    split: str = "",
+    box: Region | None = None,
+    options: tuple[str, ...] = (),
+) -> CodingTruth:
+    """Return the ground truth of a sample with these problems.
+
+    Args:
+        problems: What is wrong with it.
+        distortions: How that came about.
+        split: Its split; by default that of its problems.
+        box: Where to look, of a crop.
+        options: All possible answers.
+    """
+    split = split or split_of(problems)
+    return CodingTruth(
+        problems=problems,
+        distortions=tuple(distortions),
+        split=split,
+        steps=("problem", *(() if problems == ("none",) else ("code",)), "answer"),
+        labels={"split": split, "problem": named(problems)},
+        box=box,
+        options=options,
+    )
 
 
-def _region(sample: Sample) -> list[int]:
+def _region(sample: Sample) -> Region:
     """The target's box with a margin, in thousandths."""
-    if "target_box" not in sample.meta:
+    box, size = sample.truth_as(QuestionTruth).target_box, sample.images[0].size
+    if box is None:
         raise DataError(f"Sample {sample.id!r} does not say where to crop: it has no target_box.")
-    box, size = sample.meta["target_box"], sample.images[0].size
     grown: list[float] = []
     for edge, side in enumerate((-1, -1, 1, 1)):
         axis = edge % 2
         margin = _MARGIN * (box[axis + 2] - box[axis])
         grown.append(1000 * (box[edge] + side * margin) / size[axis])
-    return [min(1000, max(0, round(edge))) for edge in grown]
+    left, top, right, bottom = (min(1000, max(0, round(edge))) for edge in grown)
+    return left, top, right, bottom
 
 
 class DistortedWorld:
@@ -88,17 +106,21 @@ class DistortedWorld:
 
     Args:
         source: Samples for every problem but crops.
-        crops: Samples with ``meta["target_box"]``, what they ask about being too small to be read
-            as shown; None: no crops are drawn.
+        crops: Samples with a ``target_box``, what they ask about being too small to be read as
+            shown; None: no crops are drawn.
         plan: How often each problem is drawn, in proportion.
 
     Raises:
-        ConfigurationError: If nothing would be drawn.
+        ConfigurationError: If nothing would be drawn, or a source is not about images.
     """
+
+    ground_truth = CodingTruth
 
     def __init__(
         self, source: Source, crops: Source | None = None, plan: Plan = PLANS["train"]
     ) -> None:
+        for each in (source, crops):
+            check_declared_truth(each, _DISTORTED, type(self).__name__)
         self.source = source
         self.crops = crops
         plan = plan if crops is not None else without_crops(plan)
@@ -136,11 +158,13 @@ class DistortedRows:
         seed: Of problems and parameters.
 
     Raises:
-        ConfigurationError: If the plan is empty.
+        ConfigurationError: If the plan is empty, or the rows are not about images.
 
     Attributes:
         problems: Rows that cannot be used, see `RowSource`.
     """
+
+    ground_truth = CodingTruth
 
     def __init__(
         self,
@@ -148,6 +172,7 @@ class DistortedRows:
         plan: Plan = PLANS["train"],
         seed: int = 0,
     ) -> None:
+        check_declared_truth(source, _DISTORTED, type(self).__name__)
         self.source = source
         self.seed = seed
         self._schedule = schedule(plan, seed)
@@ -173,6 +198,7 @@ class DistortedRows:
         sample = self.source[index]
         rng = np.random.default_rng(seed_of(self.seed, sample.id))
         problems = self._schedule[index % len(self._schedule)]
-        if problems == CROP and self._otherwise and "target_box" not in sample.meta:
+        target = sample.truth_as(QuestionTruth).target_box
+        if problems == CROP and self._otherwise and target is None:
             problems = self._otherwise[index % len(self._otherwise)]
         return distorted(sample, problems, rng)

@@ -9,6 +9,7 @@ from visenv.types import Sample
 
 from ...presets import PASSAGES
 from .. import prompts
+from ..ground_truth import SearchTruth
 from ..world import WorldEngine
 from .engine import Search, SearchArguments
 
@@ -38,12 +39,13 @@ class SearchTool(Search):
         """
         if not self._own_world:
             return
-        if "world" not in sample.meta:
+        world = sample.truth_as(SearchTruth).world
+        if world is None:
             raise DataError(
                 f"Sample {sample.id!r} comes with no world of articles: name an engine, for "
                 "example search='words:<index>'."
             )
-        self.searcher = WorldEngine(**sample.meta["world"])
+        self.searcher = WorldEngine(world.preset, world.seed)
 
     def example(self) -> SearchArguments:
         """A query that names what it is about."""

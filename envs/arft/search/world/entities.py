@@ -11,6 +11,7 @@ from visenv.types import Sample
 from visenv.worlds.draws import pick
 from visenv.worlds.scenes.recent import RECENT
 
+from ..ground_truth import SearchTruth, WorldId
 from .library import SEEDS, WorldEngine, genre
 
 WORLDS = (0, 1000)
@@ -32,9 +33,7 @@ class EntitiesWorld:
         ``"tiny"``: coloured shapes, who owns them and where they live, in articles of three words
         (`visenv.envs.arft.search.world.tokens`); 1 or 2 searches, hard those of 2.
 
-    `Sample.meta` holds ``queries`` (what to search for, in order), ``names`` (what each of them may
-    not leave out), ``articles`` (the titles that they find), ``split`` (``"simple"`` or
-    ``"hard"``), ``labels``, ``options`` and ``world``, the arguments of the `WorldEngine`.
+    `Sample.ground_truth` is a `SearchTruth`; its ``split`` is ``"simple"`` or ``"hard"``.
 
     Args:
         preset: Kind of world.
@@ -45,6 +44,8 @@ class EntitiesWorld:
         UnknownNameError: If there is no such preset.
         ConfigurationError: If the seeds are no range, or no question takes so many searches.
     """
+
+    ground_truth = SearchTruth
 
     def __init__(
         self,
@@ -78,15 +79,15 @@ class EntitiesWorld:
             images=(question.image,),
             answers=question.answers,
             kind=question.kind,
-            meta={
-                "queries": [hop.query for hop in question.hops],
-                "names": [list(hop.names) for hop in question.hops],
-                "articles": [hop.article for hop in question.hops],
-                "split": split,
-                "labels": {"split": split, "hops": str(len(question.hops))},
-                "options": list(question.options),
-                "world": {"preset": engine.preset, "seed": engine.seed},
-            },
+            ground_truth=SearchTruth(
+                queries=tuple(hop.query for hop in question.hops),
+                names=tuple(tuple(hop.names) for hop in question.hops),
+                articles=tuple(hop.article for hop in question.hops),
+                split=split,
+                labels={"split": split, "hops": str(len(question.hops))},
+                options=tuple(question.options),
+                world=WorldId(preset=engine.preset, seed=engine.seed),
+            ),
         )
 
 

@@ -12,7 +12,8 @@ from visenv.errors import ConfigurationError
 from visenv.types import Sample
 from visenv.worlds.draws import pick
 
-from ...samples import Check, judging_sample
+from ...ground_truth import Check, JudgingTruth
+from ...samples import judging_sample
 from . import edges, figures, lengths, mentions, unwanted
 from .made import Maker
 
@@ -70,8 +71,8 @@ class ConstraintWorld:
     looks like a fault and is none: a look-alike, a plural, a phrase in capitals. The verdict is
     that of the check, read strictly (`visenv.checks`), by construction: no check is run.
 
-    `Sample.kind` is the name of the check. `Sample.meta` holds ``constraint`` (words), ``check``
-    (``[name, arguments]``) and ``case``, how the text stands to the constraint.
+    `Sample.kind` is the name of the check. The `JudgingTruth` holds ``constraint``, ``check`` and
+    ``case``.
 
     Args:
         checks: Names of the checks to draw from; all 19 where none are given.
@@ -80,6 +81,8 @@ class ConstraintWorld:
         ConfigurationError: If the list is empty.
         UnknownNameError: If there is no such check; names the nearest.
     """
+
+    ground_truth = JudgingTruth
 
     def __init__(self, checks: Sequence[str] = tuple(MAKERS)) -> None:
         if not checks:
@@ -94,10 +97,12 @@ class ConstraintWorld:
         return judging_sample(
             id=identity,
             instruction=pick(rng, _INSTRUCTIONS).format(topic=pick(rng, _TOPICS)),
-            candidates=[made.response],
+            truth=JudgingTruth(
+                candidates=(made.response,),
+                constraint=made.constraint,
+                check=Check(name=name, arguments=dict(made.arguments)),
+                case=made.case,
+            ),
             verdict=keeps,
             kind=name,
-            constraint=made.constraint,
-            check=list(Check(name, dict(made.arguments))),
-            case=made.case,
         )

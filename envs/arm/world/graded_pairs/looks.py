@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from visenv.types import Sample
-from visenv.worlds.scenes import KINDS
+from visenv.worlds.scenes import KINDS, SceneTruth, SignTruth
 from visenv.worlds.scenes.signs import FRAMES, SHAPES
 
 from ..judged_scenes import STATEMENTS
@@ -17,12 +16,11 @@ _MOST_SIGNS = 3
 
 def scene_topic(scene: Sample) -> Topic:
     """The topic of a scene of `ScenesWorld`."""
-    signs = scene.meta["signs"][:_MOST_SIGNS]
-    names = [str(sign["name"]) for sign in signs] if len(signs) > 1 else ["the sign"]
+    signs = scene.truth_as(SceneTruth).signs[:_MOST_SIGNS]
+    names = [sign.name for sign in signs] if len(signs) > 1 else ["the sign"]
     asked = [KINDS[scene.kind].question.format(sign=name) for name in names]
     facts = [
-        _detail(scene.kind, name, str(sign["answer"]))
-        for name, sign in zip(names, signs, strict=True)
+        _detail(scene.kind, name, sign.answer) for name, sign in zip(names, signs, strict=True)
     ]
     if len(signs) == 1:
         asked.append("What colour is its frame, and what shape has it?")
@@ -33,11 +31,7 @@ def scene_topic(scene: Sample) -> Topic:
         " ".join(asked),
         tuple(facts),
         scene.images,
-        {
-            "target_box": signs[0]["box"],
-            "detail_box": signs[0]["detail_box"],
-            "target_boxes": [sign["box"] for sign in signs],
-        },
+        signs,
     )
 
 
@@ -46,8 +40,8 @@ def _detail(kind: str, name: str, right: str) -> Fact:
     return Fact(statements, right, _others(KINDS[kind].options, right))
 
 
-def _look(sign: dict[str, Any]) -> list[Fact]:
-    frame, shape = str(sign["frame"]), str(sign["shape"])
+def _look(sign: SignTruth) -> list[Fact]:
+    frame, shape = sign.frame, sign.shape
     return [
         Fact(("Its frame is {}.", "The frame round it is {}."), frame, _others(FRAMES, frame)),
         Fact(("Its shape is {}.", "In shape it is {}."), shape, _others(SHAPES, shape)),

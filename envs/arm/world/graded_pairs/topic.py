@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from visenv.types import Image
+from visenv.worlds.scenes import SignTruth
 
 
 class Fact(NamedTuple):
@@ -33,7 +33,7 @@ class Topic:
         question: As it is put.
         facts: Two or more that it asks for, in its order.
         images: What it is about.
-        truth: Further entries of the sample's ``meta``.
+        signs: The signs of a scene that it asks about; none without a scene.
     """
 
     id: str
@@ -41,4 +41,4 @@ class Topic:
     question: str
     facts: tuple[Fact, ...]
     images: tuple[Image, ...] = ()
-    truth: Mapping[str, Any] = field(default_factory=dict)
+    signs: tuple[SignTruth, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.scenes import ScenesWorld
 
+from ...ground_truth import JudgingTruth
 from ...samples import judging_sample
 from .looks import scene_topic
 from .responses import GRADES, respond
@@ -26,9 +28,9 @@ class GradedPairs:
     True, or partly or wholly wrong and False, as often; it is never incomplete, which is neither.
     The length of a response is drawn without regard to its grade.
 
-    ``Sample.kind`` is the sort of question; ``meta["grades"]`` holds the grade of each response,
-    and for scenes ``target_box`` and ``detail_box`` of the first sign asked about, and
-    ``target_boxes`` of all of them, ``[left, top, right, bottom]`` in native pixels.
+    ``Sample.kind`` is the sort of question. The `JudgingTruth` holds the ``grades`` of the
+    responses, and for scenes ``target_box`` and ``detail_box`` of the first sign asked about, and
+    ``target_boxes`` of all of them.
 
     Args:
         candidates: Responses to a sample, 1 to 4.
@@ -41,6 +43,8 @@ class GradedPairs:
         UnknownNameError: If there is no such preset or field.
         ConfigurationError: If a value is out of its range.
     """
+
+    ground_truth = JudgingTruth
 
     def __init__(
         self,
@@ -71,12 +75,10 @@ class GradedPairs:
         return judging_sample(
             id=topic.id,
             instruction=topic.question,
-            candidates=texts,
+            truth=_truth(topic, texts, grades),
             verdict=verdict,
             images=topic.images,
             kind=topic.kind,
-            grades=grades,
-            **topic.truth,
         )
 
     def _topic(self, rng: np.random.Generator) -> Topic:
@@ -88,3 +90,14 @@ class GradedPairs:
             return [GRADES[place] for place in rng.permutation(len(GRADES))[: self.candidates]]
         wrong = str(rng.choice(["wrong", "partly wrong"]))
         return ["complete" if rng.random() < 0.5 else wrong]
+
+
+def _truth(topic: Topic, texts: Sequence[str], grades: Sequence[str]) -> JudgingTruth:
+    signs = topic.signs
+    return JudgingTruth(
+        candidates=tuple(texts),
+        grades=tuple(grades),
+        target_box=signs[0].box if signs else None,
+        detail_box=signs[0].detail_box if signs else None,
+        target_boxes=tuple(sign.box for sign in signs),
+    )
