@@ -147,9 +147,9 @@ def golden_pages(preset: str, samples: int) -> None:
     world, ranker, agreement = ReportsWorld(preset), Bm25Ranker(), Agreement(f"ArmDoc, {preset}")
     for seed in range(samples):
         sample = world.sample(np.random.default_rng(seed))
-        document = world.library.document(_truth(sample, "document"))
+        document = world.library.document(sample.ground_truth.document)
         texts = [page_words(document.page_text(page)) for page in range(1, len(document) + 1)]
-        asked = [_truth(sample, "gold_query"), sample.question]
+        asked = [sample.ground_truth.gold_query, sample.question]
         plain = Plain(texts, [()] * len(texts), set(page_words(" ".join(asked))), ranker.k1)
         peer = bm25s_index(texts, ranker.k1)
         for query in asked:
@@ -167,10 +167,11 @@ def golden_articles(preset: str, samples: int) -> None:
     source, agreement = EntitiesWorld(preset), Agreement(f"ArftSearch, {preset}")
     for seed in range(samples):
         sample = source.sample(np.random.default_rng(seed))
-        articles = WorldEngine(**_truth(sample, "world")).articles()
+        world = sample.ground_truth.world
+        articles = WorldEngine(world.preset, world.seed).articles()
         with tempfile.TemporaryDirectory() as name:
             compare_corpus(
-                Path(name), articles, [*_truth(sample, "queries"), sample.question], agreement
+                Path(name), articles, [*sample.ground_truth.queries, sample.question], agreement
             )
     agreement.show()
 
@@ -212,10 +213,6 @@ def stems(texts: Sequence[str]) -> list[list[str]]:
         found[number - 1].append(word)
     connection.close()
     return found
-
-
-def _truth(sample: Any, name: str) -> Any:
-    return sample.meta[name]
 
 
 # --------------------------------------------------------------------------------------- documents

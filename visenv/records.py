@@ -22,6 +22,7 @@ from visenv.types import UnknownEvent
 from visenv.types.event import CORE_EVENTS
 
 _GROUP = "visenv.records"
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class UnknownRecord(NamedTuple):
@@ -66,15 +67,13 @@ def event_from_json(record: Mapping[str, Any]) -> Any:
 
 
 def truth_to_json(truth: Any) -> Any:
-    """Return a ground truth as JSON: a mapping as it is, a dataclass with its type's name.
+    """Return a ground truth as JSON: its fields, and the name of its type.
 
     Raises:
         EpisodeError: If the type has no registered name.
     """
     if truth is None:
         return None
-    if isinstance(truth, Mapping):
-        return {"fields": dict(truth)}
     if isinstance(truth, UnknownRecord):
         return {"type": truth.type, "fields": dict(truth.fields)}
     return {"type": _name_of(_path_of(truth)), "fields": fields_of(truth)}
@@ -84,8 +83,6 @@ def truth_from_json(record: Any) -> Any:
     """Return the ground truth that `truth_to_json` wrote."""
     if record is None:
         return None
-    if "type" not in record:
-        return record["fields"]
     adapter = _adapter_of(record["type"])
     if adapter is None:
         return UnknownRecord(record["type"], record["fields"])
@@ -93,18 +90,21 @@ def truth_from_json(record: Any) -> Any:
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """Return the fields of a mapping, a dataclass, a named tuple or None, JSON-like and by name."""
+    """Return the fields of an event or a ground truth, JSON-like and by name; of None, none."""
     if value is None:
         return {}
     if isinstance(value, UnknownRecord):
         return dict(value.fields)
-    if isinstance(value, Mapping):
-        return dict(value)
     if dataclasses.is_dataclass(value):
         names = [each.name for each in dataclasses.fields(value)]
         return {name: _plain(getattr(value, name)) for name in names}
     fields: dict[str, Any] = value._asdict()
     return {name: _plain(field) for name, field in fields.items()}
+
+
+def known_fields(truth: Any) -> dict[str, Any]:
+    """Return the fields of a ground truth that hold something, JSON-like and by name."""
+    return {name: value for name, value in fields_of(truth).items() if value not in _EMPTY}
 
 
 def _plain(value: Any) -> Any:

@@ -40,7 +40,8 @@ class RestorableWrapper(gym.Wrapper[Observation, str, Observation, str], RecordC
         given.pop("self", None)
         extra = given.pop("kwargs", {})
         given.pop("env", None)
-        RecordConstructorArgs.__init__(wrapper, **given, **extra)
+        # A copy of a judge or of a model would be as large as the original, and may not exist.
+        RecordConstructorArgs.__init__(wrapper, _disable_deepcopy=True, **given, **extra)
         return wrapper
 
     def __init__(self, env: gym.Env[Observation, str]) -> None:

@@ -30,7 +30,7 @@ def test_the_loader_reads_it_back(folder: Path, split: str, questions: int, phot
     samples = [source[index] for index in range(len(source))]
     assert source.problems == []
     assert len(samples) == questions
-    assert len({sample.meta["image_id"] for sample in samples}) == photos
+    assert len({sample.ground_truth.image_id for sample in samples}) == photos
     for sample in samples:
         assert len(sample.answers) == 10, sample.question
         commonest, _ = Counter(sample.answers).most_common(1)[0]

@@ -132,7 +132,7 @@ def test_retrieval_searches_for_the_question_and_what_is_seen() -> None:
     env = make_search(preset="tiny", hops=[1])
     env.reset(seed=0)
     sample = env.unwrapped.sample  # type: ignore[attr-defined]
-    (query,) = sample.meta["queries"]
+    (query,) = sample.ground_truth.queries
     listener = Listener(f" {query} ", f"<answer>{sample.answers[0]}</answer>")
     episode = played(env, RetrievalPolicy, listener)  # type: ignore[arg-type]
     look, answer = listener.shown

@@ -33,7 +33,7 @@ def test_gets_the_top_reward(seed: int) -> None:
 def test_plays_through_the_grammar_of_the_environment() -> None:
     env = gym.make(ENV_ID)
     episode = asyncio.run(play(env, OraclePolicy(), EpisodeSpec(0)))
-    first, second = env.unwrapped.sample.meta["add"]  # type: ignore[attr-defined]
+    first, second = env.unwrapped.sample.ground_truth.add  # type: ignore[attr-defined]
     calls = [event for event in episode.events if isinstance(event, ToolCalled)]
     assert [dict(call.arguments) for call in calls] == [{"amount": first}, {"amount": second}]
     answers = [event.answer for event in episode.events if isinstance(event, Answered)]

@@ -17,6 +17,7 @@ from visenv.env import Limits, Observation, VisEnv
 from visenv.errors import ConfigurationError, DataError, EpisodeOverError, ServiceError
 from visenv.grammar import KeyValueGrammar
 from visenv.testing import toy
+from visenv.testing.toy import SumTruth
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.types import (
     Aborted,
@@ -69,7 +70,7 @@ def test_check_env_passes_without_a_warning() -> None:
 def test_reset_shows_the_opening_and_asks_for_a_turn() -> None:
     env = adder()
     observation, info = env.reset(seed=0)
-    first, second = env.sample.meta["add"]
+    first, second = env.sample.ground_truth.add
     assert observation == shows(f"Add {first}, then {second}, and say the total.")
     assert record(info).messages == (Message("user", (observation["text"],)),)
     assert record(info).request == TurnRequest(stop=("</tool>", "</answer>"))
@@ -239,7 +240,9 @@ class Rows:
         return 3
 
     def __getitem__(self, index: int) -> Sample:
-        return Sample(f"row-{index}", f"question {index}", answers=("1",), meta={"add": [0, 1]})
+        return Sample(
+            f"row-{index}", f"question {index}", answers=("1",), ground_truth=SumTruth(add=(0, 1))
+        )
 
 
 def of_rows() -> VisEnv:
@@ -297,7 +300,9 @@ def test_constructor_refuses(options: dict[str, Any], says: str) -> None:
 
 def test_rendering_as_text_is_the_conversation() -> None:
     env = adder(render_mode="ansi")
-    env.reset(options={"sample": Sample("s", "what?", answers=("1",), meta={"add": [0, 1]})})
+    env.reset(
+        options={"sample": Sample("s", "what?", answers=("1",), ground_truth=SumTruth(add=(0, 1)))}
+    )
     env.step(ADD.format(5))
     assert env.render() == (
         f"[user]\nwhat?\n\n[assistant]\n{ADD.format(5)}\n\n[user]\n<result>\ntotal 5\n</result>"

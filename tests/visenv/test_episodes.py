@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import DataError, EpisodeError
+from visenv.records import UnknownRecord
 from visenv.rollout import Collector
 from visenv.testing import toy
 from visenv.types import (
@@ -29,6 +30,7 @@ from visenv.types import (
     ImageSpan,
     Malformed,
     Message,
+    QuestionTruth,
     Scored,
     Segment,
     Status,
@@ -95,6 +97,10 @@ messages = st.builds(
     Message,
     st.sampled_from(["system", "user", "assistant"]),
     st.lists(texts | st.sampled_from(PICTURES) | videos, max_size=3).map(tuple),
+)
+truths = st.none() | st.one_of(
+    st.builds(UnknownRecord, texts.map("Foreign{}".format), objects),
+    st.builds(QuestionTruth, options=st.lists(texts, max_size=2).map(tuple), document=texts),
 )
 requests = st.builds(
     TurnRequest,
@@ -179,7 +185,7 @@ def episodes(draw: st.DrawFn) -> Episode:
         metrics=draw(st.dictionaries(texts, numbers, max_size=2)),
         question=draw(texts),
         answers=tuple(draw(st.lists(texts, max_size=2))),
-        ground_truth=draw(st.none() | objects),
+        ground_truth=draw(truths),
         media=draw(st.dictionaries(texts, texts, max_size=2)),
         env_spec=draw(texts),
         index=draw(st.none() | st.integers(0, 2**40)),
@@ -366,9 +372,8 @@ def test_there_must_be_a_file(tmp_path: Path) -> None:
 def test_what_json_lacks_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
     path, lines = _lines(tmp_path)
     turn = Turn((), "?", 0.0, (), "stop")
-    bad = Episode(
-        "e-v0", "s", "", 7, 0, 0, (turn,), "terminated", ground_truth={"box": np.int64(3)}
-    )
+    truth = UnknownRecord("Truth", {"box": np.int64(3)})
+    bad = Episode("e-v0", "s", "", 7, 0, 0, (turn,), "terminated", ground_truth=truth)
     with pytest.raises(EpisodeError, match=r"e-v0 s \(seed 7\) cannot be written.*int64"):
         write_episodes(path, [_shows(PICTURES[0]), bad])
     assert path.read_bytes().splitlines(keepends=True) == lines

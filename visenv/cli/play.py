@@ -10,7 +10,7 @@ from typing import Any
 from visenv.cli.arguments import DataName, EnvName, Settings, check_at_least
 from visenv.cli.screen import open_on_screen
 from visenv.makers import env_maker
-from visenv.records import fields_of
+from visenv.records import known_fields
 from visenv.rollout import EnvAdapter
 from visenv.types import Image, Message, StepResult
 
@@ -59,7 +59,7 @@ class Play:
                 print()
             _print_result(total, result)
         answers = {"question": episode.question, "answers": list(episode.answers)}
-        _print_facts("ground truth", {**answers, **fields_of(episode.ground_truth)})
+        _print_facts("ground truth", {**answers, **known_fields(episode.ground_truth)})
         adapter.close()
 
     def _print(self, messages: tuple[Message, ...], shown: int) -> int:

@@ -18,6 +18,15 @@ class Document(Protocol):
 
     name: str
 
+    @property
+    def sha256(self) -> str:
+        """Return the hash of the document's content, hexadecimal.
+
+        Raises:
+            DataError: If the content cannot be read; names the document.
+        """
+        ...
+
     def __len__(self) -> int:
         """How many pages it has."""
         ...

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from visenv.documents.stitch import shrink_page
@@ -77,6 +79,26 @@ class PageImages:
                 )
             kind[page] = path  # the preferred file type comes last
         return cls(name, images, texts)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Return the hash of the numbers and bytes of all files, hexadecimal.
+
+        Raises:
+            DataError: If a file cannot be read.
+        """
+        digest = hashlib.sha256()
+        for files in (self._images, self._texts):
+            for page in sorted(files):
+                digest.update(f"{page} {self._hash_of(files[page])}\n".encode())
+            digest.update(b"\n")
+        return digest.hexdigest()
+
+    def _hash_of(self, path: Path) -> str:
+        try:
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise DataError(f"{path.name} of {self.name!r} cannot be read: {error}") from error
 
     def __len__(self) -> int:
         return self._pages

@@ -9,6 +9,7 @@ collector in another thread.
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import threading
 from collections.abc import Iterator
@@ -119,6 +120,20 @@ class PdfDocument:
     def from_bytes(cls, data: bytes, name: str) -> PdfDocument:
         """A PDF held in memory."""
         return cls(bytes(data), name)
+
+    @property
+    def sha256(self) -> str:
+        """Return the hash of the file's bytes, hexadecimal.
+
+        Raises:
+            DataError: If the file cannot be read.
+        """
+        source = self._source
+        try:
+            content = source if isinstance(source, bytes) else source.read_bytes()
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            raise DataError(f"The document {self.name!r} cannot be opened: {error}.") from error
+        return hashlib.sha256(content).hexdigest()
 
     def __len__(self) -> int:
         """How many pages it has, at least 1.

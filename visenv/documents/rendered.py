@@ -50,6 +50,11 @@ class RenderedDocument:
         self._document = document
         self._pages = pages
 
+    @property
+    def sha256(self) -> str:
+        """Return the hash of the document's content; see `Document`."""
+        return self._document.sha256
+
     def __len__(self) -> int:
         return len(self._document)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from visenv.evaluation.intervals import Mean, mean, mean_of, proportion
-from visenv.records import fields_of
+from visenv.records import known_fields
 from visenv.types import Episode, ToolCalled
 
 ANY_TOOL = "any tool"
@@ -91,8 +91,8 @@ def summarise(
 ) -> Summary:
     """Sum an evaluation up.
 
-    Episodes are grouped by each entry of ``labels`` in their sample's ``meta``, or by the sample's
-    kind where it has none; a grouping with a single group says nothing and is left out.
+    Episodes are grouped by each entry of the ``labels`` of their ground truth, or by the sample's
+    kind if it has none. A grouping with a single group is left out.
 
     Args:
         episodes: Finished ones, aborted ones included.
@@ -141,7 +141,7 @@ def metrics_of(episode: Episode) -> dict[str, float]:
 
 def labels_of(episode: Episode) -> dict[str, str]:
     """What the episode is grouped by; nothing when its sample was never read."""
-    truth = fields_of(episode.ground_truth)
+    truth = known_fields(episode.ground_truth)
     if not truth and not episode.kind:
         return {}
     return dict(truth.get("labels") or {"kind": episode.kind})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections.abc import Collection, Sequence
@@ -37,6 +38,12 @@ class TextDocument:
         self._texts = tuple(texts)
         self._size = size
         self._broken = frozenset(broken)
+
+    @property
+    def sha256(self) -> str:
+        """Return the hash of what the pages are made of."""
+        made_of = (self._texts, self._size, sorted(self._broken))
+        return hashlib.sha256(repr(made_of).encode("utf-8", "surrogatepass")).hexdigest()
 
     def __len__(self) -> int:
         return len(self._texts)

@@ -92,7 +92,7 @@ def _facts(value: object, path: str) -> Iterator[tuple[str, str]]:
         yield path, f"{kind} {value!r} {float(value).hex()}"
     elif isinstance(value, (Mapping, list, tuple)) or dataclasses.is_dataclass(value):
         children = list(_children(value))
-        yield path, f"{kind} of {len(children)}"
+        yield path, f"{'mapping' if isinstance(value, Mapping) else kind} of {len(children)}"
         for name, child in children:
             yield from _facts(child, f"{path}{name}")
     else:

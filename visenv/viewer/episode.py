@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from visenv.records import event_to_json, fields_of
+from visenv.records import event_to_json, known_fields
 from visenv.types import (
     Answered,
     Episode,
@@ -57,7 +57,7 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
         "truth": {
             "question": episode.question,
             "answers": list(episode.answers),
-            **fields_of(episode.ground_truth),
+            **known_fields(episode.ground_truth),
         },
         "terms": dict(episode.terms),
         "metrics": dict(episode.metrics),
@@ -127,7 +127,7 @@ def marks(episode: Episode) -> list[Mark]:
 
 
 def _truths(episode: Episode, image: str, scale: tuple[float, float]) -> Iterator[Mark]:
-    for name, box in fields_of(episode.ground_truth).items():
+    for name, box in known_fields(episode.ground_truth).items():
         if name.endswith("_box") and _box(box):
             scaled = [side * scale[axis % 2] for axis, side in enumerate(box)]
             yield Mark(image, "truth", name.replace("_", " "), scaled)

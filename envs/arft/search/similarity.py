@@ -140,19 +140,22 @@ def _telling(text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words in lower case, without accents; of numbers, no thousands' commas.
+    """Return the words in lower case, without accents and without thousands' commas."""
+    return [
+        word.replace(",", "") if word[0].isdigit() else word
+        for word in map(str.casefold, _cased_words(text))
+    ]
 
-    What no search engine reads of a query is not looked at (`LONGEST_QUERY`).
-    """
+
+def _cased_words(text: str) -> list[str]:
+    """Return the words without accents, in the part of the text that search engines read."""
     plain = text[:LONGEST_QUERY]
     if not plain.isascii():
+        # Characters such as the radical U+2F00 are letters only in their compatibility form.
         plain = "".join(
             each for each in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(each)
         )
-    return [
-        word.replace(",", "") if word[0].isdigit() else word
-        for word in _WORD.findall(plain.casefold())
-    ]
+    return _WORD.findall(plain)
 
 
 def _numbers(words: Sequence[str]) -> set[str]:
@@ -161,7 +164,7 @@ def _numbers(words: Sequence[str]) -> set[str]:
 
 def _capitalised(text: str) -> set[str]:
     """The words that begin with a capital, without an opener at the very beginning."""
-    found = _WORD.findall(text[:LONGEST_QUERY])
+    found = _cased_words(text)
     names = [word for word in found if word[0].isupper()]
     if names and names[0] is found[0] and names[0].casefold() in _OPENERS:
         del names[0]
@@ -170,7 +173,7 @@ def _capitalised(text: str) -> set[str]:
 
 def _told_names(query: str) -> set[str]:
     """The words that capitals tell to be names: not the first one, and not where all have one."""
-    found = _WORD.findall(query[:LONGEST_QUERY])
+    found = _cased_words(query)
     if all(word[0].isupper() for word in found if not word[0].isdigit()):
         return set()
     names = [word for word in found[1:] if word[0].isupper()]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from visenv.documents import Document
 from visenv.documents.names import unknown_document
@@ -27,6 +30,16 @@ class PageHandles:
         self.name = name
         self._pages = tuple(pages)
         self._texts = tuple(texts)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Return the hash of all pages' pixels and texts, hexadecimal; decodes each page once.
+
+        Raises:
+            DataError: If a page cannot be decoded.
+        """
+        hashes = [page().sha256 for page in self._pages]
+        return hashlib.sha256(json.dumps([hashes, self._texts]).encode()).hexdigest()
 
     def __len__(self) -> int:
         return len(self._pages)

@@ -73,6 +73,10 @@ class ArmDoc(Judge):
             return [Call(search.name, {"filename": name, "query": query})]
         return [Call(PageByIndex.name, {"filename": name, "image_idx": page}) for page in evidence]
 
+    def media_hashes(self) -> dict[str, str]:
+        """Return the hashes of the sample's images and of its document."""
+        return {**super().media_hashes(), "document": self._opened().sha256}
+
     def metrics(self) -> dict[str, float]:
         """Those of a judge, and ``found``."""
         metrics = super().metrics()

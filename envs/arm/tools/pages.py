@@ -19,9 +19,7 @@ from visenv.documents.document import Document, Library, PageRanker
 from visenv.documents.stitch import LONG_SIDE, stitch
 from visenv.errors import ConfigurationError, DataError, ToolError
 from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
-from visenv.types import Image, Sample
-
-from ..ground_truth import JudgingTruth
+from visenv.types import GroundTruth, Image, Sample
 
 PAGES_FOUND = 5
 """``RETRIEVE_K`` of the public configuration."""
@@ -66,7 +64,7 @@ class _PageTool(Tool[ArgumentsT]):
 
     def reset(self, sample: Sample, store: Store) -> None:
         """Take note of the sample's document, for arguments that know nothing more."""
-        self._name = sample.truth_as(JudgingTruth).document
+        self._name = sample.truth_as(GroundTruth).document
 
     def _document(self, name: str) -> Document:
         try:

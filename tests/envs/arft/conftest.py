@@ -11,7 +11,7 @@ import pytest
 
 from visenv.env import VisEnv
 from visenv.envs.arft.coding.world import Problems, distorted
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
 
 Env = gym.Env[Any, str]
 
@@ -21,9 +21,9 @@ def clean_sample(width: int, height: int) -> Sample:
     x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
     channels = (60 + 120 * x, 60 + 120 * y, 180 - 90 * x * y)
     image = Image.from_pixels(np.stack(channels, axis=2).astype(np.uint8))
-    box = [width // 4, height // 4, width // 2, height // 2]
-    meta = {"options": ["yes", "no"], "target_box": box}
-    return Sample("given", "Is it so?", (image,), ("yes",), "", meta)
+    box = (width // 4, height // 4, width // 2, height // 2)
+    truth = QuestionTruth(options=("yes", "no"), target_box=box)
+    return Sample("given", "Is it so?", (image,), ("yes",), "", truth)
 
 
 @pytest.fixture(scope="session")

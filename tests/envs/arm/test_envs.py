@@ -11,6 +11,7 @@ import pytest
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.env.judge import Judge
+from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.presets import PRESETS
 from visenv.envs.arm.samples import judging_sample
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -90,7 +91,7 @@ def test_responses_and_images_have_the_names_that_are_announced() -> None:
     sample = judging_sample(
         id="1",
         instruction="Which?",
-        candidates=["first", "second"],
+        truth=JudgingTruth(candidates=("first", "second")),
         verdict=1,
         images=[picture(1), picture(2), picture(3)],
     )
@@ -126,9 +127,10 @@ def test_names_of_responses(candidates: int, constraint: str, names: list[str]) 
     sample = judging_sample(
         id="1",
         instruction="?",
-        candidates=[f"r{n}" for n in range(candidates)],
+        truth=JudgingTruth(
+            candidates=tuple(f"r{n}" for n in range(candidates)), constraint=constraint
+        ),
         verdict=True if candidates == 1 else candidates,
-        constraint=constraint,
     )
     env, judge = made("ArmIF", data=Given(sample))
     observation, _ = env.reset(seed=0)
@@ -168,13 +170,13 @@ def test_a_document_name_leads_nowhere(name: str) -> None:
 def test_found_is_whether_all_evidence_was_shown() -> None:
     env, judge = made("ArmDoc")
     env.reset(seed=0)
-    evidence = judge.sample.meta["evidence_pages"][0]
+    evidence = judge.sample.ground_truth.evidence_pages[0]
     other = 1 if evidence != 1 else 2
     for page, found in ((other, 0.0), (evidence, 1.0)):
         env.reset(seed=0)
         env.step(call("doc_page_retrieval_by_index", filename=judge.document(), image_idx=page))
         *_, info = env.step(ANSWER)
-        single = len(judge.sample.meta["evidence_pages"]) == 1
+        single = len(judge.sample.ground_truth.evidence_pages) == 1
         assert info["step"].metrics["found"] == (found if single else 0.0)
 
 
@@ -195,7 +197,7 @@ def test_held_out_documents_are_others() -> None:
 def test_any_number_of_responses(name: str, candidates: int) -> None:
     env, judge = made(name, candidates=candidates)
     env.reset(seed=3)
-    assert len(judge.sample.meta["candidates"]) == candidates
+    assert len(judge.sample.ground_truth.candidates) == candidates
 
 
 def test_an_opening_fits_the_budgets_of_its_stage() -> None:
@@ -211,12 +213,14 @@ def test_the_constraint_is_shown(preset: str) -> None:
     env, judge = made("ArmIF", preset=preset)
     for seed in range(3):
         observation, _ = env.reset(seed=seed)
-        assert judge.sample.meta["constraint"] in observation["text"]
+        assert judge.sample.ground_truth.constraint in observation["text"]
 
 
 @pytest.mark.parametrize("name", ["ArmZoom", "ArmPreference"])
 def test_the_oracle_answers_where_there_is_no_image(name: str) -> None:
-    sample = judging_sample(id="1", instruction="?", candidates=["a", "b"], verdict=2)
+    sample = judging_sample(
+        id="1", instruction="?", truth=JudgingTruth(candidates=("a", "b")), verdict=2
+    )
     env, judge = made(name, data=Given(sample))
     env.reset(seed=0)
     assert judge.oracle_turn().answer == "Overall Judgment: Answer 2 is better"
@@ -258,6 +262,8 @@ def test_a_count_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
 
 
 def test_a_source_without_documents_is_refused() -> None:
-    sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=True)
+    sample = judging_sample(
+        id="1", instruction="?", truth=JudgingTruth(candidates=("a",)), verdict=True
+    )
     with pytest.raises(ConfigurationError, match="library"):
         made("ArmDoc", data=Given(sample))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.reward_terms import unweighted
+from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, terms
 from visenv.envs.arm.samples import judging_sample
 from visenv.envs.arm.verdicts import write_verdict
@@ -15,7 +16,9 @@ from visenv.grammar import Call, ToolCallGrammar
 from visenv.grammar.tool_call import Compat
 from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
 
-SAMPLE = judging_sample(id="1", instruction="?", candidates=["a", "b"], verdict=2)
+SAMPLE = judging_sample(
+    id="1", instruction="?", truth=JudgingTruth(candidates=("a", "b")), verdict=2
+)
 CALL = '<think>look</think>\n<tool_call>\n{"name": "zoom", "arguments": {}}\n</tool_call>'
 
 
@@ -147,25 +150,28 @@ def test_the_public_form(text: str, paid: float) -> None:
 @pytest.mark.parametrize(("verdict", "right"), [(True, 1.0), (False, 0.3)])
 def test_a_single_response_can_be_judged_right(verdict: bool, right: float) -> None:
     # The public reward of single responses can never pay: its extraction fails.
-    sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=verdict)
+    sample = judging_sample(
+        id="1", instruction="?", truth=JudgingTruth(candidates=("a",)), verdict=verdict
+    )
     assert pay("stage2", played(verdict="True"), sample) == pytest.approx(right)
 
 
 @pytest.mark.parametrize(
     ("scale", "rating", "paid"),
     [
-        ([1, 10], 9, 1.0),
-        ([1, 10], 2, 0.3),
-        ([1, 10], 12, 0.3),
-        ([0, 100], 100, 1.0),
-        ([0, 100], 50, 1.0),  # the middle: LLaVA-Critic's captions are right from there
-        ([0, 100], 9, 0.3),
+        ((1, 10), 9, 1.0),
+        ((1, 10), 2, 0.3),
+        ((1, 10), 12, 0.3),
+        ((0, 100), 100, 1.0),
+        ((0, 100), 50, 1.0),  # the middle: LLaVA-Critic's captions are right from there
+        ((0, 100), 9, 0.3),
     ],
 )
 def test_a_rating_is_judged_by_its_half_of_the_scale(
-    scale: list[int], rating: int, paid: float
+    scale: tuple[int, int], rating: int, paid: float
 ) -> None:
-    sample = judging_sample(id="1", instruction="?", candidates=["a"], verdict=True, rating=scale)
+    truth = JudgingTruth(candidates=("a",), rating=scale)
+    sample = judging_sample(id="1", instruction="?", truth=truth, verdict=True)
     text = f"<think>so</think><answer>Overall Judgment: {rating}</answer>"
     log = Log([TurnTaken(0, text, "so"), Answered(0, f"Overall Judgment: {rating}")])
     assert pay("accuracy_format", log, sample) == pytest.approx(paid)

@@ -16,9 +16,9 @@ from visenv.curation.export import Export, conversations
 from visenv.curation.filter import Filter
 from visenv.curation.lines import JsonLines, Line, write_lines
 from visenv.curation.places import members, seed_lines
-from visenv.curation.questions import Questions, _right
+from visenv.curation.questions import Questions
 from visenv.curation.trajectories import Trajectories
-from visenv.envs.arm.samples import judging_sample
+from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.episodes import episode_to_json, read_episodes, save_images
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.makers import env_maker
@@ -28,10 +28,10 @@ from visenv.types import (
     Answered,
     Episode,
     Failure,
+    GroundTruth,
     Image,
     Malformed,
     Message,
-    Sample,
     ToolCalled,
     Turn,
     TurnRequest,
@@ -72,15 +72,21 @@ def test_samples_become_rows_with_their_images(tmp_path: Path) -> None:
         assert Image.from_file(path) == sample.images[0]
 
 
-def test_of_a_judging_sample_the_right_candidate_is_the_response() -> None:
-    two = judging_sample(id="a", instruction="q", candidates=["x", "y"], verdict=2)
-    assert _right(two) == "y"
-    good, bad = (
-        judging_sample(id="a", instruction="q", candidates=["x"], verdict=each)
-        for each in (True, False)
-    )
-    assert (_right(good), _right(bad), _right(Sample("a", "q"))) == ("x", "", "")
-    assert _right(Sample("a", "q", answers=("b", "c", "c"))) == "c"
+@pytest.mark.parametrize(
+    ("truth", "answers", "response"),
+    [
+        (JudgingTruth(candidates=("x", "y")), ("2",), "y"),
+        (JudgingTruth(candidates=("x",)), ("True",), "x"),
+        (JudgingTruth(candidates=("x",)), ("False",), ""),
+        (JudgingTruth(candidates=("x",)), (), ""),
+        (GroundTruth(), (), ""),
+        (GroundTruth(), ("b", "c", "c"), "c"),
+    ],
+)
+def test_the_right_response_follows_from_the_ground_truth(
+    truth: GroundTruth, answers: tuple[str, ...], response: str
+) -> None:
+    assert truth.right_response(answers) == response
 
 
 # ---------------------------------------------------------------------------- trajectories

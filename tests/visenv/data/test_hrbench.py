@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.data.hrbench import HRBench
+from visenv.data.hrbench import HRBench, HRBenchTruth
 from visenv.data.tsv import TsvFile, fields_of
 from visenv.errors import DataError, ImageError
 
@@ -62,12 +62,9 @@ def test_tsv(tmp_path: Path) -> None:
     assert (sample.id, sample.kind) == ("hrbench-4k-1", "cross")
     assert sample.images[0].size == (31, 20)
     assert sample.answers == ("B",)
-    assert sample.meta == {
-        "options": ["red", "blue", "green", "white"],
-        "label": "B",
-        "index": "1",
-        "cycle_category": "3",
-    }
+    assert sample.ground_truth == HRBenchTruth(
+        options=("red", "blue", "green", "white"), index="1", cycle_category="3"
+    )
     assert "(B) blue\n" in sample.question
     assert source.problems == []
 

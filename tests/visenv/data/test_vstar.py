@@ -12,6 +12,7 @@ import pytest
 
 from visenv.data.vstar import VStarBench
 from visenv.errors import DataError, ImageError
+from visenv.types import QuestionTruth
 
 OPTIONS = ["rubber", "cotton", "kevlar", "leather"]
 QUESTION = "What is the material of the glove?"
@@ -68,10 +69,10 @@ def test_the_folder_layout(tmp_path: Path) -> None:
     assert (first.id, first.kind) == ("vstar-direct_attributes/sa_1", "direct_attributes")
     assert first.images[0].size == (100, 80)
     # x, y, width, height 10 20 30 5 ends at 10 + 30, 20 + 5.
-    assert first.meta["target_box"] == [10, 20, 40, 25]
-    assert second.meta["target_boxes"] == [[10, 20, 40, 25], [50, 10, 70, 70]]
-    assert second.meta["target_box"] == [10, 10, 70, 70]  # around both
-    assert second.meta["target_objects"] == ["dog", "car"]
+    assert first.ground_truth.target_box == (10, 20, 40, 25)
+    assert second.ground_truth.target_boxes == ((10, 20, 40, 25), (50, 10, 70, 70))
+    assert second.ground_truth.target_box == (10, 10, 70, 70)  # around both
+    assert second.ground_truth.target_objects == ("dog", "car")
     assert source.problems == []
 
 
@@ -80,14 +81,14 @@ def test_options_are_shuffled_by_the_id_alone(tmp_path: Path) -> None:
         annotate(tmp_path, "direct_attributes", f"sa_{number:02}")
     source, again = VStarBench(tmp_path), VStarBench(tmp_path)
     samples = [source[index] for index in range(60)]
-    assert [sample.meta for sample in samples] == [again[index].meta for index in range(60)]
+    assert samples == [again[index] for index in range(60)]
     for sample in samples:
-        options, label = sample.meta["options"], sample.meta["label"]
+        (label,) = sample.answers
+        options = sample.ground_truth.options
         assert sorted(options) == sorted(OPTIONS)
         assert options["ABCD".index(label)] == "rubber"  # option 0 of the file
         assert f"({label}) rubber\n" in sample.question
-        assert sample.answers == (label,)
-    labels = Counter(sample.meta["label"] for sample in samples)
+    labels = Counter(sample.answers[0] for sample in samples)
     assert set(labels) == set("ABCD")
     assert max(labels.values()) < 30  # always A would be 60 of 60
 
@@ -108,14 +109,15 @@ def test_the_hub_layout(tmp_path: Path) -> None:
     assert sample.question == row["text"]  # as the data set words it
     assert sample.id == "vstar-0"
     assert sample.kind == "direct_attributes"
-    assert sample.meta == {"options": OPTIONS, "label": "B"}
+    assert sample.answers == ("B",)
+    assert sample.ground_truth == QuestionTruth(options=tuple(OPTIONS))
 
 
 def test_the_hub_layout_takes_boxes_from_beside_the_image(tmp_path: Path) -> None:
     annotate(tmp_path, "direct_attributes", "sa_1")
     sample = ask(tmp_path, question(tmp_path))[0]
-    assert sample.meta["target_box"] == [10, 20, 40, 25]
-    assert sample.meta["label"] == "B"  # the file of questions decides
+    assert sample.ground_truth.target_box == (10, 20, 40, 25)
+    assert sample.answers == ("B",)  # the file of questions decides
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,29 @@ def test_text_files_beside_the_images_are_the_text_layer(root: Path) -> None:
         document.page_text(2)
 
 
+def test_the_hash_tells_any_change_of_a_page_or_a_text(root: Path) -> None:
+    def content() -> str:
+        return FolderLibrary(root).document("a").sha256
+
+    save(root / "a_1.png", 10)
+    save(root / "a_2.png", 20)
+    hashes = [content()]
+    assert content() == hashes[0]
+    for change in (
+        lambda: save(root / "a_2.png", 21),
+        lambda: (root / "a_2.txt").write_text("text"),
+        lambda: (root / "a_2.txt").rename(root / "a_1.txt"),
+        lambda: (root / "a_2.png").rename(root / "a_3.png"),
+    ):
+        change()
+        hashes.append(content())
+    assert len(set(hashes)) == 5
+    document = FolderLibrary(root).document("a")
+    (root / "a_1.png").unlink()
+    with pytest.raises(DataError, match="of 'a' cannot be read"):
+        _ = document.sha256
+
+
 def test_a_missing_page_and_one_that_does_not_exist(root: Path) -> None:
     save(root / "a_1.png")
     save(root / "a_3.png")

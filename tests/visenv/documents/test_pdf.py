@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import multiprocessing
 import pickle
@@ -83,6 +84,19 @@ def test_a_file_is_called_by_its_name_and_read_anew_when_it_changes(tmp_path: Pa
     assert len(document) == 2
     path.write_bytes(pdf(5))
     assert len(document) == 5
+
+
+def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(SMALL)
+    document = PdfDocument.open(path)
+    assert document.sha256 == PdfDocument.from_bytes(SMALL, "b").sha256
+    assert document.sha256 == hashlib.sha256(SMALL).hexdigest()
+    path.write_bytes(pdf(2))
+    assert document.sha256 == hashlib.sha256(pdf(2)).hexdigest()
+    path.unlink()
+    with pytest.raises(DataError, match="document 'a' cannot be opened"):
+        _ = document.sha256
 
 
 @pytest.mark.parametrize("page", [0, -1, 4, 10**9])

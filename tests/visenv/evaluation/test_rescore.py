@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -149,6 +150,31 @@ def test_rescore_refuses_another_sample(
     (episode,) = saved(tmp_path, played(env))
     with pytest.raises(DataError, match=problem):
         Rescorer().rescore(replace(episode, **change))
+
+
+def write_document(folder: Path, text: str) -> None:
+    from reportlab.pdfgen.canvas import Canvas
+
+    folder.mkdir(exist_ok=True)
+    canvas = Canvas(str(folder / "a.pdf"), pagesize=(200, 300), invariant=True)
+    canvas.drawString(20, 20, text)
+    canvas.save()
+
+
+@pytest.mark.component("pypdfium2", "reportlab")
+def test_rescore_refuses_a_document_with_other_content(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    write_document(folder, "It is red.")
+    row = {"id": 1, "document": "a", "question": "What is it?", "evidence_pages": [1]}
+    answers = {"answer": "red", "wrong_answers": ["blue"]}
+    (folder / "questions.jsonl").write_text(json.dumps(row | answers))
+    env = gym.make("visenv/ArmDoc-v0", data=f"pdf:{folder}")
+    (episode,) = saved(tmp_path, played(env))
+    assert set(episode.media) == {"document"}
+    assert paid(Rescorer().rescore(episode)) == paid(episode)
+    write_document(folder, "It is blue.")
+    with pytest.raises(DataError, match="has another document than"):
+        Rescorer().rescore(episode)
 
 
 def test_rescore_refuses_an_episode_without_spec(tmp_path: Path) -> None:

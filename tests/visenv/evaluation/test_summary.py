@@ -21,7 +21,7 @@ from visenv.evaluation.summary import (
     tool_metrics,
 )
 from visenv.evaluation.summary_files import as_json, markdown, write_summary
-from visenv.types import Answered, Episode, Event, Failure, Message, ToolCalled, Turn
+from visenv.types import Answered, Episode, Event, Failure, GroundTruth, Message, ToolCalled, Turn
 
 
 def call(tool: str = "zoom", ok: bool = True) -> ToolCalled:
@@ -52,7 +52,7 @@ def episode(
         "" if accuracy is None else reason,
         JUDGE_GONE if accuracy is None else None,
         metrics=metrics, question="?", answers=("1",),
-        ground_truth={"labels": labels} if labels else {},
+        ground_truth=GroundTruth(labels=labels) if labels else None,
     )  # fmt: skip
 
 

@@ -13,9 +13,9 @@ from visenv.env import Limits, Observation
 from visenv.errors import DataError, PolicyError, ServiceError
 from visenv.grammar import KeyValueGrammar
 from visenv.policy import Policy, Session
-from visenv.records import fields_of
 from visenv.rollout import Collector, EpisodeSpec, play
 from visenv.testing import toy
+from visenv.testing.toy import SumTruth
 from visenv.types import (
     Aborted,
     Episode,
@@ -71,7 +71,7 @@ def test_play_returns_every_turn() -> None:
     assert episode.reward == 0.2
     assert episode.terms == {"correct": 0.0, "tool": 1.0}
     assert episode.metrics == {"accuracy": 0.0}
-    assert fields_of(episode.ground_truth)["add"] == env.unwrapped.sample.meta["add"]  # type: ignore[attr-defined]
+    assert episode.ground_truth == env.unwrapped.sample.ground_truth  # type: ignore[attr-defined]
     assert (episode.question, episode.answers) == (
         env.unwrapped.sample.question,  # type: ignore[attr-defined]
         env.unwrapped.sample.answers,  # type: ignore[attr-defined]
@@ -134,7 +134,7 @@ class Unreadable:
     def __getitem__(self, index: int) -> Sample:
         if index == 1:
             raise DataError("row 1 has no question")
-        return Sample("row-0", "what?", answers=("3",), meta={"add": [1, 2]})
+        return Sample("row-0", "what?", answers=("3",), ground_truth=SumTruth(add=(1, 2)))
 
 
 def of_rows() -> toy.Adder:

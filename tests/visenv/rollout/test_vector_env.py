@@ -23,6 +23,7 @@ from visenv.registration import register
 from visenv.rollout import EpisodePool, Reset, Result
 from visenv.rollout.vector_result import nothing_new
 from visenv.testing import toy
+from visenv.testing.toy import SumTruth
 from visenv.testing.trouble import OPENED, REACHED
 from visenv.types import Aborted, Image, Sample, StepResult
 
@@ -303,7 +304,7 @@ def test_refused_options_raise_and_leave_the_environments_in_place(pool: Episode
 
 
 def test_options_for_each(pool: EpisodePool) -> None:
-    samples = [Sample(str(n), f"question {n}", meta={"add": [n, n]}) for n in range(3)]
+    samples = [Sample(str(n), f"question {n}", ground_truth=SumTruth(add=(n, n))) for n in range(3)]
     observation, _ = pool.reset(options=[{"sample": sample} for sample in samples])
     assert observation["text"] == ("question 0", "question 1", "question 2")
     started = pool.reset_at([1, 2], options=[None, {"sample": samples[0]}])

@@ -89,7 +89,6 @@ def make_episode() -> MakeEpisode:
             "metrics": {} if accuracy is None else {"accuracy": accuracy},
             "question": "What does it say?",
             "answers": ("seven",),
-            "ground_truth": {},
             "status": "terminated",
         }
         return Episode("visenv/Test-v0", sample_id, "text", 7, 0, 0, turns, **{**given, **fields})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from visenv.episodes import read_episodes, write_episodes
+from visenv.records import UnknownRecord
 from visenv.types import Episode, Failure, ToolCalled
 from visenv.viewer import write_report
 
@@ -223,7 +224,7 @@ def test_what_a_policy_or_a_data_set_wrote_is_only_ever_text(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     def hostile(text: str) -> Episode:
-        truth = {text: [text, {text: text}]}
+        truth = UnknownRecord(text, {text: [text, {text: text}]})
         words: dict[str, Any] = {"question": text, "answers": (text,), "ground_truth": truth}
         return make_episode(text, **words, terms={text: 1.0}, sample_id=text)
 

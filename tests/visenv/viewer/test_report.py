@@ -13,7 +13,8 @@ import pytest
 
 from visenv.episodes import write_episodes
 from visenv.errors import RunError
-from visenv.types import Episode, ToolCalled
+from visenv.records import UnknownRecord
+from visenv.types import Episode, QuestionTruth, ToolCalled
 from visenv.viewer import write_report
 from visenv.viewer.episode import marks
 from visenv.viewer.gather import MOST_EPISODES
@@ -76,7 +77,7 @@ def test_images_are_named_as_the_policy_knows_them(
 
 
 def test_boxes_of_the_truth_are_scaled_to_the_image_as_shown(make_episode: MakeEpisode) -> None:
-    truth = {"target_box": [120, 40, 240, 200], "odd_box": [3, 3, 3, 9]}
+    truth = QuestionTruth(target_box=(120, 40, 240, 200), detail_box=(3, 3, 3, 9))
 
     drawn = marks(make_episode(ground_truth=truth))
 
@@ -92,7 +93,9 @@ def test_boxes_of_the_truth_are_scaled_to_the_image_as_shown(make_episode: MakeE
 def test_without_a_zoom_nothing_tells_the_scale_and_nothing_is_drawn(
     make_episode: MakeEpisode,
 ) -> None:
-    assert marks(make_episode(zoomed=False, ground_truth={"target_box": [1, 2, 3, 4]})) == []
+    assert (
+        marks(make_episode(zoomed=False, ground_truth=QuestionTruth(target_box=(1, 2, 3, 4)))) == []
+    )
 
 
 def test_of_too_many_episodes_an_even_selection_is_held(
@@ -117,7 +120,9 @@ def test_what_is_not_finite_or_has_no_end_is_held_in_bounds(
     deep: list[Any] = []
     for _ in range(100):
         deep = [deep]
-    episode = make_episode("x" * 1_000_000, reward=float("nan"), ground_truth={"deep": deep})
+    episode = make_episode(
+        "x" * 1_000_000, reward=float("nan"), ground_truth=UnknownRecord("Deep", {"deep": deep})
+    )
     write_episodes(tmp_path / "episodes.jsonl", [episode])
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": NaN, "kl": Infinity}\n')
 
@@ -177,7 +182,7 @@ def test_half_a_line_of_a_run_that_is_going_on_is_no_problem(tmp_path: Path) -> 
 
 
 def test_boxes_lie_on_the_image_they_were_cut_from(make_episode: MakeEpisode) -> None:
-    episode = make_episode(ground_truth={"target_box": [0, 0, 100, 100]})
+    episode = make_episode(ground_truth=QuestionTruth(target_box=(0, 0, 100, 100)))
     first, *_ = [event for event in episode.events if isinstance(event, ToolCalled)]
     straight = first._replace(
         detail={"image": "a", "origin": "a", "shown_box": [0, 0, 10, 10], "box": [0, 0, 40, 40]}

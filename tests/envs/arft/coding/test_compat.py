@@ -68,7 +68,7 @@ def test_a_turn_that_does_nothing_is_not_repeated_to_the_policy(broken: Broken) 
 
 def test_the_harness_crops_once_a_crop_was_named(broken: Broken) -> None:
     sample = broken("crop", width=400, height=200)
-    left, top, right, bottom = sample.meta["box"]
+    left, top, right, bottom = sample.ground_truth.box
     wide, high = (right - left) * 400 // 1000, (bottom - top) * 200 // 1000
     env, record = begin(sample)
     assert f"within [{left}, {top}, {right}, {bottom}]" in record.messages[0].plain()
@@ -84,7 +84,9 @@ def test_the_harness_crops_once_a_crop_was_named(broken: Broken) -> None:
 def test_a_box_in_the_question_is_not_named_twice(broken: Broken) -> None:
     sample = broken("crop")
     asked = "Read the text within the [366, 723, 506, 851]."
-    named = Sample(sample.id, asked, sample.images, sample.answers, sample.kind, sample.meta)
+    named = Sample(
+        sample.id, asked, sample.images, sample.answers, sample.kind, sample.ground_truth
+    )
     _, record = begin(named)
     assert "in thousandths" not in record.messages[0].plain()
 
@@ -107,7 +109,9 @@ def test_the_last_turn_may_use_a_tool(broken: Broken) -> None:
 
 def test_words_are_counted_as_the_public_code_does(broken: Broken) -> None:
     sample = broken("none")
-    new_york = Sample("s", "Where?", sample.images, ("new york new york",), "none", sample.meta)
+    new_york = Sample(
+        "s", "Where?", sample.images, ("new york new york",), "none", sample.ground_truth
+    )
     env, _ = begin(new_york)
     env.step(PROBLEM.format("none"))
     _, reward, *_, info = env.step(ANSWER.replace("yes", "new york new york"))

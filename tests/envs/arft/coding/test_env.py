@@ -14,6 +14,7 @@ import pytest
 from visenv import registration
 from visenv.envs.arft import make_coding
 from visenv.envs.arft.coding.world import LABELS
+from visenv.envs.arft.coding.world.sources import coding_truth
 from visenv.envs.arft.presets import PRESETS
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE
@@ -95,7 +96,7 @@ def test_the_oracle_makes_better_what_has_none(
 
 def test_the_oracle_cuts_out_the_box(broken: Broken, oracle: Oracle) -> None:
     sample = broken("crop", width=400, height=200)
-    left, top, right, bottom = sample.meta["box"]
+    left, top, right, bottom = sample.ground_truth.box
     env, _ = begin(sample)
     env.step(oracle(env))
     observation, *_ = env.step(oracle(env))
@@ -268,7 +269,7 @@ def test_metrics_without_an_answer(broken: Broken) -> None:
 def test_reports_are_grouped_by_split_and_problem(broken: Broken) -> None:
     env, _ = begin(broken("rotation90", "dark"))
     base: Any = env.unwrapped
-    assert base.sample.meta["labels"] == {"split": "hard", "problem": "rotation90+dark"}
+    assert base.sample.ground_truth.labels == {"split": "hard", "problem": "rotation90+dark"}
 
 
 # ---------------------------------------------------------------------------- what is asked
@@ -389,16 +390,14 @@ def test_wrong_options_say_what_is_right(
         make_coding(**options)
 
 
-def test_a_sample_that_nobody_distorted_is_a_data_error(clean: Callable[..., Sample]) -> None:
-    image = clean().images
-    wrong = {"problems": ["dark"]}
-    for sample in (
-        clean(),
-        Sample("s", "?", (), ("a",), "", wrong),
-        Sample("s", "?", image, (), "", wrong),
-    ):
-        with pytest.raises(DataError, match=r"visenv\.envs\.arft\.coding\.world"):
-            begin(sample)
+def test_a_sample_needs_an_image_an_answer_and_its_problems(clean: Callable[..., Sample]) -> None:
+    with pytest.raises(ConfigurationError, match="needs samples with the ground truth CodingTruth"):
+        begin(clean())
+    image, dark = clean().images, coding_truth(("dark",), ())
+    with pytest.raises(DataError, match="0 images and 1 answers"):
+        begin(Sample("s", "?", (), ("a",), "", dark))
+    with pytest.raises(DataError, match="1 images and 0 answers"):
+        begin(Sample("s", "?", image, (), "", dark))
 
 
 @pytest.mark.parametrize(

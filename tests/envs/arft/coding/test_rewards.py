@@ -10,17 +10,15 @@ from hypothesis import strategies as st
 
 from tests.reward_terms import unweighted
 from visenv.envs.arft.coding.rewards import coding_terms, problem_score
+from visenv.envs.arft.coding.world.sources import coding_truth
 from visenv.grammar.tags import TagGrammar
 from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, TurnTaken
 
 GRAMMAR = TagGrammar(("problem", "code"))
-STEPS = ["problem", "code", "answer"]
 SAMPLE = Sample(
-    "s", "?", answers=("dark green",), meta={"problems": ["rotation90", "dark"], "steps": STEPS}
+    "s", "?", answers=("dark green",), ground_truth=coding_truth(("rotation90", "dark"), ())
 )
-CLEAN = Sample(
-    "s", "?", answers=("7",), meta={"problems": ["none"], "steps": ["problem", "answer"]}
-)
+CLEAN = Sample("s", "?", answers=("7",), ground_truth=coding_truth(("none",), ()))
 
 FORMED = {
     "problem": "<think>a</think><problem>{'x'}</problem>",

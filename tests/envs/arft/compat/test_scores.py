@@ -8,14 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from visenv.envs.arft.coding.world.sources import coding_truth
 from visenv.envs.arft.compat import scores
 from visenv.types import Log, Sample, TurnTaken
 
 SAMPLE = Sample(
-    "s",
-    "?",
-    answers=("dark green",),
-    meta={"problems": ["rotation90", "dark"], "steps": ["problem", "code", "answer"]},
+    "s", "?", answers=("dark green",), ground_truth=coding_truth(("rotation90", "dark"), ())
 )
 
 
@@ -63,7 +61,7 @@ def test_code(text: str, score: float) -> None:
 
 
 def sample_with(*problems: str) -> Sample:
-    return Sample("s", "?", answers=("a",), meta={"problems": list(problems), "steps": ["problem"]})
+    return Sample("s", "?", answers=("a",), ground_truth=coding_truth(problems, ()))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
+from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
 from visenv.envs.arft.datasets.mat_coding import MatCoding
 from visenv.errors import ConfigurationError, DataError, ImageError
 
@@ -55,34 +56,37 @@ def test_a_row_of_the_benchmark(tmp_path: Path) -> None:
     assert sample.id == "mat-coding-71"
     assert (sample.question, sample.answers) == ("What is the code?", ("151002065029",))
     assert sample.kind == "rotation90+dark"
-    assert sample.meta == {
-        "problems": ["rotation90", "dark"],
-        # what its published image shows: white at 51, and turned the other way than the paper says
-        "distortions": [{"name": "rotation90", "clockwise": False}, {"name": "dark", "gain": 0.2}],
-        "split": "hard",
-        "steps": ["problem", "code", "answer"],
-        "labels": {"split": "hard", "problem": "rotation90+dark"},
-    }
+    assert sample.ground_truth == CodingTruth(
+        problems=("rotation90", "dark"),
+        # The published image shows white at 51, and is turned the other way than the paper says.
+        distortions=(
+            Distortion(name="rotation90", clockwise=False),
+            Distortion(name="dark", gain=0.2),
+        ),
+        split="hard",
+        steps=("problem", "code", "answer"),
+        labels={"split": "hard", "problem": "rotation90+dark"},
+    )
     assert sample.images[0].size == (40, 30)
 
 
 def test_a_crop_has_the_original_image_and_the_box_of_its_question(tmp_path: Path) -> None:
     sample = benchmark(tmp_path, row(**CROP))[0]
-    assert sample.meta["box"] == [366, 723, 506, 851]
-    assert sample.meta["distortions"] == []
+    assert sample.ground_truth.box == (366, 723, 506, 851)
+    assert sample.ground_truth.distortions == ()
     assert sample.images[0].size == (60, 30)
 
 
 def test_a_clean_image_takes_no_code(tmp_path: Path) -> None:
     sample = benchmark(tmp_path, row(type=["none"], split="simple"))[0]
-    assert sample.meta["steps"] == ["problem", "answer"]
+    assert sample.ground_truth.steps == ("problem", "answer")
 
 
 def test_the_split_is_the_row_s_own(tmp_path: Path) -> None:
     sample = benchmark(tmp_path, row(type=["dark"], split="hard"))[0]
-    assert sample.meta["split"] == sample.meta["labels"]["split"] == "hard"
+    assert sample.ground_truth.split == sample.ground_truth.labels["split"] == "hard"
     other = benchmark(tmp_path, row(type=["dark"], split=None))[0]
-    assert other.meta["split"] == other.meta["labels"]["split"] == "simple"
+    assert other.ground_truth.split == other.ground_truth.labels["split"] == "simple"
 
 
 def test_a_single_answer_may_be_text_and_line_feeds_may_be_written(tmp_path: Path) -> None:
@@ -165,8 +169,8 @@ def test_single_steps_are_joined_to_samples(tmp_path: Path) -> None:
     )
     first, second = source[0], source[1]
     assert (first.question, first.answers) == ("What is it?", ("a cat",))
-    assert first.meta["problems"] == ["dark", "rotation90"]
-    assert (second.answers, second.meta["problems"]) == (("a dog",), ["none"])
+    assert first.ground_truth.problems == ("dark", "rotation90")
+    assert (second.answers, second.ground_truth.problems) == (("a dog",), ("none",))
     assert first.images[0].size == (40, 30)
 
 

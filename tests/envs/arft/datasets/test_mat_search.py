@@ -12,6 +12,7 @@ import pytest
 
 from visenv.data.open import open_data
 from visenv.envs.arft.datasets.mat_search import MatSearch
+from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.errors import DataError, ImageError
 from visenv.evaluation import evaluate
 from visenv.registration import load
@@ -47,9 +48,7 @@ def test_a_row_of_the_benchmark(tmp_path: Path) -> None:
     sample = source[0]
     assert (sample.id, sample.kind) == ("mat-search-a7", "search")
     assert (sample.question, sample.answers) == (row()["question"], ("A. Busch",))
-    assert sample.meta == {
-        "queries": [], "articles": [], "split": "simple", "labels": {"split": "simple"},
-    }  # fmt: skip
+    assert sample.ground_truth == SearchTruth(split="simple", labels={"split": "simple"})
     assert sample.images[0].size == (40, 30)
     assert isinstance(source, MatSearch)
     assert source.score("Mr Busch", sample) == pytest.approx(
@@ -92,9 +91,9 @@ def test_the_first_75_rows_are_simple_whatever_became_of_others(tmp_path: Path) 
     rows: list[Any] = [row(number) for number in range(150)]
     rows[3] = None
     source = benchmark(tmp_path, *rows)
-    splits = [source[index].meta["split"] for index in range(149)]
+    splits = [source[index].ground_truth.split for index in range(149)]
     assert splits == ["simple"] * 74 + ["hard"] * 75
-    assert benchmark(tmp_path, row(split="hard"))[0].meta["labels"] == {"split": "hard"}
+    assert benchmark(tmp_path, row(split="hard"))[0].ground_truth.labels == {"split": "hard"}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_steps_are_joined_to_questions_with_their_queries(tmp_path: Path) -> Non
     first, second = source[0], source[1]
     assert (first.id, first.question) == ("mat-search-train-1", "Who owned it?")
     assert first.answers == ("Busch",)
-    assert first.meta == {"queries": ["owner of it", "his son"], "articles": [], "split": "train"}
+    assert first.ground_truth == SearchTruth(queries=("owner of it", "his son"), split="train")
     assert (second.question, second.answers) == ("Where?", ("There",))
     problems = [(problem.row, problem.problem[:9]) for problem in source.problems]
     assert problems == [(6, "expected "), (2, "no answer")]

@@ -17,6 +17,7 @@ from visenv.envs.arft.datasets.hotpotqa import HotpotQA
 from visenv.envs.arft.datasets.multi_hop import MultiHopSource, write_passages
 from visenv.envs.arft.datasets.musique import MuSiQue
 from visenv.envs.arft.datasets.wikimultihop import WikiMultihop
+from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.errors import DataError, UnknownNameError
 from visenv.search import Passage
 from visenv.search.corpus import Corpus
@@ -91,8 +92,8 @@ def test_a_question_of_hotpotqa(tmp_path: Path) -> None:
     sample = published(tmp_path, HotpotQA, HOTPOT)[0]
     assert (sample.id, sample.kind) == ("hotpotqa-dev-5a8b", "comparison")
     assert (sample.question, sample.answers) == (HOTPOT["question"], ("yes",))
-    titles = ["Scott Derrickson", "Ed Wood"]
-    assert sample.meta == {"queries": titles, "articles": titles, "split": "dev"}
+    titles = ("Scott Derrickson", "Ed Wood")
+    assert sample.ground_truth == SearchTruth(queries=titles, articles=titles, split="dev")
     assert sample.images == ()
 
 
@@ -107,8 +108,8 @@ def test_a_question_of_2wikimultihopqa_with_its_aliases(tmp_path: Path) -> None:
     source = published(tmp_path, WikiMultihop, WIKI)
     sample = source[0]
     assert sample.answers == ("Małgorzata Braunek", "M. Braunek", "Braunek")
-    assert sample.meta["queries"] == ["Polish-Russian War director", "Xawery Żuławski mother"]
-    assert sample.meta["articles"] == ["Polish-Russian War (film)", "Xawery Żuławski"]
+    assert sample.ground_truth.queries == ("Polish-Russian War director", "Xawery Żuławski mother")
+    assert sample.ground_truth.articles == ("Polish-Russian War (film)", "Xawery Żuławski")
     assert [(problem.file[-15:], problem.row) for problem in source.problems] == [
         ("id_aliases.json", 3), ("id_aliases.json", 4),
     ]  # fmt: skip
@@ -117,8 +118,8 @@ def test_a_question_of_2wikimultihopqa_with_its_aliases(tmp_path: Path) -> None:
 def test_a_question_of_musique(tmp_path: Path) -> None:
     sample = published(tmp_path, MuSiQue, MUSIQUE)[0]
     assert (sample.kind, sample.answers) == ("2hop", ("Miquette Giraudy", "Giraudy"))
-    assert sample.meta["queries"] == ["Green performer", "Steve Hillage spouse"]
-    assert sample.meta["articles"] == ["Green (album)", "Steve Hillage"]
+    assert sample.ground_truth.queries == ("Green performer", "Steve Hillage spouse")
+    assert sample.ground_truth.articles == ("Green (album)", "Steve Hillage")
 
 
 def test_what_musique_says_cannot_be_answered_is_passed_over(tmp_path: Path) -> None:
@@ -135,8 +136,8 @@ def test_many_hops_name_earlier_answers_by_number(tmp_path: Path) -> None:
     row = MUSIQUE | {"id": "3hop1__1_2_3", "question_decomposition": hops}
     sample = published(tmp_path, MuSiQue, row)[0]
     assert sample.kind == "3hop1"
-    assert sample.meta["queries"] == ["who is #9", "where was A born", "what joins A and B"]
-    assert sample.meta["articles"] == []  # nobody said where
+    assert sample.ground_truth.queries == ("who is #9", "where was A born", "what joins A and B")
+    assert sample.ground_truth.articles == ()  # nobody said where
 
 
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
@@ -145,7 +146,7 @@ def test_bamboogle_as_released(tmp_path: Path, bom: str) -> None:
     (tmp_path / "Bamboogle Prerelease - Sheet1.csv").write_text(bom + lines)
     source = Bamboogle(tmp_path)
     assert (source[0].question, source[0].answers) == ("Who, then?", ("James",))
-    assert source[0].meta == {"queries": [], "articles": [], "split": "test"}
+    assert source[0].ground_truth == SearchTruth(split="test")
     assert source[1].question == "Which?"
     assert [(problem.row, problem.problem) for problem in source.problems] == [(3, "no answers")]
     (tmp_path / "Bamboogle Prerelease - Sheet1.csv").write_text("q,a\nx,y\n")
@@ -176,7 +177,7 @@ def test_flashrag_gives_the_same_questions(tmp_path: Path) -> None:
     released = published(tmp_path / "a", HotpotQA, HOTPOT)
     repeated = open_data(f"hotpotqa:{write(tmp_path, 'hotpotqa/dev.jsonl', row)}?split=dev")
     assert isinstance(repeated, HotpotQA)
-    assert (repeated[0].meta, repeated[0].kind) == (released[0].meta, "comparison")
+    assert (repeated[0].ground_truth, repeated[0].kind) == (released[0].ground_truth, "comparison")
     assert list(repeated.passages()) == list(released.passages())
 
     facts = columns(WIKI["supporting_facts"], "sent_id")
@@ -187,7 +188,7 @@ def test_flashrag_gives_the_same_questions(tmp_path: Path) -> None:
     for evidences in (WIKI["evidences"], triples, None):
         row = flashrag(WIKI, supporting_facts=facts, context=context, evidences=evidences)
         wiki = WikiMultihop(write(tmp_path, "2wikimultihopqa/dev.jsonl", row))
-        assert wiki[0].meta["queries"][0] == (
+        assert wiki[0].ground_truth.queries[0] == (
             "Polish-Russian War director" if evidences else "Polish-Russian War (film)"
         )
         assert list(wiki.passages()) == [
@@ -218,7 +219,7 @@ def test_splits(tmp_path: Path) -> None:
     write(tmp_path, "hotpot_test_fullwiki_v1.json", hidden)
     write(tmp_path, "hotpot_train_v1.1.json", HOTPOT)
     test = HotpotQA(tmp_path, "test")
-    assert (test[0].answers, test[0].meta["split"]) == ((), "test")
+    assert (test[0].answers, test[0].ground_truth.split) == ((), "test")
     with pytest.raises(DataError, match="no reference answer"):
         test.score("yes", test[0])
     train = HotpotQA(tmp_path, "train")

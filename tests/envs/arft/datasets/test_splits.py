@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from visenv.envs.arft.datasets.splits import split_scores
+from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.types import Episode, Failure
 
 
@@ -21,7 +22,7 @@ def item(split: str | None, exact: float, f1: float, **changes: Any) -> Episode:
         "turns": (),
         "status": "terminated",
         "metrics": {"accuracy": exact, "f1": f1},
-        "ground_truth": None if split is None else {"split": split},
+        "ground_truth": None if split is None else SearchTruth(split=split),
     }
     return Episode(**given | changes)
 

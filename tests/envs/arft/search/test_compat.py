@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.reward_terms import unweighted
 from visenv.envs.arft import make_search
 from visenv.envs.arft.search import compat
+from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.envs.arft.search.similarity import word_similarity
 from visenv.envs.arft.search.world import EntitiesWorld
 from visenv.types import Log, Sample, StepResult, TurnTaken
@@ -20,7 +21,7 @@ from visenv.types import Log, Sample, StepResult, TurnTaken
 Env = gym.Env[Any, str]
 
 GOLD = "founder of Kastor Works"
-SAMPLE = Sample("s", "?", answers=("dark green",), meta={"queries": [GOLD]})
+SAMPLE = Sample("s", "?", answers=("dark green",), ground_truth=SearchTruth(queries=(GOLD,)))
 
 
 def accuracy(text: str, query: str | None) -> float:
@@ -137,7 +138,7 @@ def begin(**options: Any) -> tuple[Env, StepResult]:
 def test_every_turn_begins_with_one_prompt_that_holds_all_so_far() -> None:
     env, record = begin(prompt="full")
     base: Any = env.unwrapped
-    for query in base.sample.meta["queries"]:
+    for query in base.sample.ground_truth.queries:
         assert record.request is not None
         assert record.request.context == "replace"
         turn = f"<think>look</think><search>{query}</search>"
@@ -166,7 +167,7 @@ def test_a_turn_that_does_nothing_is_not_repeated_and_nothing_found_is_empty() -
 def test_every_step_is_paid_as_the_public_code_does() -> None:
     env, _ = begin()
     base: Any = env.unwrapped
-    first, second = base.sample.meta["queries"]
+    first, second = base.sample.ground_truth.queries
     # right and formed; half the words and no thought; a wrong answer in form
     turns = (
         f"<think>a</think><search>{first}</search>",
@@ -180,7 +181,7 @@ def test_every_step_is_paid_as_the_public_code_does() -> None:
 def test_the_last_turn_may_search_and_the_top_is_two_for_each_turn() -> None:
     env, _ = begin(turns=2)
     base: Any = env.unwrapped
-    queries = base.sample.meta["queries"]
+    queries = base.sample.ground_truth.queries
     env.step(f"<think>a</think><search>{queries[0]}</search>")
     _, reward, _, truncated, info = env.step(f"<think>a</think><search>{queries[1]}</search>")
     assert truncated
@@ -192,7 +193,7 @@ def test_the_last_turn_may_search_and_the_top_is_two_for_each_turn() -> None:
 def test_long_results_are_cut() -> None:
     env, _ = begin(tool_characters=7)
     base: Any = env.unwrapped
-    query = base.sample.meta["queries"][0]
+    query = base.sample.ground_truth.queries[0]
     observation, *_ = env.step(f"<think>a</think><search>{query}</search>")
     assert "<information> 1. Cont </information>" in observation["text"]
 
@@ -202,11 +203,11 @@ def test_queries_are_compared_as_published_by_default() -> None:
     sample = next(
         each
         for each in (EntitiesWorld(hops=(1,)).sample(rng) for rng in _streams())
-        if "year" in each.meta["queries"][0]
+        if "year" in each.ground_truth.queries[0]
     )
     env = make_search(data=[sample], compat="arft")
     env.reset(seed=0)
-    query = f"{sample.meta['queries'][0]} before 1900"
+    query = f"{sample.ground_truth.queries[0]} before 1900"
     _, reward, *_ = env.step(f"<think>a</think><search>{query}</search>")
     assert 1.5 < float(reward) < 2.0, "a number that nobody asked for is not minded"
 

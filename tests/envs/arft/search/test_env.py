@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from visenv.envs.arft import make_search
 from visenv.envs.arft.presets import SEARCH_PRESETS
+from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.errors import ConfigurationError, DataError, ServiceError, UnknownNameError
 from visenv.search import Passage
 from visenv.search.words import build
@@ -33,11 +34,11 @@ QUESTION = Sample(
     "q",
     "Where was the founder of the Kastor Works born?",
     answers=("Ostrava", "Ostrava, Czechia"),
-    meta={
-        "queries": ["founder of Kastor Works", "birthplace of Mira Tolen"],
-        "articles": ["Kastor Works", "Mira Tolen"],
-        "split": "hard",
-    },
+    ground_truth=SearchTruth(
+        queries=("founder of Kastor Works", "birthplace of Mira Tolen"),
+        articles=("Kastor Works", "Mira Tolen"),
+        split="hard",
+    ),
 )
 """A question in text, as those of HotpotQA are."""
 
@@ -103,7 +104,7 @@ def test_the_oracle_earns_all_there_is_step_by_step(oracle: Oracle, preset: str)
     for seed in range(8):
         rewards, info = play(env, oracle, seed=seed)
         sample = env.unwrapped.sample  # type: ignore[attr-defined]
-        searches = len(sample.meta["queries"])
+        searches = len(sample.ground_truth.queries)
         share = 2 / (2 * searches + 1)  # of a query: its accuracy and its form
         assert rewards == pytest.approx([share] * searches + [2 - share * searches])
         assert info["step"].metrics == {"accuracy": 1.0, "f1": 1.0, "searched": 1.0, "found": 1.0}
@@ -124,7 +125,7 @@ def test_the_published_training_set_is_played_as_episodes(
     PIL.Image.new("RGB", (64, 48), "white").save(tmp_path / "a.png")
     problem = f"<query> {QUESTION.question} </query>"
     solutions = [
-        f"<think>a</think><search> {query} </search>" for query in QUESTION.meta["queries"]
+        f"<think>a</think><search> {query} </search>" for query in QUESTION.ground_truth.queries
     ]
     solutions.append("<think>a</think><answer> Ostrava </answer>")
     steps = [
@@ -141,7 +142,7 @@ def test_the_published_training_set_is_played_as_episodes(
 
 
 def test_the_oracle_answers_where_no_query_is_known(oracle: Oracle, index: Path) -> None:
-    sample = Sample("q", "Who?", answers=("Mira",), meta={"queries": [], "articles": []})
+    sample = Sample("q", "Who?", answers=("Mira",))
     rewards, info = play(begin(f"words:{index}", sample)[0], oracle, seed=0)
     assert rewards == pytest.approx([2.0])
     assert info["step"].metrics == {"accuracy": 1.0, "f1": 1.0, "searched": 0.0, "found": 0.0}
@@ -166,7 +167,7 @@ def test_a_question_in_text_has_no_image(index: Path) -> None:
     assert IMAGE_MARKER not in text
     assert text.endswith(f"Question: {QUESTION.question}")
     base: Any = env.unwrapped
-    assert base.sample.meta["split"] == "hard"
+    assert base.sample.ground_truth.split == "hard"
 
 
 def test_a_large_image_is_shown_smaller(index: Path) -> None:
@@ -402,7 +403,7 @@ def test_samples_of_a_world_are_played_from_a_list() -> None:
     env = make_search(data=samples, preset="tiny")
     for place, sample in enumerate(samples):
         env.reset(options={"index": place})
-        _, reward, *_ = env.step(search(sample.meta["queries"][0]))
+        _, reward, *_ = env.step(search(sample.ground_truth.queries[0]))
         assert float(reward) > 0.3
 
 
@@ -412,4 +413,4 @@ def test_the_random_policy_answers_with_one_of_the_options() -> None:
     env = make_search()
     env.reset(seed=0)
     base: Any = env.unwrapped
-    assert base.random_answer(np.random.default_rng(0)) in base.sample.meta["options"]
+    assert base.random_answer(np.random.default_rng(0)) in base.sample.ground_truth.options

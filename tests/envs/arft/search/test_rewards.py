@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reward_terms import unweighted
+from visenv.envs.arft.search.ground_truth import SearchTruth
 from visenv.envs.arft.search.rewards import search_terms
 from visenv.envs.arft.search.similarity import open_similarity, word_similarity
 from visenv.grammar.tags import TagGrammar
@@ -16,7 +17,9 @@ from visenv.types import Answered, Event, Log, Malformed, Sample, ToolCalled, Tu
 
 GRAMMAR = TagGrammar(("search",))
 FOUNDER, BORN = "founder of Kastor Works", "birth year of Mira Tolen"
-SAMPLE = Sample("s", "?", answers=("dark green",), meta={"queries": [FOUNDER, BORN]})
+SAMPLE = Sample(
+    "s", "?", answers=("dark green",), ground_truth=SearchTruth(queries=(FOUNDER, BORN))
+)
 """Three steps: a search weighs 1/5, the answer 3/5."""
 TEXT_ONLY = Sample("s", "?", answers=("dark green",))
 """No gold query is known: the answer is the whole."""
@@ -110,8 +113,8 @@ def test_a_malformed_turn_pays_nothing() -> None:
 
 def test_names_that_the_sample_knows_are_needed() -> None:
     look = "person in a red hat and a green coat"
-    meta = {"queries": [look], "names": [["red", "hat", "green"]]}
-    sample = Sample("s", "?", answers=("x",), meta=meta)
+    truth = SearchTruth(queries=(look,), names=(("red", "hat", "green"),))
+    sample = Sample("s", "?", answers=("x",), ground_truth=truth)
     assert reward(searched(look), sample=sample) == pytest.approx((1 / 3, 1 / 3))
     wrong = look.replace("red", "blue")
     assert reward(searched(wrong), sample=sample) == (0.0, 0.0)
@@ -144,8 +147,8 @@ def test_a_second_query_for_the_same_is_paid_for_what_it_adds() -> None:
 
 def test_a_query_that_was_asked_before_takes_no_other_step() -> None:
     """Both gold queries name the same, so that one query is similar to either."""
-    meta = {"queries": [FOUNDER, "seat of Kastor Works"]}
-    sample = Sample("s", "?", answers=("x",), meta=meta)
+    truth = SearchTruth(queries=(FOUNDER, "seat of Kastor Works"))
+    sample = Sample("s", "?", answers=("x",), ground_truth=truth)
     once = reward(searched("Kastor Works"), sample=sample)
     assert once == pytest.approx((0.8 / 5, 1 / 5))
     again = searched(" KASTOR  works")
@@ -154,8 +157,8 @@ def test_a_query_that_was_asked_before_takes_no_other_step() -> None:
 
 def test_the_matching_is_the_best_one() -> None:
     """The first query would take either step; it is given the one that the second cannot."""
-    meta = {"queries": [FOUNDER, "seat of Kastor Works"]}
-    sample = Sample("s", "?", answers=("x",), meta=meta)
+    truth = SearchTruth(queries=(FOUNDER, "seat of Kastor Works"))
+    sample = Sample("s", "?", answers=("x",), ground_truth=truth)
     turns = searched("Kastor Works"), searched(FOUNDER)
     # 0.8 for the seat and 1 for the founder
     assert reward(*turns, sample=sample) == pytest.approx((1.8 / 5, 2 / 5))

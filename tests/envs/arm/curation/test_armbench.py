@@ -200,7 +200,7 @@ def test_the_benchmarks_loader_reads_what_was_made(kit: Any) -> None:
         sample = source[index]
         assert sample.id == f"armbench-{TRACK}-r{index}"
         assert sample.question == item["question"]
-        assert sample.meta["candidates"] == item["preds"]
+        assert sample.ground_truth.candidates == tuple(item["preds"])
         assert sample.answers == (str(item["gt"]),)
         assert sample.images[0].pixels[0, 0, 0] == index
 
@@ -229,7 +229,7 @@ def test_pairs_become_items_in_one_order_or_in_both(kit: Any) -> None:
         assert "chosen" not in item
     source = ARMBench(folder)
     assert len(source) == 60
-    assert source[0].meta["candidates"] == items[0]["preds"]
+    assert source[0].ground_truth.candidates == tuple(items[0]["preds"])
     both = kit.run(Arrange(folder, both_orders=True), rows[:2], "out/both.jsonl")
     assert [(row["id"], row["preds"], row["gt"]) for row in both[1].rows] == [
         ("r1/1", ["red", "blue"], 1),

@@ -13,6 +13,7 @@ from visenv.curation.places import row_lines, seed_lines
 from visenv.envs.arm.curation import Constraints
 from visenv.envs.arm.datasets.armbench import ARMBench
 from visenv.envs.arm.datasets.mm_ifeval import MMIFEval
+from visenv.envs.arm.ground_truth import Check, Constraint, InstructionTruth
 from visenv.policies.scripted import ScriptedPolicy, ScriptedSession
 from visenv.types import Message, Reply, Sample, Sampling, TurnRequest
 
@@ -89,16 +90,17 @@ def test_each_constraint_that_a_check_decides_is_an_item(kit: Any) -> None:
     bench = ARMBench(out.parent)
     assert not bench.problems
     short, blue = bench[0], bench[1]
-    assert (short.meta["constraint"], short.answers) == ("Use at most 5 words.", ("True",))  # 4
-    assert (blue.meta["constraint"], blue.answers) == (BLUE["value"], ("False",))
+    assert short.ground_truth.constraint == "Use at most 5 words."
+    assert short.answers == ("True",)  # 4 words
+    assert (blue.ground_truth.constraint, blue.answers) == (BLUE["value"], ("False",))
     for sample in (short, blue):
-        assert sample.meta["candidates"] == ["The wall is blue."]
+        assert sample.ground_truth.candidates == ("The wall is blue.",)
         assert sample.images[0].size == (8, 6)
         assert sample.kind == "single_rm"
-    assert short.meta["check"] == [
-        "check_whether_response_word_count_in_range",
-        {"lower_bound": 1, "upper_bound": 5},
-    ]
+    assert short.ground_truth.check == Check(
+        name="check_whether_response_word_count_in_range",
+        arguments={"lower_bound": 1, "upper_bound": 5},
+    )
 
 
 def test_what_is_asked(kit: Any) -> None:
@@ -144,11 +146,16 @@ def test_rows_without_such_a_constraint_are_dropped_unasked(kit: Any) -> None:
     assert account.kept == 1
 
 
+def constrained(name: str, arguments: Any) -> Constraint:
+    check = Check(name=name, arguments=arguments)
+    return Constraint(key="", text="c", method="rule_based", checks=(check,))
+
+
 def test_a_check_with_arguments_that_do_not_fit_fails_the_row(kit: Any) -> None:
     name = "check_whether_response_word_count_in_range"
     bounds = [{"lower_bound": "one", "upper_bound": {}}, {"lower_bound": 1, "upper_bound": 5}]
     source = [
-        Sample("s", "q", meta={"constraints": [{"constraint": "c", "checks": [[name, each]]}]})
+        Sample("s", "q", ground_truth=InstructionTruth(constraints=(constrained(name, each),)))
         for each in bounds
     ]
     step = Constraints(source, Answers("Blue."), kit.folder)

@@ -11,6 +11,7 @@ import PIL.Image
 import pytest
 
 from visenv.envs.arm.datasets.armbench import RESPONSES, TRACKS, ARMBench
+from visenv.envs.arm.ground_truth import Check, JudgingTruth
 from visenv.errors import DataError, ImageError, UnknownNameError
 
 PERCEPTION, DOCUMENT, FOLLOWING = TRACKS
@@ -67,21 +68,23 @@ def test_every_tag(folder: Path, tag: str, gt: Any, answer: str) -> None:
     assert source.problems == []
     assert sample.id == "armbench-fine_grained_perception-7"
     assert sample.question == "What colour is the door?"
-    assert sample.meta["candidates"] == [f"response {n}" for n in range(1, RESPONSES[tag] + 1)]
+    assert sample.ground_truth.candidates == tuple(
+        f"response {n}" for n in range(1, RESPONSES[tag] + 1)
+    )
     assert sample.answers == (answer,)
     assert sample.kind == tag
-    assert sample.meta["labels"] == {"track": PERCEPTION, "rm_tag": tag}
+    assert sample.ground_truth.labels == {"track": PERCEPTION, "rm_tag": tag}
     assert [image.size for image in sample.images] == [(40, 30)]
-    assert "document" not in sample.meta
+    assert sample.ground_truth.document == ""
 
 
 def test_a_document_is_found_in_the_library(folder: Path) -> None:
     rows = [row(1, doc_id="2023.report.pdf"), row(2, doc_id="2023.report", images=[])]
     source = ARMBench(write(folder, DOCUMENT, *rows))
     for sample in (source[0], source[1]):
-        assert sample.meta["document"] == "2023.report"
+        assert sample.ground_truth.document == "2023.report"
         assert source.library is not None
-        assert len(source.library.document(sample.meta["document"])) == 2
+        assert len(source.library.document(sample.ground_truth.document)) == 2
     assert source[1].images == ()
 
 
@@ -105,13 +108,14 @@ def test_the_first_constraint_is_the_one_that_is_judged(folder: Path) -> None:
     ]
     rows = [row(n, "single_rm", constraints=each) for n, each in enumerate(constraints)]
     source = ARMBench(write(folder, FOLLOWING, *rows))
-    metas = [source[index].meta for index in range(3)]
+    truths = [source[index].truth_as(JudgingTruth) for index in range(3)]
     texts = ["10 to 20 words", "in the style of a letter", "odd"]
-    assert [meta["constraint"] for meta in metas] == texts
+    assert [truth.constraint for truth in truths] == texts
     arguments = {"lower_bound": 10, "upper_bound": 20}
-    assert metas[0]["check"] == ["check_whether_response_word_count_in_range", arguments]
-    assert "check" not in metas[1]
-    assert "check" not in metas[2]  # the verdict is known without it
+    name = "check_whether_response_word_count_in_range"
+    assert truths[0].check == Check(name=name, arguments=arguments)
+    assert truths[1].check is None
+    assert truths[2].check is None  # the verdict is known without it
 
 
 def test_a_copy_further_down_is_not_read(folder: Path) -> None:
@@ -126,7 +130,8 @@ def test_all_tracks_or_one(folder: Path) -> None:
     write(folder / "jsonl", DOCUMENT, row(1, "single_rm", doc_id="2023.report.pdf"))
     source = ARMBench(folder)
     assert [source[index].kind for index in range(3)] == ["pair_rm", "4-way-pair_rm", "single_rm"]
-    assert [source[index].meta["labels"]["track"] for index in (0, 2)] == [PERCEPTION, DOCUMENT]
+    tracks = [source[index].ground_truth.labels["track"] for index in (0, 2)]
+    assert tracks == [PERCEPTION, DOCUMENT]
     assert len(ARMBench(folder, track=DOCUMENT)) == 1
     with pytest.raises(DataError, match=r"Expected multimodal_instruction_following\.jsonl"):
         ARMBench(folder, track=FOLLOWING)

@@ -9,7 +9,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from visenv.envs.arm.datasets.deepeyes import DeepEyes
+from visenv.envs.arm.datasets.deepeyes import DeepEyes, DeepEyesTruth
 from visenv.errors import DataError
 
 pa = pytest.importorskip("pyarrow")
@@ -57,11 +57,9 @@ def test_a_row(tmp_path: Path) -> None:
     assert sample.question == "What colour is the cup?"
     assert sample.answers == ("The cup is red.",)
     assert sample.kind == "vstar"
-    assert sample.meta == {
-        "ability": "vl_chat",
-        "env_name": "visual_toolbox_v2",
-        "style": "model",
-    }
+    assert sample.ground_truth == DeepEyesTruth(
+        ability="vl_chat", env_name="visual_toolbox_v2", style="model"
+    )
     assert [image.size for image in sample.images] == [(50, 30), (60, 30)]
 
 

@@ -116,9 +116,9 @@ def test_every_form(
     sample = source[0]
     assert sample.kind == kind
     assert sample.question == question
-    assert sample.meta["candidates"] == candidates
+    assert sample.ground_truth.candidates == tuple(candidates)
     assert sample.answers == (answer,)
-    assert sample.meta["source"] == "svit"
+    assert sample.ground_truth.source == "svit"
     assert sample.images[0].size == (40, 30)
 
 
@@ -126,7 +126,7 @@ def test_a_caption_keeps_its_score(tmp_path: Path) -> None:
     write(tmp_path, row(CAPTION, "Final Score: 85", 7), kind="pointwise")
     source = LLaVACritic(tmp_path, kind="pointwise")
     assert source[0].id == "llava_critic-pointwise-7"
-    assert (source[0].meta["score"], source[0].meta["rating"]) == (85.0, [0, 100])
+    assert (source[0].ground_truth.score, source[0].ground_truth.rating) == (85.0, (0, 100))
 
 
 @pytest.mark.component("pyarrow")

@@ -14,6 +14,7 @@ import pytest
 from visenv.checks import CHECKS
 from visenv.envs.arm.datasets.mm_ifeval import MMIFEval
 from visenv.envs.arm.datasets.rule_functions import check_of
+from visenv.envs.arm.ground_truth import Check
 from visenv.errors import DataError, ImageError
 
 COLUMNS = ("index", "id", "image", "instruction", "tag", "constraints", "answer", "infer_type")
@@ -84,17 +85,20 @@ def test_checks_have_our_names(tmp_path: Path) -> None:
     assert sample.question == "Describe the picture."
     assert sample.answers == ()
     assert sample.images[0].size == (40, 30)
-    first, second = sample.meta["constraints"]
-    assert (first["constraint"], first["method"]) == ("Use 10 to 20 words.", "rule_based")
-    assert first["checks"] == [
-        ["check_whether_response_word_count_in_range", {"lower_bound": 10, "upper_bound": 20}],
-        [
-            "check_whether_total_keyword_in_list_mentioned_in_range",
-            {"keywords": ["#cat"], "lower_bound_times": 1, "upper_bound_times": 3},
-        ],
-    ]
-    assert (second["key"], second["constraint"]) == ("tone", "Be kind.")
-    assert (second["method"], second["checks"]) == ("direct_gpt", [])
+    first, second = sample.ground_truth.constraints
+    assert (first.text, first.method) == ("Use 10 to 20 words.", "rule_based")
+    assert first.checks == (
+        Check(
+            name="check_whether_response_word_count_in_range",
+            arguments={"lower_bound": 10, "upper_bound": 20},
+        ),
+        Check(
+            name="check_whether_total_keyword_in_list_mentioned_in_range",
+            arguments={"keywords": ["#cat"], "lower_bound_times": 1, "upper_bound_times": 3},
+        ),
+    )
+    assert (second.key, second.text) == ("tone", "Be kind.")
+    assert (second.method, second.checks) == ("direct_gpt", ())
 
 
 def test_a_question_with_an_answer(tmp_path: Path) -> None:
@@ -118,7 +122,7 @@ def test_the_table(tmp_path: Path) -> None:
     assert [source[n].id for n in (0, 1)] == ["mm_ifeval-C-0", "mm_ifeval-C-1"]
     assert source[1].question == 'Say "hello".'
     assert source[1].images[0].size == (40, 30)  # that of row 0
-    assert source[1].meta == source[0].meta
+    assert source[1].ground_truth == source[0].ground_truth
     (missing,) = source.problems
     assert (missing.row, missing.problem) == (5, "no row has the index '9', to take its image")
     with pytest.raises(ImageError, match=r"MM-IFEval\.tsv:6"):
@@ -129,7 +133,7 @@ def test_the_table(tmp_path: Path) -> None:
 
 def test_constraints_written_as_python(tmp_path: Path) -> None:
     source = MMIFEval(lines(tmp_path, row(1, constraints=repr([constraint(WORDS)]))))
-    assert len(source[0].meta["constraints"][0]["checks"]) == 1
+    assert len(source[0].ground_truth.constraints[0].checks) == 1
 
 
 @pytest.mark.parametrize(

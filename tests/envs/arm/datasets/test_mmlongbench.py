@@ -61,16 +61,16 @@ def test_rows_and_kinds(folder: Path) -> None:
     assert sample.question == "How many charts are there?"
     assert sample.answers == ("6",)
     assert sample.images == ()
-    assert sample.meta["document"] == "PH_2016.06.08-Final"
-    assert sample.meta["evidence_pages"] == [2, 3]
-    assert sample.meta["evidence_sources"] == ["Chart", "Pure-text (Plain-text)"]
+    assert sample.ground_truth.document == "PH_2016.06.08-Final"
+    assert sample.ground_truth.evidence_pages == (2, 3)
+    assert sample.ground_truth.evidence_sources == ("Chart", "Pure-text (Plain-text)")
     assert [source[n].kind for n in range(3)] == ["cross-page", "single-page", "unanswerable"]
-    assert sample.meta["labels"] == {
+    assert sample.ground_truth.labels == {
         "pages": "cross-page",
         "document type": "Research report / Introduction",
     }
     assert source.library is not None
-    assert len(source.library.document(sample.meta["document"])) == 3
+    assert len(source.library.document(sample.ground_truth.document)) == 3
 
 
 def test_the_score_goes_by_the_format(folder: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_hub_layout(folder: Path) -> None:
     shard = folder / "data" / "train-00000-of-00001.parquet"
     parquet.write_table(pa.Table.from_pylist([row(), row(doc_id="gone.pdf")]), shard)
     source = MMLongBench(folder, documents=folder / "data" / "documents")
-    assert source[0].meta["evidence_pages"] == [2, 3]
+    assert source[0].ground_truth.evidence_pages == (2, 3)
     (problem,) = source.problems
     assert problem.row == 2
     assert "There is no document called 'gone.pdf'" in problem.problem

@@ -13,6 +13,7 @@ import PIL.Image
 import pytest
 
 from visenv.envs.arm.datasets.mp_docvqa import MPDocVQA
+from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.errors import DataError, ImageError, UnknownNameError
 
 Row = dict[str, Any]
@@ -69,7 +70,7 @@ def test_the_challenge(folder: Path) -> None:
     assert sample.question == "What is the date?"
     assert sample.answers == ("1 May", "May 1")
     assert sample.images == ()
-    assert sample.meta == {"document": "ffbf0023", "evidence_pages": [2]}
+    assert sample.ground_truth == DocumentTruth(document="ffbf0023", evidence_pages=(2,))
     document = source.library.document("ffbf0023")
     assert len(document) == 3
     assert [document.page_image(page, 1000).size for page in (1, 2, 3)] == [
@@ -96,11 +97,11 @@ def test_the_framework(folder: Path, suffix: str) -> None:
     source = MPDocVQA(folder)
     assert source.problems == []
     assert [source[index].id for index in range(2)] == ["mp_docvqa-val-3", "mp_docvqa-val-4"]
-    document = source.library.document(source[0].meta["document"])
+    document = source.library.document(source[0].ground_truth.document)
     assert [document.page_text(page) for page in (1, 2, 3)] == ["Dear Sir", "", "1 May"]
-    assert source[0].meta["evidence_pages"] == [3]
+    assert source[0].ground_truth.evidence_pages == (3,)
     # The same scan with other pages is another document.
-    assert source[1].meta["document"] == "ffbf0023-4"
+    assert source[1].ground_truth.document == "ffbf0023-4"
     assert len(source.library.document("ffbf0023-4")) == 1
 
 
@@ -127,13 +128,16 @@ def test_the_hub(tmp_path: Path) -> None:
     parquet.write_table(pa.Table.from_pylist(rows), shard)
     source = MPDocVQA(tmp_path)
     assert source[0].answers == ("1 May",)
-    assert source[0].meta == {"document": "ffbf0023", "evidence_pages": [2]}
+    assert source[0].ground_truth == DocumentTruth(document="ffbf0023", evidence_pages=(2,))
     document = source.library.document("ffbf0023")
     assert [document.page_image(number, 1000).size[0] for number in (1, 2)] == [51, 52]
     with pytest.raises(DataError, match=r"Page 2 of 'other' .* holds no image bytes"):
         source.library.document("other").page_image(2, 1000)
     (problem,) = source.problems
     assert (problem.row, problem.problem) == (3, "answer_page_idx must be 0 to 1, got '2'")
+    assert document.sha256 == MPDocVQA(tmp_path).library.document("ffbf0023").sha256
+    with pytest.raises(DataError, match="holds no image bytes"):
+        _ = source.library.document("other").sha256
     copy = pickle.loads(pickle.dumps(source))
     assert copy.library.document("ffbf0023").page_image(1, 1000).size == (51, 80)
 
@@ -142,7 +146,7 @@ def test_the_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(folder:
     row = challenge(1)
     del row["answers"], row["answer_page_idx"]
     source = MPDocVQA(write(folder, row, split="test"), split="test")
-    assert source[0].meta["evidence_pages"] == []
+    assert source[0].ground_truth.evidence_pages == ()
     with pytest.raises(DataError, match="no published answers"):
         source.score("1 May", source[0])
 

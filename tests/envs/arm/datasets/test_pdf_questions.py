@@ -66,14 +66,14 @@ def test_an_answer_and_three_wrong_ones_give_three_samples(tmp_path: Path) -> No
     single, pair, four = every(source)
     assert [sample.id for sample in (single, pair, four)] == ["1/single", "1/pair", "1/4-way"]
     assert [sample.kind for sample in (single, pair, four)] == ["single", "pair", "4-way"]
-    assert single.answers == (str(single.meta["candidates"] == ["right"]),)
+    assert single.answers == (str(single.ground_truth.candidates == ("right",)),)
     for sample, count in ((pair, 2), (four, 4)):
-        candidates = sample.meta["candidates"]
+        candidates = sample.ground_truth.candidates
         assert len(set(candidates)) == count
         assert candidates[int(sample.answers[0]) - 1] == "right"
-        assert sample.meta["document"] == "minutes"
-        assert sample.meta["evidence_pages"] == [2, 3]
-        assert sample.meta["gold_query"] == "who wrote"
+        assert sample.ground_truth.document == "minutes"
+        assert sample.ground_truth.evidence_pages == (2, 3)
+        assert sample.ground_truth.gold_query == "who wrote"
         assert sample.question == "Who?"
         assert sample.images == ()
     assert isinstance(source.library, Library)
@@ -92,9 +92,10 @@ def test_fewer_wrong_answers_give_fewer_samples(tmp_path: Path) -> None:
 def test_candidates_are_taken_as_they_are(tmp_path: Path) -> None:
     single = {**JUDGED, "id": 7, "candidates": ["c"], "verdict": False}
     one, two = every(PdfQuestions(fill(tmp_path, [JUDGED, single])))
-    assert (one.id, one.answers, one.kind, one.meta["candidates"]) == ("j", ("2",), "", ["a", "b"])
-    assert one.meta["document"] == "plan"
-    assert "evidence_pages" not in one.meta
+    assert (one.id, one.answers, one.kind) == ("j", ("2",), "")
+    assert one.ground_truth.candidates == ("a", "b")
+    assert one.ground_truth.document == "plan"
+    assert one.ground_truth.evidence_pages == ()
     assert (two.id, two.answers) == ("7", ("False",))
 
 
@@ -111,7 +112,9 @@ def test_the_order_is_seeded_and_favours_no_place(tmp_path: Path) -> None:
         mean = 400 / len(outcomes)
         assert all(abs(count - mean) < 50 for count in counts)
     wrong = {
-        sample.meta["candidates"][0] for sample in every(source) if sample.answers == ("False",)
+        sample.ground_truth.candidates[0]
+        for sample in every(source)
+        if sample.answers == ("False",)
     }
     assert wrong == {"wrong a", "wrong b", "wrong c"}
 

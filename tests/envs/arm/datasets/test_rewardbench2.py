@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from visenv.envs.arm.datasets.rewardbench2 import RewardBench2, place_of_chosen, rating_of
+from visenv.envs.arm.ground_truth import Tie
 from visenv.errors import DataError, UnknownNameError
 from visenv.types import Answered, Episode, Message, Turn
 
@@ -53,7 +54,7 @@ def test_the_chosen_response_changes_places_by_its_id(tmp_path: Path) -> None:
     for index in range(400):
         sample = source[index]
         place = int(sample.answers[0])
-        candidates = sample.meta["candidates"]
+        candidates = list(sample.ground_truth.candidates)
         assert candidates[place - 1] == "blue"
         # It changed places with one response; the others stand where they were.
         others = ["blue", "one", "two", "three"]
@@ -92,10 +93,10 @@ def test_a_tie_asks_about_each_response(tmp_path: Path) -> None:
     assert len(source) == 3 + 4
     sample = source[4]
     assert sample.id == "rewardbench2-Ties-tied:1-1"
-    assert sample.meta["candidates"] == ["green"]
+    assert sample.ground_truth.candidates == ("green",)
     assert sample.answers == ("True",)
-    facts = {key: sample.meta[key] for key in ("rating", "tie", "place", "right", "responses")}
-    assert facts == {"rating": [1, 10], "tie": "tied:1", "place": 1, "right": 2, "responses": 4}
+    assert sample.ground_truth.rating == (1, 10)
+    assert sample.ground_truth.tie == Tie(row="tied:1", place=1, right=2, responses=4)
     assert [source[index].answers[0] for index in range(3, 7)] == ["True", "True", "False", "False"]
 
 

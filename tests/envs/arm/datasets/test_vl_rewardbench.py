@@ -46,7 +46,7 @@ def lines(folder: Path, *rows: Any) -> Path:
 def best(source: VLRewardBench, index: int) -> str:
     """The response that the sample calls the best."""
     sample = source[index]
-    text: str = sample.meta["candidates"][int(sample.answers[0]) - 1]
+    text: str = sample.ground_truth.candidates[int(sample.answers[0]) - 1]
     return text
 
 
@@ -55,9 +55,9 @@ def test_the_order_is_decided_by_the_id_alone(tmp_path: Path) -> None:
     # stay; that of "mathverse_12" is 0x23, odd, and they change places.
     rows = [row("RLAIF-V-1"), row("mathverse_12"), row("RLAIF-V-2", human_ranking=[1, 0])]
     source = VLRewardBench(lines(tmp_path, *rows))
-    assert source[0].meta["candidates"] == ["good one", "bad"]
+    assert source[0].ground_truth.candidates == ("good one", "bad")
     assert source[0].answers == ("1",)
-    assert source[1].meta["candidates"] == ["bad", "good one"]
+    assert source[1].ground_truth.candidates == ("bad", "good one")
     assert source[1].answers == ("2",)
     assert [best(source, index) for index in range(3)] == ["good one", "good one", "bad"]
     again = VLRewardBench(tmp_path)
@@ -68,9 +68,9 @@ def test_the_order_of_lmms_eval(tmp_path: Path) -> None:
     # Lengths 8 + 3 = 11 are odd: they change places. 4 + 4 = 8 is even: they stay.
     rows = [row("x-1"), row("x-2", response=["same", "size"], human_ranking=[1, 0])]
     source = VLRewardBench(lines(tmp_path, *rows), compat="lmms_eval")
-    assert source[0].meta["candidates"] == ["bad", "good one"]
+    assert source[0].ground_truth.candidates == ("bad", "good one")
     assert source[0].answers == ("2",)
-    assert source[1].meta["candidates"] == ["same", "size"]
+    assert source[1].ground_truth.candidates == ("same", "size")
     assert source[1].answers == ("2",)
 
 
@@ -114,7 +114,7 @@ def test_the_hub_layout(tmp_path: Path) -> None:
     assert [str(problem.problem) for problem in source.problems] == ["no id: ''"]
     sample = source[0]
     assert sample.images[0].size == (40, 30)
-    assert (sample.kind, sample.meta["query_source"]) == ("reasoning", "RLAIF-V")
+    assert (sample.kind, sample.ground_truth.source) == ("reasoning", "RLAIF-V")
     with pytest.raises(DataError, match="no image under image"):
         _ = source[1]
 

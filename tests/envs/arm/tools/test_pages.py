@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from visenv.documents.document import Document
 from visenv.documents.names import unknown_document
 from visenv.documents.stitch import stitch
+from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.envs.arm.tools.pages import PageByIndex, PageByQuery
 from visenv.errors import ConfigurationError, DataError, ToolError
 from visenv.testing.documents import TextDocument, page_colour
@@ -249,7 +250,7 @@ def test_options_that_cannot_be(options: dict[str, Any]) -> None:
 
 
 def test_examples_and_random_arguments_fit_the_schema() -> None:
-    sample = Sample("s", "?", meta={"document": "report"})
+    sample = Sample("s", "?", ground_truth=DocumentTruth(document="report"))
     rng = np.random.default_rng(0)
     for tool in (PageByQuery(Shelf(report())), PageByIndex(Shelf(report()))):
         tool.reset(sample, Store())

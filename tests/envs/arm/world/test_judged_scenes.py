@@ -29,7 +29,7 @@ def samples(count: int, candidates: int, **overrides: Any) -> list[Sample]:
 def stated(sample: Sample) -> list[str]:
     """The option that each response states, read back by the templates."""
     found = []
-    for text in sample.meta["candidates"]:
+    for text in sample.ground_truth.candidates:
         options = [
             option
             for statement in STATEMENTS[sample.kind]
@@ -65,7 +65,9 @@ def test_of_several_exactly_one_is_right_and_the_verdict_names_it(candidates: in
         answers = stated(sample)
         assert len(set(answers)) == candidates
         right = [
-            number for number, answer in enumerate(answers, 1) if answer == sample.meta["answer"]
+            number
+            for number, answer in enumerate(answers, 1)
+            if answer == sample.ground_truth.answer
         ]
         assert [str(number) for number in right] == list(sample.answers)
 
@@ -73,7 +75,7 @@ def test_of_several_exactly_one_is_right_and_the_verdict_names_it(candidates: in
 def test_a_single_response_is_right_when_the_verdict_is_true() -> None:
     for sample in samples(60, 1):
         [answer] = stated(sample)
-        assert sample.answers == (str(answer == sample.meta["answer"]),)
+        assert sample.answers == (str(answer == sample.ground_truth.answer),)
 
 
 def test_the_truth_is_the_scenes_own() -> None:
@@ -86,16 +88,16 @@ def test_the_truth_is_the_scenes_own() -> None:
             scene.question,
             scene.images,
         )
-        assert (sample.meta["answer"],) == scene.answers
-        for box in ("target_box", "detail_box"):
-            assert sample.meta[box] == scene.meta[box]
+        assert (sample.ground_truth.answer,) == scene.answers
+        assert sample.ground_truth.target_box == scene.ground_truth.target_box
+        assert sample.ground_truth.detail_box == scene.ground_truth.detail_box
 
 
 def test_responses_of_a_sample_differ_in_the_detail_alone() -> None:
     for sample in samples(40, 4):
         texts = [
             re.sub("the ([a-z]+ [a-z]+ )?sign", "it", text).replace(answer, "…")
-            for text, answer in zip(sample.meta["candidates"], stated(sample), strict=True)
+            for text, answer in zip(sample.ground_truth.candidates, stated(sample), strict=True)
         ]
         assert len(set(texts)) == 1
 
@@ -103,16 +105,16 @@ def test_responses_of_a_sample_differ_in_the_detail_alone() -> None:
 def test_the_sign_is_called_as_the_question_calls_it() -> None:
     for sample in samples(40, 2):
         [name] = re.findall(r"the [a-z]+ [a-z]+ sign|the sign", sample.question)
-        assert all(name in text for text in sample.meta["candidates"])
+        assert all(name in text for text in sample.ground_truth.candidates)
 
 
 def test_neither_place_nor_option_nor_wording_betrays_the_verdict() -> None:
     """240 draws: each cell is within 5 standard deviations of its share."""
     drawn = samples(240, 4, kinds=("colour",), signs=(1, 1))
     places = Counter(sample.answers[0] for sample in drawn)
-    truths = Counter(sample.meta["answer"] for sample in drawn)
+    truths = Counter(sample.ground_truth.answer for sample in drawn)
     wordings = Counter(
-        sample.meta["candidates"][0].replace(stated(sample)[0], "") for sample in drawn
+        sample.ground_truth.candidates[0].replace(stated(sample)[0], "") for sample in drawn
     )
     for counts, share in ((places, 1 / 4), (truths, 1 / 6), (wordings, 1 / 4)):
         deviation = (240 * share * (1 - share)) ** 0.5

@@ -48,19 +48,19 @@ def test_samples_are_judging_samples_about_a_document(preset: str) -> None:
     assert len({sample.id for sample in made}) == 120
     library = ReportsLibrary(preset)
     for sample in made:
-        candidates = sample.meta["candidates"]
+        candidates = sample.ground_truth.candidates
         assert len(candidates) in PRESETS[preset].candidates
         assert len(set(candidates)) == len(candidates)
-        value = re.compile(rf"\b{re.escape(sample.meta['answer'])}\b")
+        value = re.compile(rf"\b{re.escape(sample.ground_truth.answer)}\b")
         says = [value.search(each) is not None for each in candidates]
         if len(candidates) == 1:
             assert sample.answers == (str(says[0]),)
         else:
             assert sample.answers == (str(says.index(True) + 1),)
-        assert library.name(0)[:-1] in sample.meta["document"]
+        assert library.name(0)[:-1] in sample.ground_truth.document
         assert sample.images == ()
-    shown = library.document(made[0].meta["document"])
-    assert all(1 <= page <= len(shown) for page in made[0].meta["evidence_pages"])
+    shown = library.document(made[0].ground_truth.document)
+    assert all(1 <= page <= len(shown) for page in made[0].ground_truth.evidence_pages)
 
 
 # Chi-square that chance exceeds 1 time in 10,000, by degrees of freedom.
@@ -78,7 +78,7 @@ def test_verdicts_are_balanced(preset: str) -> None:
     made = samples(600, preset, documents=(0, 60))
     by_count: dict[int, Counter[str]] = {}
     for sample in made:
-        by_count.setdefault(len(sample.meta["candidates"]), Counter())[sample.answers[0]] += 1
+        by_count.setdefault(len(sample.ground_truth.candidates), Counter())[sample.answers[0]] += 1
     assert set(by_count) == set(PRESETS[preset].candidates)
     for count, verdicts in by_count.items():
         assert_uniform(verdicts, max(count, 2))
@@ -91,8 +91,8 @@ def test_kinds_are_uniform() -> None:
 
 def test_a_tiny_colour_says_nothing_about_the_verdict() -> None:
     made = samples(1200, "tiny", candidates=(1,))
-    right = Counter(s.meta["candidates"][0] for s in made if s.answers == ("True",))
-    wrong = Counter(s.meta["candidates"][0] for s in made if s.answers == ("False",))
+    right = Counter(s.ground_truth.candidates[0] for s in made if s.answers == ("True",))
+    wrong = Counter(s.ground_truth.candidates[0] for s in made if s.answers == ("False",))
     assert_uniform(right, 6)
     assert_uniform(wrong, 6)
 
@@ -100,17 +100,17 @@ def test_a_tiny_colour_says_nothing_about_the_verdict() -> None:
 def test_documents_come_from_the_range_and_all_of_it() -> None:
     world = ReportsWorld("tiny", documents=(10, 14))
     rng = np.random.default_rng(0)
-    seen = {world.sample(rng).meta["document"] for _ in range(100)}
+    seen = {world.sample(rng).ground_truth.document for _ in range(100)}
     assert seen == {"cards-10", "cards-11", "cards-12", "cards-13"}
 
 
 def test_a_document_is_made_from_its_name_alone() -> None:
     sample = samples(1)[0]
-    one = ReportsLibrary().document(sample.meta["document"])
-    two = ReportsLibrary().document(sample.meta["document"] + ".pdf")
+    one = ReportsLibrary().document(sample.ground_truth.document)
+    two = ReportsLibrary().document(sample.ground_truth.document + ".pdf")
     assert isinstance(one, Document)
-    assert one.name == two.name == sample.meta["document"]
-    page = sample.meta["evidence_pages"][0]
+    assert one.name == two.name == sample.ground_truth.document
+    page = sample.ground_truth.evidence_pages[0]
     assert one.page_image(page, 300) == two.page_image(page, 300)
     assert one.page_text(page) == two.page_text(page)
 

@@ -15,7 +15,7 @@ import pytest
 
 import visenv.types.image
 from visenv.data.open import open_data
-from visenv.envs.zoom_vqa.datasets.textvqa import TextVQA
+from visenv.envs.zoom_vqa.datasets.textvqa import TextVQA, TextVQATruth
 from visenv.errors import ConfigurationError, DataError, ImageError, UnknownNameError
 
 Row = dict[str, Any]
@@ -75,7 +75,7 @@ def test_the_official_release(tmp_path: Path, images: str) -> None:
     assert sample.answers[7:] == ("stop sign", "go", "unanswerable")
     assert sample.images[0].size == (40, 30)
     assert sample.kind == "other"
-    assert sample.meta == {"image_id": "abc", "image_classes": ["Traffic sign"]}
+    assert sample.ground_truth == TextVQATruth(image_id="abc", image_classes=("Traffic sign",))
 
 
 def test_val_images_lie_with_those_of_train(tmp_path: Path) -> None:

@@ -75,12 +75,12 @@ def seen(sample: Sample, view_side: int) -> tuple[Floats, Floats]:
     tool, store = KeypointZoom(crop_side=view_side * 400 // 1024, source="native"), Store()
     tool.reset(sample, store)
     store.images[INPUT_IMAGE] = view
-    left, top, right, bottom = sample.meta["target_box"]
+    left, top, right, bottom = sample.ground_truth.target_box
     keypoint = [int((left + right) / 2 * scale), int((top + bottom) / 2 * scale)]
     result = tool.run({"keypoint": keypoint}, store)
     (crop,), detail = result.parts, result.detail
     assert isinstance(crop, Image)
-    panel, window = np.array(sample.meta["detail_box"], float), np.array(detail["box"], float)
+    panel, window = np.array(sample.ground_truth.detail_box, float), np.array(detail["box"], float)
     enlarged = (panel - np.tile(window[:2], 2)) * crop.size[0] / (window[2] - window[0])
     return cut(view.pixels, panel * scale), cut(crop.pixels, enlarged)
 

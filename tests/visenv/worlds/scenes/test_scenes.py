@@ -70,22 +70,22 @@ def test_boxes_are_exact_and_signs_apart(difficulty: float) -> None:
     for seed in range(12):
         sample = scene(seed, difficulty=difficulty, **SMALL)
         width, height = sample.images[0].size
-        signs = sample.meta["signs"]
-        assert sample.meta["target_box"] == signs[0]["box"]
-        assert sample.meta["detail_box"] == signs[0]["detail_box"]
+        signs = sample.ground_truth.signs
+        assert sample.ground_truth.target_box == signs[0].box
+        assert sample.ground_truth.detail_box == signs[0].detail_box
         for sign in signs:
-            left, top, right, bottom = sign["box"]
+            left, top, right, bottom = sign.box
             assert 0 <= left < right <= width
             assert 0 <= top < bottom <= height
-            inner = sign["detail_box"]
+            inner = sign.detail_box
             assert left < inner[0] < inner[2] < right
             assert top < inner[1] < inner[3] < bottom
         for index, sign in enumerate(signs):
             for other in signs[:index]:
-                assert not _overlap(sign["box"], other["box"])
+                assert not _overlap(sign.box, other.box)
 
 
-def _overlap(one: list[int], other: list[int]) -> bool:
+def _overlap(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return max(one[0], other[0]) < min(one[2], other[2]) and max(one[1], other[1]) < min(
         one[3], other[3]
     )
@@ -94,7 +94,7 @@ def _overlap(one: list[int], other: list[int]) -> bool:
 def test_the_box_is_where_the_frame_and_the_detail_are() -> None:
     sample = scene(1, "tiny", grain=0)
     pixels = sample.images[0].pixels
-    left, top, right, bottom = sample.meta["target_box"]
+    left, top, right, bottom = sample.ground_truth.target_box
     orange = (pixels == (255, 140, 0)).all(axis=2)
     rows, columns = np.nonzero(orange)
     assert [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1] == [
@@ -103,7 +103,7 @@ def test_the_box_is_where_the_frame_and_the_detail_are() -> None:
         right,
         bottom,
     ]
-    inner = sample.meta["detail_box"]
+    inner = sample.ground_truth.detail_box
     assert not orange[inner[1] : inner[3], inner[0] : inner[2]].any()
     assert pixels[inner[1] : inner[3], inner[0] : inner[2]].std() > 20
 
@@ -111,14 +111,14 @@ def test_the_box_is_where_the_frame_and_the_detail_are() -> None:
 def test_the_question_names_one_sign_and_its_answer_is_an_option() -> None:
     for seed in range(25):
         sample = scene(seed, **SMALL)
-        names = [sign["name"] for sign in sample.meta["signs"]]
+        names = [sign.name for sign in sample.ground_truth.signs]
         assert len(set(names)) == len(names)
         named = names[0] if len(names) > 1 else "the sign"
         assert sample.question == KINDS[sample.kind].question.format(sign=named)
         assert sum(name in sample.question for name in names) == (len(names) > 1)
-        assert sample.answers == (sample.meta["signs"][0]["answer"],)
-        assert sample.meta["options"] == list(KINDS[sample.kind].options)
-        assert sample.answers[0] in sample.meta["options"]
+        assert sample.answers == (sample.ground_truth.signs[0].answer,)
+        assert sample.ground_truth.options == KINDS[sample.kind].options
+        assert sample.answers[0] in sample.ground_truth.options
 
 
 # Chi-square that chance exceeds 1 time in 10,000, by degrees of freedom.
@@ -150,14 +150,15 @@ def test_kinds_are_uniform() -> None:
 
 def test_difficulty_makes_details_smaller_and_signs_more() -> None:
     easy, hard = (scene(2, difficulty=level) for level in (0.0, 1.0))
-    assert len(easy.meta["signs"]) < len(hard.meta["signs"])
-    sides = [box[2] - box[0] for box in (easy.meta["detail_box"], hard.meta["detail_box"])]
+    assert len(easy.ground_truth.signs) < len(hard.ground_truth.signs)
+    boxes = [each.ground_truth.detail_box for each in (easy, hard)]
+    sides = [right - left for left, _, right, _ in boxes]
     assert sides[0] > sides[1]
 
 
 def test_more_signs_than_fit_are_left_out() -> None:
     crowded = scene(0, width=512, height=512, view_side=128, signs=(20, 20))
-    assert 1 <= len(crowded.meta["signs"]) < 20
+    assert 1 <= len(crowded.ground_truth.signs) < 20
 
 
 @pytest.mark.parametrize(

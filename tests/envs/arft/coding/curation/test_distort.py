@@ -12,17 +12,18 @@ import pytest
 
 from visenv.cli import main
 from visenv.envs.arft.coding.curation.distort import Distort, plan_lines
+from visenv.envs.arft.coding.ground_truth import Distortion
 from visenv.envs.arft.coding.world import PLANS, DistortedRows, DistortedWorld, apply
 from visenv.envs.arft.coding.world.plans import Plan
 from visenv.envs.arft.datasets.mat_coding import MatCoding
 from visenv.errors import ConfigurationError
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
 
 
 def clean(name: str) -> Sample:
     pixels = np.random.default_rng(len(name)).integers(30, 220, (12, 16, 3), np.uint8)
-    meta = {"target_box": [4, 4, 8, 8], "options": ["a", "b"]}
-    return Sample(name, f"What is {name}?", (Image.from_pixels(pixels),), ("a",), "", meta)
+    truth = QuestionTruth(target_box=(4, 4, 8, 8), options=("a", "b"))
+    return Sample(name, f"What is {name}?", (Image.from_pixels(pixels),), ("a",), "", truth)
 
 
 def test_the_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
@@ -34,17 +35,17 @@ def test_the_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
     data = MatCoding(tmp_path)
     assert data.problems == []
     read = [data[place] for place in range(len(data))]
-    assert Counter(sample.meta["split"] for sample in read) == {"simple": 70, "hard": 130}
-    assert Counter(tuple(sample.meta["problems"]) for sample in read) == PLANS["test"]
+    assert Counter(sample.ground_truth.split for sample in read) == {"simple": 70, "hard": 130}
+    assert Counter(tuple(sample.ground_truth.problems) for sample in read) == PLANS["test"]
     rows = [json.loads(line) for line in (tmp_path / "MAT-Coding.jsonl").read_text().splitlines()]
     for row, sample in zip(rows, read, strict=True):
         pixels = Image.from_file(tmp_path / row["ori_image_path"]).pixels
         for distortion in row["distortions"]:
-            pixels = apply(pixels, distortion)
+            pixels = apply(pixels, Distortion(**distortion))
         assert (sample.images[0].pixels == pixels).all()
-        assert sample.meta["distortions"] == row["distortions"]
-        assert sample.meta["options"] == ["a", "b"]
-        assert ("box" in sample.meta) == (row["type"] == ["crop"])
+        assert [each.as_row() for each in sample.ground_truth.distortions] == row["distortions"]
+        assert sample.ground_truth.options == ("a", "b")
+        assert (sample.ground_truth.box is not None) == (row["type"] == ["crop"])
 
 
 def test_a_data_set_is_distorted_row_by_row(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_data_set_is_distorted_row_by_row(tmp_path: Path) -> None:
     data = MatCoding(tmp_path)
     for place in range(8):
         assert data[place].images == rows[place].images
-        assert data[place].meta == rows[place].meta
+        assert data[place].ground_truth == rows[place].ground_truth
 
 
 def test_a_longer_list_goes_through_the_plan_again() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from visenv.envs.arft.coding.ground_truth import Distortion
 from visenv.envs.arft.coding.world import KINDS, LABELS, apply
 from visenv.envs.arft.coding.world.kinds import draw
 from visenv.errors import DataError
@@ -31,16 +32,16 @@ def test_the_labels_are_the_papers() -> None:
 @pytest.mark.parametrize(
     ("distortion", "expected"),
     [
-        ({"name": "rotation90", "clockwise": True}, grey([4, 1], [5, 2], [6, 3])),
-        ({"name": "rotation90", "clockwise": False}, grey([3, 6], [2, 5], [1, 4])),
-        ({"name": "rotation180"}, grey([6, 5, 4], [3, 2, 1])),
+        (Distortion(name="rotation90", clockwise=True), grey([4, 1], [5, 2], [6, 3])),
+        (Distortion(name="rotation90", clockwise=False), grey([3, 6], [2, 5], [1, 4])),
+        (Distortion(name="rotation180"), grey([6, 5, 4], [3, 2, 1])),
         # 0.4·(1 … 6) = 0.4, 0.8, 1.2, 1.6, 2.0, 2.4
-        ({"name": "dark", "gain": 0.4}, grey([0, 1, 1], [2, 2, 2])),
+        (Distortion(name="dark", gain=0.4), grey([0, 1, 1], [2, 2, 2])),
         # 60·(1 … 6) = 60, 120, 180, 240, 300, 360, the last two clipped
-        ({"name": "overexposure", "gain": 60}, grey([60, 120, 180], [240, 255, 255])),
+        (Distortion(name="overexposure", gain=60), grey([60, 120, 180], [240, 255, 255])),
     ],
 )
-def test_small_images_by_hand(distortion: dict[str, Any], expected: Pixels) -> None:
+def test_small_images_by_hand(distortion: Distortion, expected: Pixels) -> None:
     image = grey([1, 2, 3], [4, 5, 6])
     assert (apply(image, distortion) == expected).all()
     assert (image == grey([1, 2, 3], [4, 5, 6])).all(), "what is given is not changed"
@@ -49,7 +50,7 @@ def test_small_images_by_hand(distortion: dict[str, Any], expected: Pixels) -> N
 def test_blur_spreads_a_point_and_keeps_its_light() -> None:
     image = grey(*[[0] * 31] * 31)
     image[15, 15] = 255
-    blurred = apply(image, {"name": "blur", "kernel": 9, "sigma": 1.7}).astype(int)
+    blurred = apply(image, Distortion(name="blur", kernel=9, sigma=1.7)).astype(int)
     # a Gaussian of sigma 1.7 has 1 / (2·pi·1.7²) = 0.0551 of its mass on the middle pixel
     assert blurred[15, 15, 0] == pytest.approx(255 / (2 * np.pi * 1.7**2), abs=1)
     assert (blurred[:11] == 0).all(), "a kernel of 9 reaches 4 px"
@@ -58,11 +59,11 @@ def test_blur_spreads_a_point_and_keeps_its_light() -> None:
 
 def test_noise_has_its_deviation_and_its_seed() -> None:
     image = np.full((100, 100, 3), 128, np.uint8)
-    noisy = apply(image, {"name": "noise", "sigma": 30.0, "seed": 7}).astype(float)
+    noisy = apply(image, Distortion(name="noise", sigma=30.0, seed=7)).astype(float)
     # 30,000 draws: the deviation of their mean is 30/173 = 0.17, of their deviation about 0.12
     assert noisy.mean() == pytest.approx(128, abs=1)
     assert noisy.std() == pytest.approx(30, abs=1)
-    other = apply(image, {"name": "noise", "sigma": 30.0, "seed": 8})
+    other = apply(image, Distortion(name="noise", sigma=30.0, seed=8))
     assert (other != noisy).mean() > 0.9
 
 
@@ -77,8 +78,9 @@ RANGES = {
 @pytest.mark.parametrize("name", KINDS)
 @given(seed=st.integers(0, 2**32))
 def test_parameters_are_json_and_in_range(name: str, seed: int) -> None:
-    drawn = draw(name, np.random.default_rng(seed))
-    assert json.loads(json.dumps(drawn)) == drawn
+    distortion = draw(name, np.random.default_rng(seed))
+    drawn = distortion.as_row()
+    assert Distortion(**json.loads(json.dumps(drawn))) == distortion
     assert drawn["name"] == name
     for what, (low, high) in RANGES.items():
         parameter, _, kind = what.partition(" of ")
@@ -93,9 +95,9 @@ def test_parameters_are_json_and_in_range(name: str, seed: int) -> None:
 
 def test_all_of_each_range_is_drawn() -> None:
     rng = np.random.default_rng(0)
-    drawn = [draw("blur", rng)["kernel"] for _ in range(300)]
+    drawn = [draw("blur", rng).as_row()["kernel"] for _ in range(300)]
     assert set(drawn) == {9, 11, 13, 15, 17, 19, 21, 23, 25}
-    gains = [draw("dark", rng)["gain"] for _ in range(300)]
+    gains = [draw("dark", rng).as_row()["gain"] for _ in range(300)]
     assert min(gains) < 0.17
     assert max(gains) > 0.38
 
@@ -105,7 +107,7 @@ def test_all_of_each_range_is_drawn() -> None:
 def test_the_same_parameters_make_the_same_pixels(name: str, image: Pixels, seed: int) -> None:
     distortion = draw(name, np.random.default_rng(seed))
     once = apply(image, distortion)
-    assert (apply(image, json.loads(json.dumps(distortion))) == once).all()
+    assert (apply(image, Distortion(**json.loads(json.dumps(distortion.as_row())))) == once).all()
     assert once.dtype == np.uint8
     turned = name == "rotation90"
     assert once.shape == ((image.shape[1], image.shape[0], 3) if turned else image.shape)
@@ -115,19 +117,20 @@ def test_the_same_parameters_make_the_same_pixels(name: str, image: Pixels, seed
 def test_what_has_an_inverse_is_undone_by_it(image: Pixels, seed: int) -> None:
     rng = np.random.default_rng(seed)
     turn = draw("rotation90", rng)
-    back = {**turn, "clockwise": not turn["clockwise"]}
+    back = replace(turn, clockwise=not turn.clockwise)
     assert (apply(apply(image, turn), back) == image).all()
     half = draw("rotation180", rng)
     assert (apply(apply(image, half), half) == image).all()
     dark = draw("dark", rng)
-    restored = apply(apply(image, dark), {"name": "overexposure", "gain": 1 / dark["gain"]})
+    gain = dark.as_row()["gain"]
+    restored = apply(apply(image, dark), Distortion(name="overexposure", gain=1 / gain))
     error = np.abs(restored.astype(int) - image)
-    assert error.max(initial=0) <= 0.5 / dark["gain"] + 0.5, "half a level, made larger, rounded"
+    assert error.max(initial=0) <= 0.5 / gain + 0.5, "half a level, made larger, rounded"
 
 
 @pytest.mark.parametrize(
-    ("distortion", "says"), [({"name": "sepia"}, "sepia"), ({"name": "dark"}, "gain"), ({}, "name")]
+    ("distortion", "says"), [(Distortion(name="sepia"), "sepia"), (Distortion(name="dark"), "gain")]
 )
-def test_what_is_no_distortion_is_a_data_error(distortion: dict[str, Any], says: str) -> None:
+def test_what_is_no_distortion_is_a_data_error(distortion: Distortion, says: str) -> None:
     with pytest.raises(DataError, match=says):
         apply(grey([1]), distortion)

@@ -22,7 +22,7 @@ def test_a_page_question_is_answered_by_its_page(seed: int) -> None:
     sample = PAGES.sample(np.random.default_rng(seed))
     name, page, _ = sample.id.split("/")
     assert max(sample.images[0].size) == LONG_SIDE
-    assert sample.answers[0] in sample.meta["options"]
+    assert sample.answers[0] in sample.ground_truth.options
     text = " ".join(PAGES.library.document(name).page_text(int(page)).split())
     if sample.kind in ("table", "lead", "review", "peak"):
         assert sample.answers[0] in text

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visenv.envs.arft.coding.ground_truth import CodingTruth
 from visenv.envs.arft.coding.world import (
     PLANS,
     DistortedRows,
@@ -21,37 +22,39 @@ from visenv.envs.arft.coding.world import (
 )
 from visenv.envs.arft.coding.world.plans import Plan, named
 from visenv.errors import ConfigurationError, DataError
-from visenv.types import Image, Sample
+from visenv.types import Image, QuestionTruth, Sample
 
 
-def clean(name: str = "q", **meta: object) -> Sample:
+def clean(name: str = "q", **truth: Any) -> Sample:
     """A gradient of 40 by 20 px."""
     pixels = np.zeros((20, 40, 3), np.uint8)
     pixels[..., 0] = np.linspace(40, 200, 40, dtype=np.uint8)
     pixels[..., 1] = np.linspace(40, 200, 20, dtype=np.uint8)[:, None]
-    return Sample(name, "Which?", (Image.from_pixels(pixels),), ("yes",), "text", meta)
+    return Sample(
+        name, "Which?", (Image.from_pixels(pixels),), ("yes",), "text", QuestionTruth(**truth)
+    )
 
 
-BOXED = clean(target_box=[10, 5, 20, 15])
+BOXED = clean(target_box=(10, 5, 20, 15))
 PROBLEMS = st.sampled_from(list(PLANS["train"]))
 
 
 @given(PROBLEMS, st.integers(0, 2**32))
 def test_the_stored_parameters_make_the_image_again(problems: Problems, seed: int) -> None:
     sample = distorted(BOXED, problems, np.random.default_rng(seed))
-    meta = json.loads(json.dumps(dict(sample.meta)))
+    truth = sample.truth_as(CodingTruth)
     pixels = BOXED.images[0].pixels
-    for distortion in meta["distortions"]:
+    for distortion in truth.distortions:
         pixels = apply(pixels, distortion)
     assert (sample.images[0].pixels == pixels).all()
-    assert [each["name"] for each in meta["distortions"]] == [
+    assert [each.name for each in truth.distortions] == [
         name for name in problems if name not in ("crop", "none")
     ]
-    assert meta["problems"] == list(problems)
-    assert meta["split"] == meta["labels"]["split"] == split_of(problems)
-    assert meta["labels"]["problem"] == sample.kind == named(problems)
-    assert meta["steps"] == (
-        ["problem", "answer"] if problems == ("none",) else ["problem", "code", "answer"]
+    assert truth.problems == problems
+    assert truth.split == truth.labels["split"] == split_of(problems)
+    assert truth.labels["problem"] == sample.kind == named(problems)
+    assert truth.steps == (
+        ("problem", "answer") if problems == ("none",) else ("problem", "code", "answer")
     )
     assert (sample.question, sample.answers) == (BOXED.question, BOXED.answers)
     assert sample.id == f"q/{named(problems)}"
@@ -62,18 +65,24 @@ def test_a_crop_says_where_to_look_in_thousandths() -> None:
     sample = distorted(BOXED, ("crop",), np.random.default_rng(0))
     # 10..20 of 40 px, half of its width more on each side: 5..25, of 40 125..625;
     # 5..15 of 20 px, half of its height more: 0..20, of 20 0..1000
-    assert sample.meta["box"] == [125, 0, 625, 1000]
+    assert sample.ground_truth.box == (125, 0, 625, 1000)
     assert sample.images == BOXED.images
-    edge = clean(target_box=[0, 0, 40, 4])
+    edge = clean(target_box=(0, 0, 40, 4))
     # beyond the image there is nothing; 0..6 of 20 px
-    assert distorted(edge, ("crop",), np.random.default_rng(0)).meta["box"] == [0, 0, 1000, 300]
+    assert distorted(edge, ("crop",), np.random.default_rng(0)).ground_truth.box == (
+        0,
+        0,
+        1000,
+        300,
+    )
 
 
 def test_options_go_along_and_pixels_of_the_clean_image_do_not() -> None:
-    sample = distorted(clean(options=["a", "b"], signs=[1]), ("dark",), np.random.default_rng(0))
-    assert sample.meta["options"] == ["a", "b"]
-    assert "signs" not in sample.meta
-    assert "box" not in sample.meta
+    given = clean(options=("a", "b"), detail_box=(1, 1, 2, 2))
+    truth = distorted(given, ("dark",), np.random.default_rng(0)).truth_as(CodingTruth)
+    assert truth.options == ("a", "b")
+    assert truth.detail_box is None
+    assert truth.box is None
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from visenv.envs.arft.presets import PASSAGES
+from visenv.envs.arft.search.ground_truth import SearchTruth, WorldId
 from visenv.envs.arft.search.similarity import word_similarity
 from visenv.envs.arft.search.world import EntitiesWorld, WorldEngine
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -22,7 +23,8 @@ Asked = dict[str, list[Sample]]
 
 
 def engine_of(sample: Sample) -> WorldEngine:
-    return WorldEngine(**sample.meta["world"])
+    world = sample.ground_truth.world
+    return WorldEngine(world.preset, world.seed)
 
 
 @cache
@@ -31,7 +33,8 @@ def articles_in(preset: str, seed: int) -> dict[str, str]:
 
 
 def articles_of(sample: Sample) -> dict[str, str]:
-    return articles_in(**sample.meta["world"])
+    world = sample.ground_truth.world
+    return articles_in(world.preset, world.seed)
 
 
 def says(text: str, value: str) -> bool:
@@ -46,7 +49,9 @@ def says(text: str, value: str) -> bool:
 def test_every_gold_query_finds_its_article(asked: Asked, preset: str) -> None:
     shown = PASSAGES if preset == "default" else 2
     for sample in asked[preset]:
-        for query, article in zip(sample.meta["queries"], sample.meta["articles"], strict=True):
+        for query, article in zip(
+            sample.ground_truth.queries, sample.ground_truth.articles, strict=True
+        ):
             titles = [found.title for found in engine_of(sample).search(query, shown)]
             assert article in titles, f"{query!r} found {titles}, not {article!r}"
 
@@ -54,7 +59,7 @@ def test_every_gold_query_finds_its_article(asked: Asked, preset: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_each_article_names_what_the_next_query_is_about(asked: Asked, preset: str) -> None:
     for sample in asked[preset]:
-        articles, titles = articles_of(sample), sample.meta["articles"]
+        articles, titles = articles_of(sample), sample.ground_truth.articles
         for title, after in pairwise(titles):
             assert says(articles[title], after)
         assert says(articles[titles[-1]], sample.answers[0])
@@ -63,8 +68,8 @@ def test_each_article_names_what_the_next_query_is_about(asked: Asked, preset: s
 @pytest.mark.parametrize("preset", PRESETS)
 def test_gold_queries_pass_their_own_guard(asked: Asked, preset: str) -> None:
     for sample in asked[preset]:
-        meta = sample.meta
-        pairs = list(zip(meta["queries"], meta["names"], strict=True))
+        truth = sample.truth_as(SearchTruth)
+        pairs = list(zip(truth.queries, truth.names, strict=True))
         for query, names in pairs:
             assert word_similarity(query, query, names) == 1.0
         for (query, names), (other, _) in pairwise(pairs):
@@ -78,7 +83,7 @@ def test_gold_queries_pass_their_own_guard(asked: Asked, preset: str) -> None:
 def test_no_article_before_the_last_holds_the_answer(asked: Asked, preset: str) -> None:
     for sample in asked[preset]:
         articles = articles_of(sample)
-        for title in sample.meta["articles"][:-1]:
+        for title in sample.ground_truth.articles[:-1]:
             assert not says(articles[title], sample.answers[0])
 
 
@@ -94,7 +99,7 @@ def test_the_same_words_about_another_image_have_another_answer(asked: Asked, pr
     """In one world, most questions that are asked twice: without the image it is a guess."""
     answers: defaultdict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     for sample in asked[preset]:
-        answers[sample.meta["world"]["seed"], sample.question][sample.answers[0]] += 1
+        answers[sample.ground_truth.world.seed, sample.question][sample.answers[0]] += 1
     repeated = [found for found in answers.values() if found.total() > 1]
     assert len(repeated) >= 6
     guessed = sum(max(found.values()) for found in repeated)
@@ -106,7 +111,7 @@ def test_searching_for_the_question_itself_does_not_find_the_answer(asked: Asked
     found = 0
     for sample in asked["default"]:
         results = engine_of(sample).search(sample.question, PASSAGES)
-        found += sample.meta["articles"][-1] in [passage.title for passage in results]
+        found += sample.ground_truth.articles[-1] in [passage.title for passage in results]
     assert found / len(asked["default"]) < 0.2
 
 
@@ -125,12 +130,14 @@ def test_what_is_so_in_one_world_is_not_in_another(asked: Asked) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_what_is_said_of_a_question(asked: Asked, preset: str) -> None:
     for sample in asked[preset]:
-        meta = sample.meta
-        assert sample.answers[0] in meta["options"]
-        assert len(set(meta["options"])) == len(meta["options"]) >= 4
-        assert meta["labels"] == {"split": meta["split"], "hops": str(len(meta["queries"]))}
-        assert len(set(meta["articles"])) == len(meta["articles"])
-    kinds = Counter((sample.meta["split"], len(sample.meta["queries"])) for sample in asked[preset])
+        truth = sample.truth_as(SearchTruth)
+        assert sample.answers[0] in truth.options
+        assert len(set(truth.options)) == len(truth.options) >= 4
+        assert truth.labels == {"split": truth.split, "hops": str(len(truth.queries))}
+        assert len(set(truth.articles)) == len(truth.articles)
+    kinds = Counter(
+        (sample.ground_truth.split, len(sample.ground_truth.queries)) for sample in asked[preset]
+    )
     assert kinds["simple", 1] > 40
     if preset == "tiny":
         assert set(kinds) == {("simple", 1), ("hard", 2)}
@@ -142,8 +149,8 @@ def test_what_is_said_of_a_question(asked: Asked, preset: str) -> None:
 
 def test_hard_questions_of_two_searches_are_about_images_without_a_name(asked: Asked) -> None:
     for sample in asked["default"]:
-        if len(sample.meta["queries"]) == 2:
-            assert (sample.meta["split"] == "hard") == sample.kind.endswith("looks")
+        if len(sample.ground_truth.queries) == 2:
+            assert (sample.ground_truth.split == "hard") == sample.kind.endswith("looks")
 
 
 def test_answers_have_other_spellings(asked: Asked) -> None:
@@ -206,8 +213,8 @@ def test_hops_and_worlds_are_chosen() -> None:
     world = EntitiesWorld("default", worlds=(7, 8), hops=(3,))
     for _ in range(6):
         sample = world.sample(rng)
-        assert len(sample.meta["queries"]) == 3
-        assert sample.meta["world"] == {"preset": "default", "seed": 7}
+        assert len(sample.ground_truth.queries) == 3
+        assert sample.ground_truth.world == WorldId(preset="default", seed=7)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +247,6 @@ def test_the_articles_of_one_world_make_an_index_of_ones_own(tmp_path: object) -
     engine = WorldEngine("default", 7)
     build(folder, engine.articles())
     sample = EntitiesWorld(worlds=(7, 8)).sample(np.random.default_rng(1))
-    query = sample.meta["queries"][0]
+    query = sample.ground_truth.queries[0]
     found: list[Passage] = open_searcher(f"words:{folder}").search(query, PASSAGES)
     assert found == engine.search(query, PASSAGES)

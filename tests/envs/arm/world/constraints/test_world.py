@@ -23,7 +23,7 @@ def drawn(seed: int, number: int, world: ConstraintWorld = WORLD) -> list[Sample
 
 
 def response(sample: Sample) -> str:
-    text: str = sample.meta["candidates"][0]
+    text: str = sample.ground_truth.candidates[0]
     return text
 
 
@@ -35,27 +35,26 @@ def test_makes_texts_for_every_check() -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_verdict_is_that_of_the_strict_check(name: str) -> None:
     for sample in drawn(7, 150, ConstraintWorld([name])):
-        called, arguments = sample.meta["check"]
-        assert called == sample.kind == name
-        assert (str(check(name, response(sample), arguments)),) == sample.answers, sample
+        called = sample.ground_truth.check
+        assert called.name == sample.kind == name
+        assert (str(check(name, response(sample), called.arguments)),) == sample.answers, sample
 
 
 @given(st.integers(0, 2**63))
 def test_the_verdict_is_right_for_any_seed(seed: int) -> None:
     (sample,) = drawn(seed, 1)
-    name, arguments = sample.meta["check"]
-    assert str(check(name, response(sample), arguments)) == sample.answers[0]
+    called = sample.ground_truth.check
+    assert str(check(called.name, response(sample), called.arguments)) == sample.answers[0]
 
 
 def test_is_a_judging_sample_without_images() -> None:
     for sample in drawn(1, 60):
         assert sample.images == ()
         assert sample.answers in (("True",), ("False",))
-        assert len(sample.meta["candidates"]) == 1
-        assert (
-            sample.meta["constraint"][0].isupper() or sample.meta["constraint"][0] in "0123456789"
-        )
-        assert "{" not in sample.meta["constraint"] + sample.question + response(sample)
+        assert len(sample.ground_truth.candidates) == 1
+        constraint = sample.ground_truth.constraint
+        assert constraint[0].isupper() or constraint[0] in "0123456789"
+        assert "{" not in constraint + sample.question + response(sample)
         assert response(sample) == response(sample).strip()
 
 
@@ -72,9 +71,9 @@ def test_half_of_the_verdicts_are_true_for_each_check() -> None:
 
 def test_what_misses_mostly_misses_just_so() -> None:
     broken = [sample for sample in drawn(5, 2000) if sample.answers == ("False",)]
-    near = [sample for sample in broken if "some too" not in sample.meta["case"]]
+    near = [sample for sample in broken if "some too" not in sample.ground_truth.case]
     assert len(near) / len(broken) > 0.75
-    told = " ".join(sample.meta["case"] for sample in drawn(5, 2000))
+    told = " ".join(sample.ground_truth.case for sample in drawn(5, 2000))
     for case in (
         "one too few in one of 3 paragraphs",
         "one too many in one of 2 paragraphs",
@@ -100,7 +99,7 @@ def test_one_seed_one_sample() -> None:
 def test_a_constraint_is_worded_in_several_ways() -> None:
     first_words: dict[str, set[str]] = defaultdict(set)
     for sample in drawn(2, 1000):
-        first_words[sample.kind].add(" ".join(sample.meta["constraint"].split()[:2]))
+        first_words[sample.kind].add(" ".join(sample.ground_truth.constraint.split()[:2]))
     assert min(map(len, first_words.values())) >= 2
 
 

@@ -48,7 +48,7 @@ def test_right_values_follow_from_the_question() -> None:
     assert set(Counter(topic.kind for topic in topics)) == {"numbers", "word", "people", "week"}
     for topic in topics:
         assert [fact.right for fact in topic.facts] == answers_to(topic)
-        assert (topic.images, topic.truth) == ((), {})
+        assert (topic.images, topic.signs) == ((), ())
 
 
 def test_wrong_values_are_wrong_and_statements_state_one_value() -> None:
@@ -75,23 +75,18 @@ def test_topics_of_scenes_ask_for_each_sign_or_for_the_look_of_one(signs: int) -
     rng = np.random.default_rng(1)
     for _ in range(12):
         scene = world.sample(rng)
-        there = scene.meta["signs"][:3]
+        there = scene.ground_truth.signs[:3]
         topic = scene_topic(scene)
         if len(there) == 1:
-            assert [fact.right for fact in topic.facts] == [
-                scene.answers[0],
-                there[0]["frame"],
-                there[0]["shape"],
-            ]
+            looks = [scene.answers[0], there[0].frame, there[0].shape]
+            assert [fact.right for fact in topic.facts] == looks
         else:
-            assert [fact.right for fact in topic.facts] == [sign["answer"] for sign in there]
+            assert [fact.right for fact in topic.facts] == [sign.answer for sign in there]
             for fact, sign in zip(topic.facts, there, strict=True):
-                assert all(sign["name"] in statement for statement in fact.statements)
-                assert sign["name"] in topic.question
+                assert all(sign.name in statement for statement in fact.statements)
+                assert sign.name in topic.question
         for fact in topic.facts:
             assert fact.right not in fact.wrong
         assert topic.question.startswith(scene.question)
         assert topic.images == scene.images
-        assert topic.truth["target_boxes"] == [sign["box"] for sign in there]
-        assert topic.truth["target_box"] == scene.meta["target_box"]
-        assert topic.truth["detail_box"] == scene.meta["detail_box"]
+        assert topic.signs == tuple(there)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from visenv.data.source import IndexedSource, ProceduralSource
+from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.world.graded_pairs import GRADES, GradedPairs
 from visenv.envs.arm.world.graded_pairs.responses import respond
 from visenv.envs.arm.world.graded_pairs.texts import text_topic
@@ -70,8 +71,8 @@ def test_it_is_a_procedural_source() -> None:
 @pytest.mark.parametrize("candidates", [2, 3, 4])
 def test_grades_differ_and_the_verdict_is_the_best(candidates: int) -> None:
     for sample in samples(60, candidates):
-        grades = sample.meta["grades"]
-        assert len(sample.meta["candidates"]) == len(set(grades)) == candidates
+        grades = sample.ground_truth.grades
+        assert len(sample.ground_truth.candidates) == len(set(grades)) == candidates
         order = ["complete", "incomplete", "partly wrong", "wrong"]
         best = next(grade for grade in order if grade in grades)
         assert grades[int(sample.answers[0]) - 1] == best
@@ -80,9 +81,9 @@ def test_grades_differ_and_the_verdict_is_the_best(candidates: int) -> None:
 def test_a_single_response_is_complete_and_true_or_wrong_and_false() -> None:
     drawn = samples(200, 1)
     for sample in drawn:
-        [grade] = sample.meta["grades"]
+        [grade] = sample.ground_truth.grades
         assert sample.answers == (str(grade == "complete"),)
-    counts = Counter(sample.meta["grades"][0] for sample in drawn)
+    counts = Counter(sample.ground_truth.grades[0] for sample in drawn)
     assert set(counts) == {"complete", "partly wrong", "wrong"}
     assert abs(counts["complete"] - 100) < 5 * 50**0.5  # five standard deviations
 
@@ -98,8 +99,8 @@ def correlation_of_grade_and_length(drawn: list[Sample]) -> tuple[float, int]:
     """Correlation within samples: lengths as shares of the mean length of their sample."""
     grades, lengths = [], []
     for sample in drawn:
-        texts = [len(text) for text in sample.meta["candidates"]]
-        grades += [GRADES.index(grade) for grade in sample.meta["grades"]]
+        texts = [len(text) for text in sample.ground_truth.candidates]
+        grades += [GRADES.index(grade) for grade in sample.ground_truth.grades]
         lengths += [length / np.mean(texts) for length in texts]
     return float(np.corrcoef(grades, lengths)[0, 1]), len(grades)
 
@@ -114,7 +115,7 @@ def test_length_tells_nothing_of_quality(seed: int) -> None:
     assert abs(correlation) < 4 / count**0.5
     for pick in (np.argmax, np.argmin):
         hits = sum(
-            int(pick([len(text) for text in sample.meta["candidates"]])) + 1
+            int(pick([len(text) for text in sample.ground_truth.candidates])) + 1
             == int(sample.answers[0])
             for sample in drawn
         )
@@ -134,8 +135,8 @@ def test_scenes_come_with_image_and_boxes() -> None:
     for sample in samples(6, 2, "scenes", **SMALL):
         assert sample.images[0].size == (256, 256)
         assert sample.kind in ("colour", "text", "count", "relation")
-        assert sample.meta["target_box"] == sample.meta["target_boxes"][0]
-        assert len(sample.meta["detail_box"]) == 4
+        assert sample.ground_truth.target_box == sample.ground_truth.target_boxes[0]
+        assert len(sample.ground_truth.detail_box) == 4
     tiny = GradedPairs(2, "scenes", "tiny").sample(np.random.default_rng(0))
     assert tiny.images[0].size == (1152, 1152)
 
@@ -143,7 +144,8 @@ def test_scenes_come_with_image_and_boxes() -> None:
 def test_text_comes_without_an_image() -> None:
     for sample in samples(6, 2):
         assert sample.images == ()
-        assert set(sample.meta) == {"candidates", "grades"}
+        truth = sample.truth_as(JudgingTruth)
+        assert truth == JudgingTruth(candidates=truth.candidates, grades=truth.grades)
 
 
 @pytest.mark.component("opencv")

@@ -1,0 +1,122 @@
+"""Events and ground truths as JSON: every registered type comes back as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from visenv.data.hrbench import HRBenchTruth
+from visenv.data.rows import RowSource
+from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
+from visenv.envs.arft.search.ground_truth import SearchTruth, WorldId
+from visenv.envs.arm.datasets.deepeyes import DeepEyesTruth
+from visenv.envs.arm.ground_truth import (
+    Check,
+    Constraint,
+    DocumentTruth,
+    InstructionTruth,
+    JudgingTruth,
+    Tie,
+)
+from visenv.envs.zoom_vqa.datasets.textvqa import TextVQATruth
+from visenv.errors import EpisodeError
+from visenv.records import UnknownRecord, truth_from_json, truth_to_json
+from visenv.registration import DATA, RECORD_TYPES, load
+from visenv.testing.toy import SumTruth
+from visenv.types import QuestionTruth
+from visenv.worlds.scenes import SceneTruth, SignTruth
+
+BOX = (1, 2.5, 3, 4)
+CHECK = Check(name="words", arguments={"keywords": ["a"], "lower_bound": 1, "nested": {"x": None}})
+SIGN = SignTruth(
+    name="the red sign", frame="red", shape="round", answer="7", box=BOX, detail_box=BOX
+)
+TRUTHS: dict[str, Any] = {
+    "QuestionTruth": QuestionTruth(options=("a", "b"), target_boxes=(BOX, BOX), document="d"),
+    "SceneTruth": SceneTruth(signs=(SIGN, SIGN), labels={"kind": "text"}, detail_box=BOX),
+    "HRBenchTruth": HRBenchTruth(index=3, cycle_category="3"),
+    "TextVQATruth": TextVQATruth(image_id="f", image_classes=("Tree",)),
+    "DeepEyesTruth": DeepEyesTruth(ability="vl_chat"),
+    "JudgingTruth": JudgingTruth(
+        candidates=("a \ud800", ""),
+        check=CHECK,
+        rating=(0, 100),
+        score=85.0,
+        tie=Tie(row="r", place=0, right=1, responses=2),
+    ),
+    "DocumentTruth": DocumentTruth(evidence_pages=(1, 2), document="d"),
+    "InstructionTruth": InstructionTruth(
+        constraints=(Constraint(key="k", text="t", method="rule_based", checks=(CHECK,)),)
+    ),
+    "CodingTruth": CodingTruth(
+        problems=("dark", "noise"),
+        distortions=(Distortion(name="dark", gain=0.1 + 0.2), Distortion(name="noise", seed=2**31)),
+        split="hard",
+        steps=("problem", "answer"),
+        box=(0, 1, 999, 1000),
+    ),
+    "SearchTruth": SearchTruth(
+        queries=("q",), names=(("n", "m"),), world=WorldId(preset="tiny", seed=7)
+    ),
+    "SumTruth": SumTruth(add=(1, 2)),
+}
+
+
+def through_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("name", RECORD_TYPES)
+def test_truth_comes_back_equal(name: str) -> None:
+    truth = TRUTHS[name]
+    record = through_json(truth_to_json(truth))
+    assert record["type"] == name
+    again = truth_from_json(record)
+    assert (again, type(again)) == (truth, type(truth))
+    assert truth_to_json(again) == truth_to_json(truth)
+
+
+def test_truth_of_every_data_set_is_registered() -> None:
+    declared = {
+        source.ground_truth
+        for source in (load("data set", name) for name in DATA)
+        if isinstance(source, type) and issubclass(source, RowSource)
+    }
+    assert len(declared) >= 6
+    for truth in declared:
+        assert RECORD_TYPES[truth.__name__] == f"{truth.__module__}:{truth.__qualname__}"
+
+
+@pytest.mark.parametrize(
+    "change", [{"serach": 1}, {"queries": [1]}, {"world": {"preset": "tiny"}}, {"split": None}]
+)
+def test_truth_with_other_fields_is_refused(change: Mapping[str, Any]) -> None:
+    record = truth_to_json(TRUTHS["SearchTruth"])
+    with pytest.raises(ValueError, match="validation error"):
+        truth_from_json({**record, "fields": {**record["fields"], **change}})
+
+
+@pytest.mark.parametrize("name", ["Gone", "NotInstalled"])
+def test_truth_of_a_missing_package_is_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RECORD_TYPES, "NotInstalled", "no_such_package:Truth")
+    record = {"type": name, "fields": {"boxes": [[1, 2]]}}
+    truth = truth_from_json(record)
+    assert truth == UnknownRecord(name, {"boxes": [[1, 2]]})
+    assert truth_to_json(truth) == record
+
+
+@dataclass(frozen=True)
+class Unregistered:
+    """A ground truth that is in no table."""
+
+    right: str = "a"
+
+
+@pytest.mark.parametrize("truth", [Unregistered(), {"right": "a"}, "a"])
+def test_truth_without_a_registered_type_is_refused(truth: Any) -> None:
+    with pytest.raises(EpisodeError, match="is not a registered type"):
+        truth_to_json(truth)
