@@ -8,7 +8,7 @@ policy never makes `step` raise: a malformed turn becomes an event and a message
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
@@ -46,6 +46,7 @@ from visenv.types import (
     all_images,
     flatten,
 )
+from visenv.types.empty import EMPTY
 
 
 class Observation(TypedDict):
@@ -148,7 +149,7 @@ class VisEnv(gym.Env[Observation, str]):
         self._failed_tools: set[str] = set()
         self._over = True
         self._invalid = 0
-        self._hidden: list[Video] = []
+        self._hidden: tuple[Video, ...] = ()
         self._late: list[tuple[int, Future[Iterable[Event]]]] = []
         self._conversation: list[Message] = []
 
@@ -266,7 +267,7 @@ class VisEnv(gym.Env[Observation, str]):
         messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        return observe(messages), _info(_result(messages, (), self.turn_request()))
+        return observe(messages), _info(StepResult(messages, (), self.turn_request()))
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one whole turn of the policy, the requested prefill included.
@@ -302,14 +303,27 @@ class VisEnv(gym.Env[Observation, str]):
         if self.render_mode is not None:
             self._conversation += [Message("assistant", (action,)), *messages]
         request = None if over else self.turn_request()
-        hidden = tuple(self._hidden)
-        self._hidden.clear()
-        result = _result(
-            messages, log.since(start), request, terminated, truncated_by, failure, hidden
-        )
+        events = log.since(start)
+        hidden, self._hidden = self._hidden, ()
+        reward, metrics, pending = 0.0, EMPTY, False
         if over and failure is None:
-            result = result._replace(pending=True) if self._late else self._scored(result)
-        return observe(messages), result.reward, terminated, over and not terminated, _info(result)
+            if self._late:
+                pending = True
+            else:
+                reward, metrics = self._score(terminated)
+        result = StepResult(
+            messages,
+            events,
+            request,
+            reward,
+            terminated,
+            truncated_by,
+            failure,
+            hidden,
+            metrics,
+            pending,
+        )
+        return observe(messages), reward, terminated, over and not terminated, _info(result)
 
     def close(self) -> None:
         """Close the tools; the environment can be reset again."""
@@ -359,7 +373,7 @@ class VisEnv(gym.Env[Observation, str]):
         """
         late, self._late = self._late, []
         for place, events in reversed(late):
-            self.log.insert(place, await background.wait(events))
+            self.log.insert_all(place, await background.wait(events))
         by_turn = self.log.by_turn()
         last = by_turn.pop(self.turn - 1)
         return self._scored(result._replace(events=last, late_events=by_turn, pending=False))
@@ -410,12 +424,14 @@ class VisEnv(gym.Env[Observation, str]):
         for _, events in self._late:
             events.cancel()
         self._late = []
-        self._hidden.clear()
-        if vars(self).pop("sample", None) is not None:
+        self._hidden = ()
+        if hasattr(self, "sample"):
+            del self.sample
             self.end_episode()
         # A simulator or a connection that failed is opened again for the next episode.
-        self._close_tools(self._failed_tools)
-        self._failed_tools.clear()
+        if self._failed_tools:
+            self._close_tools(self._failed_tools)
+            self._failed_tools.clear()
 
     def _take(self, action: str) -> tuple[Part, ...]:
         """Parse a turn, act on it, log it, and return what to show for it."""
@@ -423,6 +439,8 @@ class VisEnv(gym.Env[Observation, str]):
         self.log.append(TurnTaken(self.turn, action, turn.thought))
         parts = self._act(turn)
         events = self.turn_events(turn)
+        if events == ():  # the default; `isinstance` of an abstract class is slow
+            return parts
         if isinstance(events, Awaitable):
             coming = _with_verdicts(self.turn, events)
             if self.defers:
@@ -494,7 +512,7 @@ class VisEnv(gym.Env[Observation, str]):
                 parts.append(_cut(part, self.limits.tool_characters))
         self.env_steps += result.env_steps
         self._invalid += not result.ok
-        self._hidden += result.hidden_frames
+        self._hidden = (*self._hidden, *result.hidden_frames)
         event = ToolCalled(
             self.turn,
             call.name,
@@ -533,8 +551,13 @@ class VisEnv(gym.Env[Observation, str]):
         return self.limits.env_steps is not None and self.env_steps >= self.limits.env_steps
 
     def _scored(self, result: StepResult) -> StepResult:
-        reward = float(self.task_score()) if result.terminated else 0.0
-        return result._replace(reward=reward, metrics=self.metrics())
+        reward, metrics = self._score(result.terminated)
+        return result._replace(reward=reward, metrics=metrics)
+
+    def _score(self, terminated: bool) -> tuple[float, Mapping[str, float]]:
+        """Return the reward and the metrics of the ended episode."""
+        reward = float(self.task_score()) if terminated else 0.0
+        return reward, self.metrics()
 
 
 async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterable[Event]:
@@ -547,37 +570,11 @@ async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Itera
 
 def observe(messages: Sequence[Message]) -> Observation:
     """Return the observation that holds these messages."""
-    if not messages:
-        return {"text": "", "images": ()}
     text, images = flatten(messages)
+    if not images:
+        return {"text": text, "images": ()}
     # Copies: what a caller does to an observation must not reach the episode's memory.
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
-
-
-def _result(
-    messages: tuple[Message, ...],
-    events: tuple[Any, ...],
-    request: TurnRequest | None,
-    terminated: bool = False,
-    truncated_by: str = "",
-    failure: Failure | None = None,
-    hidden_frames: tuple[Video, ...] = (),
-) -> StepResult:
-    """Return a result with mappings of its own: no two results may share one."""
-    return StepResult(
-        messages,
-        events,
-        request,
-        0.0,
-        terminated,
-        truncated_by,
-        failure,
-        {},
-        {},
-        {},
-        hidden_frames,
-        {},
-    )
 
 
 def _info(result: StepResult) -> dict[str, Any]:

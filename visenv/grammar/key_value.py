@@ -86,20 +86,21 @@ class KeyValueGrammar:
 
 
 def _read_call(body: str) -> Call | Problem:
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for line in body.strip().splitlines():
         key, colon, value = line.partition(":")
         key = key.strip()
         if key in values:
             return Problem("repeated_key", "A key stands twice in your call.", True)
         if key and colon:
-            values[key] = value.strip()
+            value = value.strip()
+            values[key] = value if key == "name" else _value(value)
         elif key or colon:  # a line with neither is blank
             return Problem("bad_line", "Each line of a call must read 'key: value'.", True)
     name = values.pop("name", None)
     if not name:
         return Problem("no_name", "The first line of a call must be 'name: <tool name>'.", True)
-    return Call(name, {key: _value(text) for key, text in values.items()})
+    return Call(name, values)
 
 
 def _value(text: str) -> Any:
