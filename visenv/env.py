@@ -61,7 +61,7 @@ class Limits(NamedTuple):
     Attributes:
         turns: Turns of the policy.
         invalid_actions: Malformed turns and failed calls before the episode is truncated.
-        tool_characters: Characters shown of one text that a tool returns.
+        tool_characters: Characters shown of one text that a tool returns, or of its error.
         image_pixels: Pixels of one image shown; larger images are shrunk.
         env_steps: Environment steps of all tool calls together (`ToolResult.env_steps`), for
             simulators in which one turn takes several steps.
@@ -460,8 +460,9 @@ class VisEnv(gym.Env[Observation, str]):
             result = tool.run(call.arguments, self.store)
         except ToolError as error:
             self._invalid += 1
-            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, str(error)))
-            return self.grammar.render_error(str(error))
+            message = _cut(str(error), self.limits.tool_characters)
+            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, message))
+            return self.grammar.render_error(message)
         except ServiceError:
             self._failed_tools.add(call.name)
             raise
