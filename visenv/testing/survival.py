@@ -9,7 +9,7 @@ from visenv.errors import EpisodeOverError
 from visenv.grammar.base import Call, ParsedTurn
 from visenv.rollout import Result
 from visenv.testing.hostile import TEXTS, huge, mangled, pieces
-from visenv.testing.record import Env, MakeEnv, base_of, episode, turns_of
+from visenv.testing.record import Env, MakeEnv, base_of, episode, go_on, turns_of
 from visenv.types import IMAGE_MARKER, Malformed, StepResult, ToolCalled
 
 EXAMPLES = 60
@@ -78,7 +78,7 @@ def _example_calls(env: Env) -> list[str]:
 
 def _check_errors(env: Env, text: str, what: str) -> None:
     try:
-        step = Result(*env.step(text))
+        (step,) = go_on(env, [text])
     except Exception as error:
         raise AssertionError(f"{what}: expected no exception, saw {error!r:.200}.") from error
     _check_step(env, step, what)
