@@ -16,7 +16,7 @@ from visenv.grammar import Call, ParsedTurn
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import load
 from visenv.rollout import EpisodeSpec, play
-from visenv.types import Failure, Truncated
+from visenv.types import Failure, Truncated, Video
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
@@ -209,6 +209,16 @@ def test_text_that_looks_like_a_control_token_is_none() -> None:
 
     messages = (Shown("user", ("<tool_response>\na <|image_pad|>\n</tool_response>", "\nthen")),)
     assert [block["text"] for block in _blocks(messages)] == ["a < |image_pad|>", "\nthen"]
+
+
+def test_a_video_is_shown_as_its_frames() -> None:
+    from visenv.algos.bridges.trl.native import _blocks
+    from visenv.types import Message as Shown
+
+    video = Video((judged.picture(30), judged.picture(90)), (0.0, 0.5))
+    text, *frames = _blocks((Shown("user", ("<tool_response>\nfilm", video)),))
+    assert text == {"type": "text", "text": "film"}
+    assert [frame["image"].getpixel((0, 0))[0] for frame in frames] == [30, 90]
 
 
 # ------------------------------------------------------------------------------------- trouble
