@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -420,3 +422,52 @@ def test_what_json_lacks_is_refused_and_the_old_file_stays(tmp_path: Path) -> No
         write_episodes(path, [_shows(PICTURES[0]), bad])
     assert path.read_bytes().splitlines(keepends=True) == lines
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.jsonl", "images"]
+
+
+# ----------------------------------------------------------------------------------- full disk
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from visenv.episodes import append_episode, read_episodes, write_episodes
+
+folder, how = Path(sys.argv[1]), sys.argv[2]
+(small,) = read_episodes(folder / "small.jsonl")
+(large,) = read_episodes(folder / sys.argv[3])
+# Writing beyond this size fails, as on a full disk.
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+path = folder / "out" / "e.jsonl"
+try:
+    if how == "append":
+        append_episode(path, large)
+    else:
+        write_episodes(path, [small, large])
+except OSError as error:
+    print(type(error).__name__)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+append_episode(path, small)
+"""
+
+
+@pytest.mark.parametrize("what", ["text", "image"])
+@pytest.mark.parametrize("how", ["append", "write"])
+def test_a_full_disk_leaves_the_file_as_it_was(how: str, what: str, tmp_path: Path) -> None:
+    """The text or the image of the second episode is larger than the disk has room for."""
+    small = _shows(PICTURES[0])
+    noise = np.random.default_rng(0).integers(0, 256, (300, 300, 3), np.uint8)
+    large = {
+        "text": replace(small, question="x" * 300_000),
+        "image": _shows(Image.from_pixels(noise)),
+    }[what]
+    path = tmp_path / "out" / "e.jsonl"
+    write_episodes(path, [small])
+    write_episodes(tmp_path / "small.jsonl", [small])
+    write_episodes(tmp_path / "large.jsonl", [large])
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), how, "large.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "OSError\n", "")
+    assert list(read_episodes(path)) == [small, small]  # there was room again for one more
+    assert [each.name for each in path.parent.iterdir() if each.is_file()] == ["e.jsonl"]
+    names = [each.name for each in (path.parent / "images").iterdir()]
+    assert names == [f"{PICTURES[0].sha256}.png"]

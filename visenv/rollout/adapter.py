@@ -7,6 +7,7 @@ as arrays, stay behind.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cached_property
@@ -189,9 +190,9 @@ class EnvAdapter:
                 f"step() of {self._name} must return 5 values, got {step!r:.80}."
             )
         _, reward, terminated, truncated, info = step
-        if not isinstance(reward, Real):
+        if not isinstance(reward, Real) or not math.isfinite(reward):
             raise ConfigurationError(
-                f"The reward of {self._name} must be a float, got {reward!r:.80}."
+                f"The reward of {self._name} must be a finite float, got {reward!r:.80}."
             )
         for flag in (terminated, truncated):
             if not isinstance(flag, bool | np.bool_):
