@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack, suppress
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
 import gymnasium as gym
@@ -62,7 +63,7 @@ class Limits(NamedTuple):
     Attributes:
         turns: Turns of the policy.
         invalid_actions: Malformed turns and failed calls before the episode is truncated.
-        tool_characters: Characters shown of one text that a tool returns.
+        tool_characters: Characters shown of one text that a tool returns, or of its error.
         image_pixels: Pixels of one image shown; larger images are shrunk.
         env_steps: Environment steps of all tool calls together (`ToolResult.env_steps`), for
             simulators in which one turn takes several steps.
@@ -146,6 +147,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.sample: Sample
         self.defers = False
         self._open_tools: set[str] = set()
+        self._begun_tools: list[str] = []
         self._failed_tools: set[str] = set()
         self._over = True
         self._invalid = 0
@@ -183,8 +185,8 @@ class VisEnv(gym.Env[Observation, str]):
 
     def end_episode(self) -> None:
         """End the episode without closing the environment: tools and simulators stay open."""
-        for tool in self.tools.values():
-            tool.end_episode()
+        while self._begun_tools:
+            self.tools[self._begun_tools.pop(0)].end_episode()
 
     def check_turn(self, turn: ParsedTurn) -> str:
         """Return why a well-formed turn is malformed for this task, or ``""``.
@@ -328,7 +330,7 @@ class VisEnv(gym.Env[Observation, str]):
     def close(self) -> None:
         """Close the tools; the environment can be reset again."""
         self._leave_episode()
-        self._close_tools(self._open_tools)
+        self._close_tools(self._open_tools.copy())
 
     def render(self) -> Any:
         """Return the conversation so far, or the last image shown, uint8 ``[height, width, 3]``."""
@@ -412,11 +414,14 @@ class VisEnv(gym.Env[Observation, str]):
             except ServiceError:
                 self._failed_tools.add(name)
                 raise
+            self._begun_tools.append(name)
 
     def _close_tools(self, names: set[str]) -> None:
-        for name in sorted(names):
-            self._open_tools.discard(name)
-            self.tools[name].close()
+        """Close all these tools, also if one of them raises."""
+        with ExitStack() as stack:
+            for name in sorted(names, reverse=True):
+                stack.callback(self.tools[name].close)
+            self._open_tools -= names
 
     def _leave_episode(self) -> None:
         """End the present episode, if there is one; a reset that fails leaves none behind."""
@@ -428,10 +433,12 @@ class VisEnv(gym.Env[Observation, str]):
         if hasattr(self, "sample"):
             del self.sample
             self.end_episode()
-        # A simulator or a connection that failed is opened again for the next episode.
+        # A simulator or a connection that failed is opened again for the next episode. To close it
+        # may fail as well.
         if self._failed_tools:
-            self._close_tools(self._failed_tools)
-            self._failed_tools.clear()
+            failed, self._failed_tools = self._failed_tools, set()
+            with suppress(ServiceError):
+                self._close_tools(failed)
 
     def _take(self, action: str) -> tuple[Part, ...]:
         """Parse a turn, act on it, log it, and return what to show for it."""
@@ -490,8 +497,9 @@ class VisEnv(gym.Env[Observation, str]):
             result = tool.run(call.arguments, self.store)
         except ToolError as error:
             self._invalid += 1
-            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, str(error)))
-            return self.grammar.render_error(str(error))
+            message = _cut(str(error), self.limits.tool_characters)
+            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, message))
+            return self.grammar.render_error(message)
         except ServiceError:
             self._failed_tools.add(call.name)
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import gymnasium as gym
@@ -179,18 +180,54 @@ class Odd(gym.Wrapper[Any, Any, Any, Any]):
     ("change", "problem"),
     [
         (lambda step: tuple(step[:4]), "must return 5 values"),
-        (lambda step: (step[0], "much", *step[2:]), "reward of .* must be a float"),
-        (lambda step: (step[0], None, *step[2:]), "reward of .* must be a float"),
+        (lambda step: (step[0], "much", *step[2:]), "reward of .* must be a finite float"),
+        (lambda step: (step[0], None, *step[2:]), "reward of .* must be a finite float"),
+        (lambda step: (step[0], math.nan, *step[2:]), "reward of .* must be a finite float"),
         (lambda step: (*step[:2], 1, *step[3:]), "must be bools"),
         (lambda step: (*step[:4], {}), "must be a dict that holds a StepResult"),
         (lambda step: (*step[:4], None), "must be a dict that holds a StepResult"),
     ],
-    ids=["four values", "text as reward", "no reward", "number as flag", "empty info", "no info"],
+    ids=[
+        "four values",
+        "text as reward",
+        "no reward",
+        "NaN",
+        "number as flag",
+        "empty info",
+        "no info",
+    ],
 )
 def test_wrapper_that_returns_wrong_types_is_named(change: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem) as caught:
         played(Odd(made(), change))
     assert "Odd" in str(caught.value)
+
+
+class OddReset(gym.Wrapper[Any, Any, Any, Any]):
+    """Returns what it is told."""
+
+    def __init__(self, env: Env, change: Any) -> None:
+        super().__init__(env)
+        self.change = change
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return self.change(*self.env.reset(seed=seed, options=options))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda observation, info: observation, "must return 2 values"),
+        (lambda observation, info: None, "must return 2 values"),
+        (lambda observation, info: (observation, {}), "must be a dict that holds a StepResult"),
+        (lambda observation, info: (observation, [info]), "must be a dict that holds a StepResult"),
+    ],
+    ids=["observation", "nothing", "empty info", "list as info"],
+)
+def test_wrapper_whose_reset_returns_wrong_types_is_named(change: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        played(OddReset(made(), change))
+    assert "OddReset" in str(caught.value)
 
 
 def test_wrapper_that_continues_an_ended_episode_is_named() -> None:

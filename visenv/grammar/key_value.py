@@ -52,14 +52,19 @@ class KeyValueGrammar:
         return head + "".join(f"<tool>\n{_lines(call)}\n</tool>" for call in turn.calls)
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Text inside ``<result>``; before each image its name inside ``<image_name>``."""
+        """Text inside ``<result>``; before each image its name inside ``<image_name>``.
+
+        A video has no name.
+        """
         rendered: list[Part] = []
         names_left = iter(names)
         for part in parts:
-            if isinstance(part, Image):
-                rendered += [f"<image_name> {next(names_left)} </image_name>\n", part]
-            else:
+            if isinstance(part, str):
                 rendered.append(f"<result>\n{part}\n</result>")
+                continue
+            if isinstance(part, Image):
+                rendered.append(f"<image_name> {next(names_left)} </image_name>\n")
+            rendered.append(part)
         return tuple(rendered)
 
     def render_error(self, message: str) -> tuple[Part, ...]:
