@@ -190,19 +190,16 @@ class EnvAdapter:
                 f"step() of {self._name} must return 5 values, got {step!r:.80}."
             )
         _, reward, terminated, truncated, info = step
-        self._check_reward(reward)
+        if not isinstance(reward, Real) or not math.isfinite(reward):
+            raise ConfigurationError(
+                f"The reward of {self._name} must be a finite float, got {reward!r:.80}."
+            )
         for flag in (terminated, truncated):
             if not isinstance(flag, bool | np.bool_):
                 raise ConfigurationError(
                     f"terminated and truncated of {self._name} must be bools, got {flag!r:.80}."
                 )
         return float(reward), bool(terminated), bool(truncated), info
-
-    def _check_reward(self, reward: Any) -> None:
-        if not isinstance(reward, Real) or not math.isfinite(reward):
-            raise ConfigurationError(
-                f"The reward of {self._name} must be a finite float, got {reward!r:.80}."
-            )
 
     def _result_of(self, info: Any) -> StepResult:
         result = info.get("step") if isinstance(info, dict) else None
@@ -232,7 +229,6 @@ class EnvAdapter:
         finished = await finish(result)
         if finished.failure is not None:
             return finished
-        self._check_reward(finished.reward)
         # The steps of a deferring environment paid nothing, unless a wrapper ended the episode.
         return finished._replace(reward=result.reward + finished.reward)
 

@@ -80,16 +80,6 @@ async def waits(context: RewardContext) -> float:
     return 1.0
 
 
-async def no_number(context: RewardContext) -> float:
-    return float("nan")
-
-
-def test_deferred_reward_that_is_not_finite_is_refused() -> None:
-    collector = Collector(lambda: made(RewardTerm("judge", 1.0, no_number)), OraclePolicy())
-    with pytest.raises(ConfigurationError, match="must be a finite float, got nan"):
-        collector.groups(range(2))
-
-
 def test_wrapper_that_halves_sees_the_reward_of_an_asynchronous_term() -> None:
     def make() -> Env:
         return Halved(made(RewardTerm("judge", 1.0, waits)))
