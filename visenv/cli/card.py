@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, get_args, get_type_hints
 
 from visenv.cli.arguments import EnvName
-from visenv.makers import env_id
+from visenv.makers import env_id, env_maker
 from visenv.registration import load
 
 _ARGUMENT = re.compile(r"^    (\S+):", re.MULTILINE)
@@ -20,20 +20,19 @@ class Card:
     """Show an environment's card: what it is, its actions, reward, limits and arguments."""
 
     env: EnvName
-    """Id, with or without the namespace."""
+    """Id (visenv/ may be left out), module:Id or module:Class."""
 
     def run(self) -> None:
         """Print the card, and then the arguments of its maker."""
-        import gymnasium as gym
         from rich.console import Console
         from rich.markdown import Markdown
 
         full = env_id(self.env)
-        env = gym.make(full)
+        env = env_maker(self.env)()
         card = inspect.getdoc(type(env.unwrapped)) or ""
         env.close()
         card = re.sub(r"### Arguments\n.*?(?=\n###|\Z)", "", card, flags=re.DOTALL)
-        arguments = arguments_of(load("environment", full))
+        arguments = arguments_of(load("environment", self.env))
         Console().print(Markdown(f"# {full}\n\n{card}\n\n### Arguments of gym.make\n{arguments}"))
 
 
