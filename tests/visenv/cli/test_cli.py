@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,11 @@ def test_the_installed_program_is_this_one() -> None:
     program = Path(sys.executable).with_name("visenv")
     done = subprocess.run([program, "list"], capture_output=True, text=True, check=True)
     assert all(name in done.stdout for name in (*ENVIRONMENTS, *POLICIES))
+
+
+def test_version_is_that_of_the_installed_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"visenv {version('visenv')}\n"
 
 
 def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
