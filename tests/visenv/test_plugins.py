@@ -16,6 +16,7 @@ from visenv.errors import ConfigurationError, EpisodeError, UnknownNameError
 from visenv.makers import env_maker, make_policy
 from visenv.records import truth_from_json, truth_to_json
 from visenv.registration import POLICIES, env_spec, load, register
+from visenv.rollout.vector_env import EpisodePool
 from visenv.testing.toy import ENV_ID, Adder, make
 
 Install = Callable[..., None]
@@ -128,14 +129,19 @@ def test_a_value_that_is_no_place_is_named(value: str, install: Install) -> None
 def test_a_name_that_is_taken_is_reported_and_not_used(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    taken = {"visenv/ZoomVQA-v0": "thief:make"}
+    taken = {"visenv/ZoomVQA-v0": "thief:make", "CartPole-v1": "thief:make"}
     install("thief", "thief", GOOD, environments=taken, policies={"random": "thief:Calm"})
     assert main(["list"]) == 1
     said = capsys.readouterr()
-    for kind, name in (("environment", "visenv/ZoomVQA-v0"), ("policy", "random")):
+    for kind, name in (
+        ("environment", "visenv/ZoomVQA-v0"),
+        ("environment", "CartPole-v1"),
+        ("policy", "random"),
+    ):
         assert f"The {kind} {name!r} of the package 'thief' has a name that is reg" in said.err
     assert all(name in said.out for name in POLICIES)
     assert "thief" not in said.out
+    assert env_spec("CartPole-v1").entry_point != "thief:make"
     assert load("policy", "random").__name__ == "RandomPolicy"
 
 
@@ -203,16 +209,19 @@ def test_an_unknown_option_of_an_environment_lists_those_there_are(install: Inst
 
 SOURCES = """
 def raises(folder): raise KeyError("rows")
+def missing(folder): open(folder + "/rows.txt")
 def none(folder): return [folder]
 """
 
 
 def test_a_data_set_that_cannot_be_opened_is_named(install: Install, tmp_path: Path) -> None:
-    names = {"raises": "bad_sources:raises", "none": "bad_sources:none"}
+    names = {name: f"bad_sources:{name}" for name in ("raises", "missing", "none")}
     install("bad-sources", "bad_sources", SOURCES, data=names)
     title = "The data set '{}' of the package 'bad-sources' cannot be opened: "
     with pytest.raises(ConfigurationError, match=title.format("raises") + "KeyError: 'rows'"):
         open_data(f"raises:{tmp_path}")
+    with pytest.raises(ConfigurationError, match=title.format("missing") + "FileNotFoundError"):
+        open_data(f"missing:{tmp_path}")
     with pytest.raises(ConfigurationError, match=title.format("none") + "list does not extend"):
         open_data(f"none:{tmp_path}")
     with pytest.raises(ConfigurationError, match="The data set 'bad_sources:none' cannot be open"):
@@ -289,6 +298,20 @@ def test_a_place_that_does_not_exist_is_one_sentence(name: str) -> None:
             load(kind, name)
         assert repr(name) in str(error.value)
         assert "\n" not in str(error.value)
+
+
+def test_an_environment_of_gymnasium_gets_the_pool_by_one_line() -> None:
+    env_id = "pooled/Adder-v0"
+    gym.register(env_id, "visenv.testing.toy:make")
+    gym.spec(env_id).vector_entry_point = f"visenv.rollout.vector_entry_points:{env_id}"
+    pool = gym.make_vec(env_id, num_envs=2)
+    try:
+        assert isinstance(pool, EpisodePool)
+        observations, _ = pool.reset(seed=[3, 3])
+        assert observations["text"][0] == observations["text"][1] != ""
+    finally:
+        pool.close()
+        del gym.registry[env_id]
 
 
 def test_registering_the_same_again_changes_nothing() -> None:

@@ -37,11 +37,17 @@ class Card:
 
 
 def arguments_of(maker: Callable[..., Any]) -> str:
-    """The arguments of a maker as a list, those of a ``**settings: Unpack[...]`` class included."""
-    documented = [maker]
-    if shared := get_type_hints(maker).get("settings"):
-        documented += get_args(shared)
-    return "\n".join(arguments_list(inspect.getdoc(each) or "") for each in documented)
+    """Return the arguments of a maker as a list, or their names if its docstring has none.
+
+    Those of a ``**settings: Unpack[...]`` class are included.
+    """
+    parameters = inspect.signature(maker).parameters
+    documented: list[Any] = [maker]
+    settings = parameters.get("settings")
+    if settings is not None and settings.kind is settings.VAR_KEYWORD:
+        documented += get_args(get_type_hints(maker).get("settings"))
+    lists = [arguments_list(inspect.cleandoc(each.__doc__ or "")) for each in documented]
+    return "\n".join(filter(None, lists)) or "\n".join(f"- **`{name}`**" for name in parameters)
 
 
 def arguments_list(docstring: str) -> str:

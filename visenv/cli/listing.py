@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import gymnasium as gym
 
 from visenv.errors import ConfigurationError
 from visenv.plugins import GROUPS, conflicts, installed
@@ -34,18 +37,27 @@ class List:
         for kind, title in _TITLES.items():
             added = [f"{name} ({package})" for name, package in _added(kind).items()]
             print(f"{title}\n  {', '.join([*TABLES[kind], *added])}")
-        tables = {**TABLES, "record type": RECORD_TYPES}
-        problems = [each for kind in GROUPS for each in conflicts(kind, tables[kind])]
+        problems = [each for kind in GROUPS for each in conflicts(kind, _taken(kind))]
         if problems:
             raise ConfigurationError(" ".join(problems))
+
+
+def _taken(kind: str) -> Mapping[str, object]:
+    """Return the names of a kind that no package can add, with what they stand for."""
+    if kind == "record type":
+        return RECORD_TYPES
+    if kind == "environment":  # those of Gymnasium too
+        return {name: spec.entry_point for name, spec in gym.registry.items()}
+    return TABLES[kind]
 
 
 def _added(kind: str) -> dict[str, str]:
     """Return the names that packages add, with the packages."""
     names: dict[str, str] = {}
+    taken = _taken(kind)
     for plugin in installed(kind):
-        if plugin.name not in TABLES[kind]:
-            others = names.get(plugin.name)
+        if taken.get(plugin.name, plugin.path) == plugin.path:
             package = f"package {plugin.package}"
+            others = names.get(plugin.name)
             names[plugin.name] = f"{others} and {package}" if others else package
     return names

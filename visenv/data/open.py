@@ -74,7 +74,7 @@ def _made(
     title = title_of("data set", name)
     try:
         source: object = made(folder, **options)
-    except (VisenvError, OSError):
+    except VisenvError:
         raise
     except Exception as error:
         raise ConfigurationError(f"{title} cannot be opened: {describe_error(error)}") from error
