@@ -183,10 +183,10 @@ def load(kind: str, name: str) -> Any:
     if kind == "environment":
         entry_point: Any = env_spec(name).entry_point
         return entry_point if callable(entry_point) else _import(kind, name, entry_point)
-    return _import(kind, name, path_of(kind, name))
+    return _import(kind, name, _path_of(kind, name))
 
 
-def path_of(kind: str, name: str) -> str:
+def _path_of(kind: str, name: str) -> str:
     """Return what a name stands for, as ``"module:attribute"``, without importing it.
 
     Raises:
