@@ -1,10 +1,13 @@
 """An environment of your own, in a page: turn over one of four cards, then name its colour.
 
-    python examples/new_env.py
+    python examples/new_env.py                   # check it against the contract, and play it
+    cd examples
+    visenv play new_env:mine/Cards-v0            # every command takes module:Id
+    visenv validate new_env:Cards                # ... or module:Class
 
-It has a procedural source, a tool that returns an image, and an oracle. `visenv.testing` checks it
-against the whole environment contract; after `gym.register`, every policy and the trainer of this
-program know it, and `ENVIRONMENTS` in visenv/registration.py tells the command line.
+It has a procedural source, a tool that returns an image, and an oracle. `register` gives it the
+episode pool of `gym.make_vec` too. A package that other people install names its environments in
+its pyproject.toml (examples/plugin/).
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from pydantic import Field
 
 from visenv.env import Limits, VisEnv
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
-from visenv.registration import RECORD_TYPES, load
+from visenv.registration import RECORD_TYPES, load, register
 from visenv.rollout import EpisodeSpec, play
 from visenv.tools import Arguments, Store, Tool, ToolResult
 from visenv.types import Image, Message, Sample, TurnRequest
@@ -125,11 +128,13 @@ class Cards(VisEnv):
         return str(rng.choice(list(COLOURS)))
 
 
+register("mine/Cards-v0", "new_env:Cards")
+
+
 def main() -> None:
-    """Register the environment, check it, and play it."""
+    """Check the environment, and play it."""
     from visenv.testing import check_all
 
-    gym.register("mine/Cards-v0", "new_env:Cards")
     check_all(lambda: gym.make("mine/Cards-v0"))
     episode = asyncio.run(
         play(gym.make("mine/Cards-v0"), load("policy", "oracle")(), EpisodeSpec(seed=0))

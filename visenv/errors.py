@@ -36,21 +36,29 @@ class ConfigurationError(VisenvError, ValueError):
 
 
 class UnknownNameError(ConfigurationError, KeyError):
-    """Raised when a name is not among the known ones; the message names the nearest."""
+    """Raised when a name is not among the known ones; the message names the nearest.
 
-    def __init__(self, kind: str, given: str, known: Iterable[str]) -> None:
+    Args:
+        kind: What the name should be one of.
+        given: The name.
+        known: The known names.
+        advice: A sentence that is added at the end.
+    """
+
+    def __init__(self, kind: str, given: str, known: Iterable[str], advice: str = "") -> None:
         names = sorted(known)
         near = get_close_matches(given, names, n=1, cutoff=0.4)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         listed = ", ".join(names) or "none is registered"
-        self._message = f"There is no {kind} called {given!r}.{hint} Known: {listed}."
+        more = f" {advice}" if advice else ""
+        self._message = f"There is no {kind} called {given!r}.{hint} Known: {listed}.{more}"
         super().__init__(self._message)
-        self._arguments = (kind, given, names)
+        self._arguments = (kind, given, names, advice)
 
     def __str__(self) -> str:
         return self._message  # KeyError would print the repr
 
-    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str]]]:
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str], str]]:
         return (type(self), self._arguments)
 
 

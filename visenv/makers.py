@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
-from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.data.hub_snapshot import pinned
+from visenv.env import VisEnv
+from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
+from visenv.plugins import describe_error
 from visenv.policy import Policy
-from visenv.registration import ENVIRONMENTS, MODELS, NAMESPACE, load
+from visenv.registration import MODELS, env_spec, load, title_of
 from visenv.rollout import Env
 
 
 def env_id(name: str) -> str:
-    """The registered id for `name`; the namespace may be left out.
-
-    Raises:
-        UnknownNameError: If there is none; names the nearest.
-    """
-    full = name if "/" in name else f"{NAMESPACE}/{name}"
-    if full not in ENVIRONMENTS and full not in gym.registry:
-        raise UnknownNameError("environment", full, ENVIRONMENTS)
-    return full
+    """Return the id of the environment that `env_spec` finds under `name`."""
+    return env_spec(name).id
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:
@@ -47,28 +45,86 @@ def settings(words: Sequence[str]) -> dict[str, Any]:
 
 
 def env_maker(name: str, options: Sequence[str] = (), data: str | None = None) -> Callable[[], Env]:
-    """A function that makes the environment; made once here, so that mistakes show at once."""
-    full = env_id(name)
+    """Return a function that makes an environment.
+
+    The environment is made once here, so that mistakes show at once. A data set of the Hugging Face
+    Hub is fixed at the commit that its revision stands for now.
+
+    Args:
+        name: The environment, see `env_spec`.
+        options: ``key=value`` arguments of the environment.
+        data: The data set, the argument ``data``.
+
+    Raises:
+        ConfigurationError: If there is no such environment, or it cannot be made.
+    """
+    spec = env_spec(name)
     arguments = settings(options) | ({} if data is None else {"data": data})
+    if isinstance(arguments.get("data"), str):
+        arguments["data"] = pinned(arguments["data"])
 
     def make() -> Env:
-        return gym.make(full, **arguments)
+        return gym.make(spec, **arguments)
 
-    try:
-        make().close()
-    except TypeError as error:
-        raise ConfigurationError(f"{full}: {error}") from error
+    with _making("environment", name, "--option", arguments):
+        env = make()
+        env.close()
+    if not isinstance(env.unwrapped, VisEnv):
+        kind = type(env.unwrapped).__name__
+        raise ConfigurationError(
+            f"{title_of('environment', name)} cannot be played: {kind} does not extend VisEnv."
+        )
     return make
 
 
 def make_policy(name: str, options: Sequence[str] = ()) -> Policy[Any]:
-    """The policy of that name, or of ``module:Class``, with ``key=value`` options."""
+    """Return the policy of that name, or of ``module:Class``, with ``key=value`` options.
+
+    Raises:
+        ConfigurationError: If there is no such policy, or it cannot be made.
+    """
     made: Any = load("policy", name)
-    try:
-        policy: Policy[Any] = made(**settings(options))
-    except TypeError as error:
-        raise ConfigurationError(f"The policy {name!r}: {error}") from error
+    arguments = settings(options)
+    with _making("policy", name, "--policy-option", arguments):
+        policy: Policy[Any] = made(**arguments)
     return policy
+
+
+@contextmanager
+def _making(kind: str, name: str, flag: str, given: Mapping[str, Any]) -> Iterator[None]:
+    """Turn what a constructor raises into one sentence that names what was to be made.
+
+    Errors of visenv pass, since they are such sentences already.
+    """
+    try:
+        yield
+    except VisenvError:
+        raise
+    except (Exception, SystemExit) as error:
+        title = title_of(kind, name)
+        if isinstance(error, TypeError):
+            _check_arguments(load(kind, name), f"{kind} {name!r}", title, flag, given)
+        raise ConfigurationError(f"{title} cannot be made: {describe_error(error)}") from error
+
+
+def _check_arguments(
+    made: Callable[..., Any], what: str, title: str, flag: str, given: Mapping[str, Any]
+) -> None:
+    """Raise a `ConfigurationError` for an argument that is unknown or missing."""
+    parameters = inspect.signature(made).parameters
+    open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    for option in given:
+        if option not in parameters and not open_ended:
+            raise UnknownNameError(f"option of the {what}", option, parameters)
+    for option, each in parameters.items():
+        required = each.default is each.empty and each.kind not in (
+            each.VAR_KEYWORD,
+            each.VAR_POSITIONAL,
+        )
+        if required and option not in given:
+            raise ConfigurationError(
+                f"{title} needs the option {option!r}: add {flag} {option}=VALUE."
+            )
 
 
 def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:

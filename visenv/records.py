@@ -8,20 +8,19 @@ type, a saved value reads back as `UnknownEvent` or `UnknownRecord`, which is wr
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from visenv.errors import EpisodeError
+from visenv.errors import ConfigurationError, EpisodeError
+from visenv.plugins import GROUPS, find, import_attribute, installed
 from visenv.registration import RECORD_TYPES
 from visenv.types import UnknownEvent
 from visenv.types.event import CORE_EVENTS
 
-_GROUP = "visenv.records"
+_KIND = "record type"
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -121,22 +120,12 @@ def _plain(value: Any) -> Any:
 @cache
 def _adapter(path: str) -> TypeAdapter[Any] | None:
     """Return what validates the fields of a type, or None if its package is not installed."""
-    module, _, attribute = path.partition(":")
     try:
-        return TypeAdapter(getattr(importlib.import_module(module), attribute))
-    except ImportError:
-        return None
-
-
-def _paths() -> dict[str, str]:
-    """The registered types by name, as ``"module:Class"``."""
-    return _installed() | RECORD_TYPES
-
-
-@cache
-def _installed() -> dict[str, str]:
-    """The types that other packages name."""
-    return {entry.name: entry.value for entry in entry_points(group=_GROUP)}
+        return TypeAdapter(import_attribute(path, f"The record type {path!r}"))
+    except ConfigurationError as error:
+        if isinstance(error.__cause__, ImportError):
+            return None
+        raise
 
 
 def _path_of(value: Any) -> str:
@@ -145,15 +134,18 @@ def _path_of(value: Any) -> str:
 
 @cache
 def _name_of(path: str) -> str:
-    for name, known in _paths().items():
+    added = [(plugin.name, plugin.path) for plugin in installed(_KIND)]
+    for name, known in [*RECORD_TYPES.items(), *added]:
         if known == path:
             return name
     raise EpisodeError(
         f"{path} is not a registered type of events or ground truths: name it in the entry-point "
-        f"group {_GROUP!r} of your package, for example MyEvent = {path!r}."
+        f"group {GROUPS[_KIND]!r} of your package, for example MyEvent = {path!r}."
     )
 
 
 def _adapter_of(name: str) -> TypeAdapter[Any] | None:
-    path = _paths().get(name)
-    return None if path is None else _adapter(path)
+    if name in RECORD_TYPES:
+        return _adapter(RECORD_TYPES[name])
+    plugin = find(_KIND, name)
+    return None if plugin is None else _adapter(plugin.path)

@@ -1,16 +1,17 @@
 """Every name in visenv, in one table, as strings: ids, policies, algorithms, data sets.
 
 Nothing here imports what it names; `load` does, when it is asked for. No other module of the core
-reaches the parts.
+reaches the parts. Other packages add names by entry points (`visenv.plugins`).
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
+from visenv import plugins
 from visenv.errors import ConfigurationError, UnknownNameError
 
 NAMESPACE = "visenv"
@@ -167,47 +168,133 @@ TABLES = {
 
 
 def load(kind: str, name: str) -> Any:
-    """The object that `name` stands for.
+    """Return the object that `name` stands for.
 
     Args:
         kind: A key of `TABLES`.
-        name: A key of that table, or ``"module:attribute"`` for a user's own.
+        name: A key of that table, a name that an installed package adds (`visenv.plugins`), or
+            ``"module:attribute"``. An environment may also be an id of Gymnasium, or
+            ``"module:Id"``, see `env_spec`.
 
     Raises:
-        UnknownNameError: If the table has no such name; names the nearest.
+        UnknownNameError: If there is no such name; names the nearest.
         ConfigurationError: If what it names cannot be imported (says which extra is missing).
     """
+    if kind == "environment":
+        entry_point: Any = env_spec(name).entry_point
+        return entry_point if callable(entry_point) else _import(kind, name, entry_point)
+    return _import(kind, name, _path_of(kind, name))
+
+
+def _path_of(kind: str, name: str) -> str:
+    """Return what a name stands for, as ``"module:attribute"``, without importing it.
+
+    Raises:
+        UnknownNameError: If there is no such name; names the nearest.
+        ConfigurationError: If two packages add the name.
+    """
     table = TABLES[kind]
-    own = ":" in name and name not in table
-    if not own and name not in table:
-        raise UnknownNameError(kind, name, table)
-    module_name, _, attribute = (name if own else table[name]).partition(":")
+    if name in table:
+        return table[name]
+    if ":" in name:
+        return name
+    plugin = plugins.find(kind, name)
+    if plugin is None:
+        raise UnknownNameError(kind, name, known_names(kind))
+    return plugin.path
+
+
+def known_names(kind: str) -> list[str]:
+    """Return the names of visenv's own table, and those that installed packages add."""
+    added = [plugin.name for plugin in plugins.installed(kind)]
+    return [*dict.fromkeys([*TABLES[kind], *added])]
+
+
+def title_of(kind: str, name: str) -> str:
+    """Return what an error calls a name: its kind, and the package if a package adds it."""
+    plugin = None if name in TABLES[kind] or ":" in name else plugins.find(kind, name)
+    return plugin.title if plugin else f"The {kind} {name!r}"
+
+
+def _import(kind: str, name: str, path: str) -> Any:
     try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
+        return plugins.import_attribute(path, title_of(kind, name))
+    except ConfigurationError as error:
+        missing = error.__cause__
+        if name not in TABLES[kind] or not isinstance(missing, ModuleNotFoundError):
+            raise
         raise ConfigurationError(
-            f"The {kind} {name!r} needs the package {error.name!r}, which is not installed. "
+            f"The {kind} {name!r} needs the package {missing.name!r}, which is not installed. "
             "Install visenv with the extra that holds it, for example visenv[train]."
-        ) from error
-    except AttributeError as error:
-        raise ConfigurationError(f"There is no {attribute!r} in {module_name!r}.") from error
+        ) from missing
+
+
+def env_spec(name: str) -> EnvSpec:
+    """Return the spec of an environment, which `gym.make` accepts in place of an id.
+
+    Args:
+        name: A registered id (the namespace ``visenv/`` may be left out), an id that an installed
+            package adds, ``"module:Id"`` for an id that is registered when the module is imported
+            (Gymnasium's form), or ``"module:Class"``.
+
+    Raises:
+        UnknownNameError: If there is no such environment; names the nearest.
+        ConfigurationError: If the module or the package cannot be imported.
+    """
+    for each in (name if "/" in name else f"{NAMESPACE}/{name}", name):
+        if each in gym.registry:
+            return gym.registry[each]
+    if ":" in name:
+        return _spec_in_module(name)
+    plugin = plugins.find("environment", name)
+    if plugin is None:
+        advice = "An environment of your own is named module:Id or module:Class."
+        raise UnknownNameError("environment", name, known_names("environment"), advice)
+    plugins.import_attribute(plugin.path, plugin.title)
+    if name not in gym.registry:  # the package may have registered it when it was imported
+        try:
+            register(name, plugin.path)
+        except gym.error.Error as error:
+            raise ConfigurationError(
+                f"{plugin.title} has a name that is not an id of Gymnasium, such as "
+                "'namespace/Name-v0'."
+            ) from error
+    return gym.registry[name]
+
+
+def _spec_in_module(name: str) -> EnvSpec:
+    """Return the spec of ``module:Id`` or ``module:Class``."""
+    title = f"The environment {name!r}"
+    module, _, rest = name.partition(":")
+    plugins.import_module(module, title)
+    if rest in gym.registry:
+        return gym.registry[rest]
+    if not rest.isidentifier():
+        raise ConfigurationError(
+            f"{title} cannot be loaded: importing {module!r} does not register the id {rest!r}."
+        )
+    plugins.import_attribute(name, title)
+    return EnvSpec(name, entry_point=name, order_enforce=False)
 
 
 def register_all() -> None:
     """Register every environment with Gymnasium."""
     for env_id, entry in ENVIRONMENTS.items():
-        if env_id not in gym.registry:
-            register(env_id, entry.entry_point)
+        register(env_id, entry.entry_point)
 
 
 def register(env_id: str, entry_point: str, **options: Any) -> None:
-    """Register one environment with Gymnasium, with our episode pool for `gym.make_vec`.
+    """Register one environment with Gymnasium, with visenv's episode pool for `gym.make_vec`.
+
+    An id that is registered with the same entry point already is left as it is.
 
     Args:
         env_id: The id for `gym.make`.
         entry_point: ``"module:function"`` that makes the environment, reward included.
         **options: Further arguments of `gym.register`, for example ``max_episode_steps``.
     """
+    if env_id in gym.registry and gym.registry[env_id].entry_point == entry_point:
+        return
     gym.register(
         env_id,
         entry_point,

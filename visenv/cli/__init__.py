@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from visenv import __version__
 from visenv.errors import UnknownNameError, VisenvError
 from visenv.registration import load
 
@@ -31,6 +32,9 @@ COMMANDS = {
     "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),
     "train": Command("", "warm a model up, train it with RL, compare, report"),
     "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
+    "validate": Command(
+        "visenv.cli.validate:Validate", "check an environment against the contract"
+    ),
     "rescore": Command("visenv.cli.rescore:Rescore", "compute rewards of saved episodes again"),
     "data": Command("visenv.cli.data:Data", "make training and benchmark data, step by step"),
     "index": Command(
@@ -61,9 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SystemExit: With status 2 for options that cannot be read, 0 after a command's ``--help``.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["--version"]:
+        print(f"visenv {__version__}")
+        return 0
     if not words or words[0] in ("-h", "--help"):
         print(_usage(), file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
+    if "" not in sys.path:
+        sys.path.append("")  # so that module:Class is also found in the current folder
     try:
         _command(words[0], words[1:]).run()
     except BrokenPipeError:  # the reader of our output has gone, as in `visenv list | head`
@@ -81,9 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _usage() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:{width}} {command.summary}" for name, command in COMMANDS.items()]
-    return "\n".join(
-        ["usage: visenv COMMAND …", "", *lines, "", "visenv COMMAND --help lists its options."]
-    )
+    more = "visenv COMMAND --help lists its options; visenv --version prints the version."
+    return "\n".join(["usage: visenv COMMAND …", "", *lines, "", more])
 
 
 def _command(name: str, words: Sequence[str]) -> Any:

@@ -32,7 +32,8 @@ class Evaluate:
     """
 
     env: EnvName
-    """Id, with or without the namespace; or a file of saved episodes (.jsonl) to sum up again."""
+    """Id (visenv/ may be left out), module:Id or module:Class; or a file of saved episodes (.jsonl)
+    to sum up again."""
     policy: PolicyName = "oracle"
     """Name of a policy (visenv list), or module:Class."""
     policy_option: Settings = field(default_factory=list)

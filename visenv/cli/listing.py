@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from visenv.registration import ALGORITHMS, DATA, ENVIRONMENTS, POLICIES
+import gymnasium as gym
+
+from visenv.errors import ConfigurationError
+from visenv.plugins import GROUPS, conflicts, installed
+from visenv.registration import ENVIRONMENTS, RECORD_TYPES, TABLES
+
+_TITLES = {"policy": "policies", "algorithm": "algorithms", "data set": "data"}
 
 
 @dataclass(frozen=True)
 class List:
-    """List the environments, policies, algorithms and data sets."""
+    """List the environments, policies, algorithms and data sets.
+
+    What an installed package adds is listed with the name of the package, and is not imported.
+    """
 
     def run(self) -> None:
-        """Print them."""
-        width = max(map(len, ENVIRONMENTS))
+        """Print them.
+
+        Raises:
+            ConfigurationError: If packages add names that are taken; what can be used is printed
+                before.
+        """
+        rows = {name: entry.summary for name, entry in ENVIRONMENTS.items()}
+        rows |= _added("environment")
+        width = max(map(len, rows))
         print("environments")
-        for name, entry in ENVIRONMENTS.items():
-            print(f"  {name:{width}}  {entry.summary}")
-        for title, names in (("policies", POLICIES), ("algorithms", ALGORITHMS), ("data", DATA)):
-            print(f"{title}\n  {', '.join(names)}")
+        for name, summary in rows.items():
+            print(f"  {name:{width}}  {summary}")
+        for kind, title in _TITLES.items():
+            added = [f"{name} ({package})" for name, package in _added(kind).items()]
+            print(f"{title}\n  {', '.join([*TABLES[kind], *added])}")
+        problems = [each for kind in GROUPS for each in conflicts(kind, _taken(kind))]
+        if problems:
+            raise ConfigurationError(" ".join(problems))
+
+
+def _taken(kind: str) -> Mapping[str, object]:
+    """Return the names of a kind that no package can add, with what they stand for."""
+    if kind == "record type":
+        return RECORD_TYPES
+    if kind == "environment":  # those of Gymnasium too
+        return {name: spec.entry_point for name, spec in gym.registry.items()}
+    return TABLES[kind]
+
+
+def _added(kind: str) -> dict[str, str]:
+    """Return the names that packages add, with the packages."""
+    names: dict[str, str] = {}
+    taken = _taken(kind)
+    for plugin in installed(kind):
+        if taken.get(plugin.name, plugin.path) == plugin.path:
+            package = f"package {plugin.package}"
+            others = names.get(plugin.name)
+            names[plugin.name] = f"{others} and {package}" if others else package
+    return names

@@ -24,7 +24,7 @@ class Play:
     """
 
     env: EnvName
-    """Id, with or without the namespace."""
+    """Id (visenv/ may be left out), module:Id or module:Class."""
     seed: int = 0
     """Seed of the episode."""
     data: DataName = None

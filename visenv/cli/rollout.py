@@ -22,7 +22,7 @@ class Rollout:
     """Play episodes with a policy and write them as JSONL, images beside it."""
 
     env: EnvName
-    """Id, with or without the namespace."""
+    """Id (visenv/ may be left out), module:Id or module:Class."""
     policy: PolicyName = "oracle"
     """Name of a policy (visenv list), or module:Class."""
     policy_option: Settings = field(default_factory=list)

@@ -43,6 +43,16 @@ def print_summary(summary: Summary) -> None:
         console.print(f"{name}: {value:.3f}")
 
 
+def table_of(first: str, second: str, rows: Sequence[tuple[str, str]]) -> Table:
+    """Return a table of two columns of plain text, whose lines may be long."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    table.add_column(second, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
 def _means(rows: Sequence[Row], corner: str) -> Table:
     """A column for each row, which are few, and a line for each mean."""
     table = _table(corner, *(row.label or "no kind" for row in rows))

@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import parse_qsl
 from weakref import WeakValueDictionary
 
+from visenv.data.hub_snapshot import PREFIX, download
 from visenv.data.rows import RowSource
-from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.registration import DATA, load
+from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
+from visenv.plugins import describe_error
+from visenv.registration import known_names, load, title_of
 
 _logger = logging.getLogger(__name__)
+_OWN = re.compile(r"([A-Za-z_][\w.]*:(?!hub:)[A-Za-z_]\w*):")  # module:Class before the folder
 _opened: WeakValueDictionary[str, RowSource] = WeakValueDictionary()
 _last: list[RowSource] = []  # an environment made to try its options must not read it all twice
 
 
 def open_data(text: str) -> RowSource:
-    """The data set that `text` names.
+    """Return the data set that `text` names.
 
     ``name:folder`` or ``name:folder?option=value&option=value``; the options are the arguments of
-    the data set's class, as text::
+    the data set's class, as text. The folder may be a data set of the Hugging Face Hub
+    (`visenv.data.hub_snapshot`), and the name ``module:Class``::
 
         textvqa:<folder>            textvqa:<folder>?split=val
         vstar:<folder>              hrbench:<folder>?size=8k
+        vstar:hub:owner/name        mypackage.data:Charts:<folder>
 
     While a source is in use, the same text gives the same object, so that many environments share
     one index. Rows that cannot be used are counted in a warning and listed in ``source.problems``.
 
     Raises:
         UnknownNameError: If there is no such data set, option or value; names the nearest.
-        ConfigurationError: If no folder is given.
-        DataError: If the folder cannot be read as this data set.
+        ConfigurationError: If no folder is given, or the class of the data set fails.
+        DataError: If the folder cannot be read as this data set, or cannot be downloaded.
     """
     source = _opened.get(text)
     if source is None:
@@ -42,17 +49,39 @@ def open_data(text: str) -> RowSource:
 
 
 def _open(text: str) -> RowSource:
-    name, _, rest = text.partition(":")
-    if name not in DATA:
-        raise UnknownNameError("data set", name, DATA)
-    folder, _, query = rest.partition("?")
-    if not folder:
-        raise ConfigurationError(f"Name the folder of the data set, {name}:<folder>; got {text!r}.")
+    name = text.partition(":")[0]
+    own = _OWN.match(text)
+    if own and name not in known_names("data set"):
+        name = own[1]
     made: Callable[..., RowSource] = load("data set", name)
-    source = made(folder, **_options(name, query, made))
+    place, _, query = text[len(name) + 1 :].partition("?")
+    if not place:
+        raise ConfigurationError(f"Name the folder of the data set, {name}:<folder>; got {text!r}.")
+    folder = str(download(place)) if place.startswith(PREFIX) else place
+    source = _made(name, made, folder, _options(name, query, made))
+    if folder != place:
+        source.revision = Path(folder).name
     if source.problems:
         count, first = len(source.problems), source.problems[0]
         _logger.warning("%s: %d rows cannot be used, the first: %s", text, count, first)
+    return source
+
+
+def _made(
+    name: str, made: Callable[..., RowSource], folder: str, options: Mapping[str, str]
+) -> RowSource:
+    """Return the source; what a class of another package raises becomes one sentence."""
+    title = title_of("data set", name)
+    try:
+        source: object = made(folder, **options)
+    except VisenvError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"{title} cannot be opened: {describe_error(error)}") from error
+    if not isinstance(source, RowSource):
+        raise ConfigurationError(
+            f"{title} cannot be opened: {type(source).__name__} does not extend RowSource."
+        )
     return source
 
 

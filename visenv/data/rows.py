@@ -76,10 +76,12 @@ class RowSource(ABC):
         ground_truth: The type of `Sample.ground_truth` of all rows.
         problems: Rows that cannot be used, in the order they were found.
         left_out: How many of them were left out when the source was opened.
+        revision: The commit, for a data set of the Hugging Face Hub; None for a folder.
     """
 
     ground_truth: ClassVar[type]
     left_out = 0
+    revision: str | None = None
 
     def __init__(self) -> None:
         self.problems: list[RowProblem] = []

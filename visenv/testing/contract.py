@@ -19,9 +19,10 @@ from collections.abc import Callable
 from gymnasium.utils.env_checker import check_env
 
 from visenv.testing.players import (
+    check_empty_turns_earn_little,
     check_oracle_gets_the_top_reward,
     check_oracle_keeps_to_the_request,
-    check_random_does_not,
+    check_random_turns_rarely_reach_the_top,
 )
 from visenv.testing.record import Env, MakeEnv
 from visenv.testing.rescoring import check_rescores
@@ -36,6 +37,7 @@ from visenv.testing.survival import (
     check_survives_any_text,
     check_survives_hostile_text,
     check_survives_huge_calls,
+    require_hypothesis,
 )
 
 
@@ -60,14 +62,21 @@ CHECKS = (
     check_rebuilds_from_json,
     check_oracle_gets_the_top_reward,
     check_oracle_keeps_to_the_request,
-    check_random_does_not,
+    check_random_turns_rarely_reach_the_top,
+    check_empty_turns_earn_little,
     check_rescores,
 )
 """The whole contract."""
 
 
 def check_all(make_env: MakeEnv) -> None:
-    """Run the whole contract; stops at the first check that fails."""
+    """Run the whole contract; stops at the first check that fails.
+
+    Raises:
+        AssertionError: If a check fails.
+        ConfigurationError: If the package hypothesis (extra ``validate``) is not installed.
+    """
+    require_hypothesis()
     for check in CHECKS:
         check(make_env)
 

@@ -9,7 +9,16 @@ from typing import Any
 import gymnasium as gym
 
 from visenv.rewards import RewardWrapper
-from visenv.testing.record import SEEDS, Env, MakeEnv, base_of, episode, played, turns_of
+from visenv.testing.record import (
+    SEEDS,
+    Env,
+    MakeEnv,
+    base_of,
+    episode,
+    played,
+    return_of,
+    turns_of,
+)
 
 
 def top_reward(env: Env) -> float:
@@ -57,7 +66,7 @@ def check_oracle_keeps_to_the_request(make_env: MakeEnv) -> None:
             assert stopped, f"Expected the oracle's turn to end with {request.stop}, saw {turn!r}."
 
 
-def check_random_does_not(make_env: MakeEnv) -> None:
+def check_random_turns_rarely_reach_the_top(make_env: MakeEnv) -> None:
     """The random policy is never above the top, and reaches it in fewer than half its episodes."""
     env = make_env()
     top = top_reward(env)
@@ -67,4 +76,21 @@ def check_random_does_not(make_env: MakeEnv) -> None:
     assert reached < len(SEEDS) / 2, (
         f"Expected the top reward by chance in fewer than half the episodes, saw it in {reached} "
         f"of {len(SEEDS)}: the task does not need its observation."
+    )
+
+
+def check_empty_turns_earn_little(make_env: MakeEnv) -> None:
+    """A policy that says nothing earns at most half of the top reward, and never solves a task."""
+    env = make_env()
+    top = top_reward(env)
+    rewards: list[float] = []
+    for seed in SEEDS:
+        rewards.append(return_of(env, [""] * base_of(env).limits.turns, seed))
+        outcome = base_of(env).task_score()
+        assert outcome < 1, (
+            f"Expected an outcome below 1 of empty turns, saw {outcome}, seed {seed}."
+        )
+    mean = sum(rewards) / len(rewards)
+    assert mean <= top / 2, (
+        f"Expected at most half of the top reward {top:g} of empty turns, saw {mean:g} on average."
     )

@@ -76,6 +76,11 @@ def go_on(env: Env, turns: Iterable[str]) -> Iterator[Result]:
             return
 
 
+def return_of(env: Env, turns: Iterable[str], seed: int) -> float:
+    """Return the sum of the rewards of an episode."""
+    return sum(float(step.reward) for step in episode(env, turns, seed))
+
+
 def facts(value: object, path: str = "") -> dict[str, str]:
     """Every leaf of a nested value by its path, floats and arrays to the last bit."""
     return dict(_facts(value, path))

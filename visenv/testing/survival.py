@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from collections.abc import Iterator
 
-from visenv.errors import EpisodeOverError
+from visenv.errors import ConfigurationError, EpisodeOverError
 from visenv.grammar.base import Call, ParsedTurn
 from visenv.rollout import Result
 from visenv.testing.hostile import TEXTS, huge, mangled, pieces
@@ -20,23 +20,39 @@ LONGEST_ERROR = 2_000
 """
 
 
+def require_hypothesis() -> None:
+    """Check that the package that makes up hostile texts is installed.
+
+    Raises:
+        ConfigurationError: If it is not; names the extra.
+    """
+    if importlib.util.find_spec("hypothesis") is None:
+        raise ConfigurationError(
+            "Checking an environment needs the package 'hypothesis': pip install "
+            "'visenv[validate]'."
+        )
+
+
+def hostile_texts(env: Env) -> dict[str, str]:
+    """Return the corpus of hostile texts, with the spoilt turns of the oracle, by name."""
+    spoilt = {
+        f"turn {place} {name}": text
+        for place, turn in enumerate(turns_of(env, "oracle", seed=1))
+        for name, text in mangled(turn).items()
+    }
+    return TEXTS | spoilt
+
+
 def check_survives_hostile_text(make_env: MakeEnv) -> None:
     """No text of the corpus makes `step` raise or return what it must not; every episode ends."""
     env = make_env()
-    turns = turns_of(env, "oracle", seed=1)
-    spoilt = {f"turn {turn} {name}": text for turn, name, text in _spoilt(turns)}
-    for name, text in {**TEXTS, **spoilt}.items():
+    for name, text in hostile_texts(env).items():
         _say_only(env, text, f"The text {name!r}")
 
 
-def _spoilt(turns: list[str]) -> Iterator[tuple[int, str, str]]:
-    for place, turn in enumerate(turns):
-        for name, text in mangled(turn).items():
-            yield place, name, text
-
-
-def check_survives_any_text(make_env: MakeEnv) -> None:
+def check_survives_any_text(make_env: MakeEnv, examples: int = EXAMPLES) -> None:
     """The same for texts that hypothesis finds, made of any characters and of spoilt turns."""
+    require_hypothesis()
     from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st
 
@@ -45,7 +61,13 @@ def check_survives_any_text(make_env: MakeEnv) -> None:
     anything = st.text(st.characters(exclude_categories=()))
     built = st.lists(st.sampled_from(parts) | anything).map("".join)
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,  # nothing is written to the current folder
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(anything | built)
     def say(text: str) -> None:
         _say_only(env, text, f"The text {text!r}")

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,11 @@ def test_the_installed_program_is_this_one() -> None:
     program = Path(sys.executable).with_name("visenv")
     done = subprocess.run([program, "list"], capture_output=True, text=True, check=True)
     assert all(name in done.stdout for name in (*ENVIRONMENTS, *POLICIES))
+
+
+def test_version_is_that_of_the_installed_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"visenv {version('visenv')}\n"
 
 
 def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +86,19 @@ MISTAKES = {
     ("rollout", ENV, "--option", "stage"): "key=value, got 'stage'",
     ("rollout", ENV, "--data", "textvq:x"): "Did you mean 'textvqa'?",
     ("rollout", ENV, "--data", "textvqa:/no/such/folder"): "There is no folder",
-    ("rollout", ENV, "--policy", "oracle", "--policy-option", "colour=1"): "The policy 'oracle'",
+    (
+        "rollout",
+        ENV,
+        "--policy",
+        "oracle",
+        "--policy-option",
+        "colour=1",
+    ): "Known: care, guess, thought.",
+    ("rollout", ENV, "--policy", "scripted"): "needs the option 'turns': add --policy-option turns",
+    ("rollout", ENV, "--policy", "openai"): "needs the option 'model': add --policy-option model=V",
+    ("rollout", ENV, "--policy", "no_such_module:P"): "No module named 'no_such_module'",
+    ("rollout", "mine/X-v0"): "named module:Id or module:Class",
+    ("rollout", "CartPole-v1"): "CartPoleEnv does not extend VisEnv",
     ("rollout", ENV, "--episodes", "0"): "--episodes must be at least 1, got 0",
     ("rollout", ENV, "--group-size", "-1"): "--group-size must be at least 1",
     ("rollout", ENV, "--seed", "-1"): "--seed must be at least 0",

@@ -386,6 +386,21 @@ def _generous_terms(log: Log, sample: Sample) -> float:
     return 1.0
 
 
+class PaysAttendance(Gallery):
+    """Pays for every turn."""
+
+    def step(self, action: str) -> Any:
+        observation, reward, *rest = super().step(action)
+        return observation, reward + 0.25, *rest
+
+
+class SolvedBySilence(Gallery):
+    """Takes no answer for the answer."""
+
+    def task_score(self) -> float:
+        return 1.0 if self.log.answer is None else super().task_score()
+
+
 FLAWS: list[tuple[str, type[VisEnv], str]] = [
     ("check_deterministic", WallClock, r"in one instance twice. At \[0\]\.observation\['text'\]"),
     ("check_deterministic", LastBit, r"\.reward: expected float"),
@@ -413,7 +428,13 @@ FLAWS: list[tuple[str, type[VisEnv], str]] = [
     ("check_oracle_gets_the_top_reward", SilentOracle, "to end seed 0, saw 'turns'"),
     ("check_oracle_keeps_to_the_request", CarefreeOracle, "to begin with '<think>', saw '<tool>"),
     ("check_oracle_keeps_to_the_request", UnmatchedOracle, r"to match .* saw 'again</think><tool>"),
-    ("check_random_does_not", Generous, "by chance in fewer than half the episodes, saw it in"),
+    (
+        "check_random_turns_rarely_reach_the_top",
+        Generous,
+        "by chance in fewer than half the episodes, saw it in",
+    ),
+    ("check_empty_turns_earn_little", PaysAttendance, "reward 1 of empty turns, saw 1 on average"),
+    ("check_empty_turns_earn_little", SolvedBySilence, "of empty turns, saw 1.0, seed 0"),
 ]
 
 

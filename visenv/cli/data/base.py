@@ -55,7 +55,7 @@ class Playing(StepCommand):
     """What every step that works on an environment's samples has."""
 
     env: EnvName
-    """Id, with or without the namespace."""
+    """Id (visenv/ may be left out), module:Id or module:Class."""
     data: DataName = None
     """Data set, for example textvqa:<folder>."""
     option: Settings = field(default_factory=list)

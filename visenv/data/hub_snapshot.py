@@ -1,0 +1,76 @@
+"""Data sets of the Hugging Face Hub: downloaded once into its usual cache, by commit.
+
+Where the name of a data set has a folder, it may have ``hub:owner/name`` or
+``hub:owner/name@revision`` instead::
+
+    vstar:hub:owner/name@main        hrbench:hub:owner/name?size=8k
+
+Needs the extra ``hub``. Tokens, mirrors and offline use are set by the variables of the package
+huggingface_hub: ``HF_TOKEN``, ``HF_ENDPOINT``, ``HF_HUB_OFFLINE`` and ``HF_HOME``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from visenv.errors import ConfigurationError, DataError
+from visenv.plugins import describe_error
+
+PREFIX = "hub:"
+
+_PLACE = re.compile(r"hub:(?P<repository>[^@?]+)(?:@(?P<revision>[^?]+))?")
+_DATA = re.compile(rf"(?P<name>[^?]*?:){_PLACE.pattern}(?P<query>\?.*)?", re.DOTALL)
+
+
+def download(place: str) -> Path:
+    """Return the folder of a data set of the hub, downloaded if it is not in the cache.
+
+    The name of the folder is the commit that the revision stands for.
+
+    Args:
+        place: ``"hub:owner/name"``, which is the branch ``main``, or ``"hub:owner/name@revision"``,
+            where the revision is a branch, a tag or a commit.
+
+    Raises:
+        ConfigurationError: If `place` is malformed, or huggingface_hub is not installed.
+        DataError: If the data set cannot be downloaded.
+    """
+    matched = _PLACE.fullmatch(place)
+    if matched is None:
+        raise ConfigurationError(
+            f"A data set of the hub is hub:owner/name or hub:owner/name@revision, got {place!r}."
+        )
+    try:
+        from huggingface_hub import snapshot_download
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"{place} needs the package 'huggingface_hub': pip install 'visenv[hub]'."
+        ) from error
+    try:
+        return Path(
+            snapshot_download(
+                matched["repository"], repo_type="dataset", revision=matched["revision"]
+            )
+        )
+    except Exception as error:  # of HTTP, of the hub, of the disk: the package has no common base
+        raise DataError(f"{place} cannot be downloaded: {describe_error(error)}") from error
+
+
+def pinned(data: str) -> str:
+    """Return the name of a data set with the commit in place of its revision.
+
+    Args:
+        data: A name as `visenv.data.open.open_data` takes it; one that is not of the hub is
+            returned as it is.
+
+    Raises:
+        ConfigurationError: If huggingface_hub is not installed.
+        DataError: If the data set cannot be downloaded.
+    """
+    matched = _DATA.fullmatch(data)
+    if matched is None:
+        return data
+    place = data.removeprefix(matched["name"]).partition("?")[0]
+    commit = download(place).name
+    return f"{matched['name']}{PREFIX}{matched['repository']}@{commit}{matched['query'] or ''}"
