@@ -104,7 +104,7 @@ def test_validate_reports_a_flaw_runs_the_other_checks_and_fails(
     assert re.search(r"random turns rarely reach the top +passed", said.out)
     assert re.search(r"mean reward, oracle +1\.000", said.out)
     # The environment is registered by its class, which JSON cannot hold: two more flaws.
-    assert re.search(rf"visenv: 3 of {len(CHECKS)} checks of {env_id} failed: ", said.err)
+    assert re.search(rf"visenv: 4 of {len(CHECKS)} checks of {env_id} failed: ", said.err)
     assert "survives_hostile_text" in said.err
 
 
