@@ -18,7 +18,8 @@ from visenv.evaluation.compare import Comparison
 from visenv.evaluation.intervals import Mean
 from visenv.evaluation.summary import ControlRow, Row, Summary, ToolRow
 
-_MEAN_WIDTH = len("0.000 [0.000, 0.000]")
+_LEAST_WIDTH = 12
+"""Characters of a column; a longer name of a group is folded."""
 
 
 @contextmanager
@@ -75,7 +76,9 @@ def _means(rows: Sequence[Row], corner: str, width: int) -> Iterator[Table]:
     repeated = any(row.samples != row.episodes for row in rows)
     counts = ["episodes", *(["samples"] if repeated else []), "aborted", "unanswered"]
     first = max(map(len, (*counts, *names, corner)))
-    fitting = max(1, (width - first) // (_MEAN_WIDTH + 2))
+    widest = max((len(_cell(each)) for row in rows for each in row.means.values()), default=0)
+    # Two blanks stand between columns, and one at each edge.
+    fitting = max(1, (width - 2 - first) // (max(widest, _LEAST_WIDTH) + 2))
     for start in range(0, len(rows), fitting):
         shown = rows[start : start + fitting]
         table = _table(corner, *(row.label or "no kind" for row in shown))
@@ -110,7 +113,7 @@ def _cell(mean: Mean | None) -> Text:
 
 
 def _table(corner: str, *columns: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column(corner)
     for name in columns:
         table.add_column(escape(name), justify="right", overflow="fold")
