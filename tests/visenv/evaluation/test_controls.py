@@ -12,7 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
-from visenv.evaluation.controls import CONTROLS, controlled
+from visenv.evaluation.controls import CONTROLS, NoImage, ShuffledResults, controlled
 from visenv.evaluation.rescore import Rescorer
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.random import RandomPolicy
@@ -67,8 +67,8 @@ def test_no_image_removes_the_images_of_the_observation() -> None:
 
 def test_a_message_that_was_only_an_image_stays_as_a_message() -> None:
     picture = played(gym.make(ZOOM, preset="tiny")).images[0]
-    wrapper = CONTROLS["no_image"](gym.make(toy.register()))
-    assert wrapper.messages((Message("user", (picture,)),)) == (Message("user", ("",)),)  # type: ignore[attr-defined]
+    wrapper = NoImage(gym.make(toy.register()))
+    assert wrapper.messages((Message("user", (picture,)),)) == (Message("user", ("",)),)
 
 
 # ------------------------------------------------------------------------------------- no tool
@@ -134,11 +134,9 @@ def test_shuffled_results_show_the_crop_of_another_sample() -> None:
 
 def test_shuffled_results_are_those_that_the_other_episode_shows() -> None:
     wrapper = controlled(maker(ZOOM, preset="tiny"), "shuffled_results")()
+    assert isinstance(wrapper, ShuffledResults)
     episode = played(wrapper)
-    layer: Any = wrapper
-    while not isinstance(layer, CONTROLS["shuffled_results"]):
-        layer = layer.env
-    other = layer._other._env
+    other = wrapper._other._env
     assert other.sample.id != episode.sample_id
     results = [image for name, image in other.store.images.items() if name != "input_image"]
     assert episode.images[1] in results
@@ -183,9 +181,10 @@ def test_shuffled_results_need_a_second_sample() -> None:
             return Sample("one", "Add 1, then 2.", (), ("3",), "sum", SumTruth(add=(1, 2)))
 
     env = gym.make(toy.register())
-    wrapper = CONTROLS["shuffled_results"](env)
-    for base in (env.unwrapped, wrapper._other._env):  # type: ignore[attr-defined]
-        base.source = One()  # type: ignore[union-attr, attr-defined]
+    wrapper = ShuffledResults(env)
+    for base in (env.unwrapped, wrapper._other._env):
+        assert isinstance(base, VisEnv)
+        base.source = One()
     assert played(wrapper).failure is not None
     wrapper.reset(seed=0)
     with pytest.raises(DataError, match="at least 2 samples"):
