@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack, suppress
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
@@ -47,6 +48,7 @@ from visenv.types import (
     all_images,
     flatten,
 )
+from visenv.types.empty import EMPTY
 
 
 class Observation(TypedDict):
@@ -62,7 +64,7 @@ class Limits(NamedTuple):
     Attributes:
         turns: Turns of the policy.
         invalid_actions: Malformed turns and failed calls before the episode is truncated.
-        tool_characters: Characters shown of one text that a tool returns.
+        tool_characters: Characters shown of one text that a tool returns, or of its error.
         image_pixels: Pixels of one image shown; larger images are shrunk.
         env_steps: Environment steps of all tool calls together (`ToolResult.env_steps`), for
             simulators in which one turn takes several steps.
@@ -153,10 +155,11 @@ class VisEnv(gym.Env[Observation, str]):
         self.defers = False
         self.change_result: Callable[[str, ToolResult], ToolResult] | None = None
         self._open_tools: set[str] = set()
+        self._begun_tools: list[str] = []
         self._failed_tools: set[str] = set()
         self._over = True
         self._invalid = 0
-        self._hidden: list[Video] = []
+        self._hidden: tuple[Video, ...] = ()
         self._late: list[tuple[int, Future[Iterable[Event]]]] = []
         self._conversation: list[Message] = []
 
@@ -190,8 +193,8 @@ class VisEnv(gym.Env[Observation, str]):
 
     def end_episode(self) -> None:
         """End the episode without closing the environment: tools and simulators stay open."""
-        for tool in self.tools.values():
-            tool.end_episode()
+        while self._begun_tools:
+            self.tools[self._begun_tools.pop(0)].end_episode()
 
     def check_turn(self, turn: ParsedTurn) -> str:
         """Return why a well-formed turn is malformed for this task, or ``""``.
@@ -274,7 +277,7 @@ class VisEnv(gym.Env[Observation, str]):
         messages = self._within_pixels(tuple(self.initial_messages()))
         self._conversation = list(messages)
         self._over = False
-        return observe(messages), _info(_result(messages, (), self.turn_request()))
+        return observe(messages), _info(StepResult(messages, (), self.turn_request()))
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one whole turn of the policy, the requested prefill included.
@@ -310,19 +313,32 @@ class VisEnv(gym.Env[Observation, str]):
         if self.render_mode is not None:
             self._conversation += [Message("assistant", (action,)), *messages]
         request = None if over else self.turn_request()
-        hidden = tuple(self._hidden)
-        self._hidden.clear()
-        result = _result(
-            messages, log.since(start), request, terminated, truncated_by, failure, hidden
-        )
+        events = log.since(start)
+        hidden, self._hidden = self._hidden, ()
+        reward, metrics, pending = 0.0, EMPTY, False
         if over and failure is None:
-            result = result._replace(pending=True) if self._late else self._scored(result)
-        return observe(messages), result.reward, terminated, over and not terminated, _info(result)
+            if self._late:
+                pending = True
+            else:
+                reward, metrics = self._score(terminated)
+        result = StepResult(
+            messages,
+            events,
+            request,
+            reward,
+            terminated,
+            truncated_by,
+            failure,
+            hidden,
+            metrics,
+            pending,
+        )
+        return observe(messages), reward, terminated, over and not terminated, _info(result)
 
     def close(self) -> None:
         """Close the tools; the environment can be reset again."""
         self._leave_episode()
-        self._close_tools(self._open_tools)
+        self._close_tools(self._open_tools.copy())
 
     def render(self) -> Any:
         """Return the conversation so far, or the last image shown, uint8 ``[height, width, 3]``."""
@@ -367,7 +383,7 @@ class VisEnv(gym.Env[Observation, str]):
         """
         late, self._late = self._late, []
         for place, events in reversed(late):
-            self.log.insert(place, await background.wait(events))
+            self.log.insert_all(place, await background.wait(events))
         by_turn = self.log.by_turn()
         last = by_turn.pop(self.turn - 1)
         return self._scored(result._replace(events=last, late_events=by_turn, pending=False))
@@ -406,11 +422,14 @@ class VisEnv(gym.Env[Observation, str]):
             except ServiceError:
                 self._failed_tools.add(name)
                 raise
+            self._begun_tools.append(name)
 
     def _close_tools(self, names: set[str]) -> None:
-        for name in sorted(names):
-            self._open_tools.discard(name)
-            self.tools[name].close()
+        """Close all these tools, also if one of them raises."""
+        with ExitStack() as stack:
+            for name in sorted(names, reverse=True):
+                stack.callback(self.tools[name].close)
+            self._open_tools -= names
 
     def _leave_episode(self) -> None:
         """End the present episode, if there is one; a reset that fails leaves none behind."""
@@ -418,12 +437,16 @@ class VisEnv(gym.Env[Observation, str]):
         for _, events in self._late:
             events.cancel()
         self._late = []
-        self._hidden.clear()
-        if vars(self).pop("sample", None) is not None:
+        self._hidden = ()
+        if hasattr(self, "sample"):
+            del self.sample
             self.end_episode()
-        # A simulator or a connection that failed is opened again for the next episode.
-        self._close_tools(self._failed_tools)
-        self._failed_tools.clear()
+        # A simulator or a connection that failed is opened again for the next episode. To close it
+        # may fail as well.
+        if self._failed_tools:
+            failed, self._failed_tools = self._failed_tools, set()
+            with suppress(ServiceError):
+                self._close_tools(failed)
 
     def _take(self, action: str) -> tuple[Part, ...]:
         """Parse a turn, act on it, log it, and return what to show for it."""
@@ -431,6 +454,8 @@ class VisEnv(gym.Env[Observation, str]):
         self.log.append(TurnTaken(self.turn, action, turn.thought))
         parts = self._act(turn)
         events = self.turn_events(turn)
+        if events == ():  # the default; `isinstance` of an abstract class is slow
+            return parts
         if isinstance(events, Awaitable):
             coming = _with_verdicts(self.turn, events)
             if self.defers:
@@ -482,8 +507,9 @@ class VisEnv(gym.Env[Observation, str]):
                 result = self.change_result(call.name, result)
         except ToolError as error:
             self._invalid += 1
-            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, str(error)))
-            return self.grammar.render_error(str(error))
+            message = _cut(str(error), self.limits.tool_characters)
+            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, message))
+            return self.grammar.render_error(message)
         except ServiceError:
             self._failed_tools.add(call.name)
             raise
@@ -504,7 +530,7 @@ class VisEnv(gym.Env[Observation, str]):
                 parts.append(_cut(part, self.limits.tool_characters))
         self.env_steps += result.env_steps
         self._invalid += not result.ok
-        self._hidden += result.hidden_frames
+        self._hidden = (*self._hidden, *result.hidden_frames)
         event = ToolCalled(
             self.turn,
             call.name,
@@ -543,8 +569,13 @@ class VisEnv(gym.Env[Observation, str]):
         return self.limits.env_steps is not None and self.env_steps >= self.limits.env_steps
 
     def _scored(self, result: StepResult) -> StepResult:
-        reward = float(self.task_score()) if result.terminated else 0.0
-        return result._replace(reward=reward, metrics=self.metrics())
+        reward, metrics = self._score(result.terminated)
+        return result._replace(reward=reward, metrics=metrics)
+
+    def _score(self, terminated: bool) -> tuple[float, Mapping[str, float]]:
+        """Return the reward and the metrics of the ended episode."""
+        reward = float(self.task_score()) if terminated else 0.0
+        return reward, self.metrics()
 
 
 async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Iterable[Event]:
@@ -557,37 +588,11 @@ async def _with_verdicts(turn: int, events: Awaitable[Iterable[Event]]) -> Itera
 
 def observe(messages: Sequence[Message]) -> Observation:
     """Return the observation that holds these messages."""
-    if not messages:
-        return {"text": "", "images": ()}
     text, images = flatten(messages)
+    if not images:
+        return {"text": text, "images": ()}
     # Copies: what a caller does to an observation must not reach the episode's memory.
     return {"text": text, "images": tuple([np.array(image.pixels) for image in images])}
-
-
-def _result(
-    messages: tuple[Message, ...],
-    events: tuple[Any, ...],
-    request: TurnRequest | None,
-    terminated: bool = False,
-    truncated_by: str = "",
-    failure: Failure | None = None,
-    hidden_frames: tuple[Video, ...] = (),
-) -> StepResult:
-    """Return a result with mappings of its own: no two results may share one."""
-    return StepResult(
-        messages,
-        events,
-        request,
-        0.0,
-        terminated,
-        truncated_by,
-        failure,
-        {},
-        {},
-        {},
-        hidden_frames,
-        {},
-    )
 
 
 def _info(result: StepResult) -> dict[str, Any]:

@@ -1,25 +1,28 @@
-"""Ctrl-C that waits."""
+"""Ctrl-C and SIGTERM: both stop a run between two steps."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 
 @contextmanager
 def uninterrupted(anybody: Callable[[bool], bool] = bool) -> Iterator[None]:
     """Hold Ctrl-C back until the block has ended, then raise its `KeyboardInterrupt`.
 
-    Weights and optimiser change together inside such a block, so that an interrupted run is always
+    Weights and optimizer change together inside such a block, so that an interrupted run is always
     between two steps. Signals only reach the main thread; elsewhere nothing is held back.
 
     Args:
-        anybody: Told whether this process was interrupted, says whether any was, so that several
-            stop together.
+        anybody: Receives whether this process was interrupted, and returns whether any process was,
+            so that several stop together.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _in_main_thread():
         yield
         return
     received: list[int] = []
@@ -30,3 +33,49 @@ def uninterrupted(anybody: Callable[[bool], bool] = bool) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if anybody(bool(received)):
         raise KeyboardInterrupt
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C inside the block, if the main thread runs it."""
+    if not _in_main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def stop_with_launcher(grace: float) -> None:
+    """Stop this process when the process that started it has died.
+
+    A thread watches the parent. It sends SIGTERM, so that a checkpoint is written, and ends the
+    process if that takes too long.
+
+    Args:
+        grace: Seconds from the signal to the end of the process.
+    """
+    launcher = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == launcher:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(grace)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="visenv-launcher", daemon=True).start()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C does at this moment, also where a shell has it ignored."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):
+        raise KeyboardInterrupt
+    handler(number, frame)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -145,7 +145,7 @@ class Loop:
                 another process is.
             DivergedError: If a loss or gradient cannot be used; the step is saved.
             EpisodeError: If a reward is not finite; the step is saved.
-            KeyboardInterrupt: After Ctrl-C, with a checkpoint written.
+            KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
         first, steps = self._processes.first, self._config.steps
         label = type(self._algorithm).__name__
@@ -157,11 +157,10 @@ class Loop:
                 while self.step < steps:
                     self._take_step(log, display)
             except KeyboardInterrupt:
-                display.say(
-                    f"Stopped after step {self.step} of {steps}. All of it is in "
-                    f"{self._save()}; continue with --resume (Trainer(..., resume=True))."
-                )
-                raise
+                done = f"step {self.step} of {steps} with the checkpoint {self._save()}"
+                raise KeyboardInterrupt(
+                    f"Stopped after {done}; continue with --resume (Trainer(..., resume=True))."
+                ) from None
             except RuntimeError as error:
                 if self._processes.caused(error):
                     raise self._processes.lost(error) from error

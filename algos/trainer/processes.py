@@ -22,6 +22,7 @@ from visenv.errors import RunError
 from visenv.private_names import check_private_names
 from visenv.types import Image
 
+from .interrupt import stop_with_launcher
 from .private_names import PROCESS_NAMES
 
 Value = TypeVar("Value")
@@ -51,6 +52,8 @@ class Processes:
     def __init__(self, timeout: float) -> None:
         check_private_names(PROCESS_NAMES)
         self._timeout = timeout
+        if _is_launched():
+            stop_with_launcher(grace=timeout)
         self.accelerator = _accelerator(timedelta(seconds=timeout))
         if self.accelerator.deepspeed_plugin is not None:
             # As long as this is there, transformers loads every model in parts, any policy's too.
@@ -138,9 +141,13 @@ class Processes:
         )
 
 
+def _is_launched() -> bool:
+    return "LOCAL_RANK" in os.environ
+
+
 def _accelerator(timeout: timedelta) -> Accelerator:
     """One that leaves the model where its policy has put it."""
-    if "LOCAL_RANK" not in os.environ:  # not launched: any handler would ask for a group
+    if not _is_launched():  # any handler would ask for a group
         return Accelerator(device_placement=False)
     gloo = not torch.cuda.is_available()
     deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED", "false") == "true"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from visenv.rollout import Collector, Env, Executor
 from visenv.types import Episode, Sampling
 
 from .config import TrainerConfig
+from .interrupt import sigterm_interrupts
+from .lock import locked
 from .loop import Loop, MakeSupply, Revive
 from .processes import Processes, is_first
 from .supply import Ahead, Played, Share, Supply, Taken
@@ -26,7 +29,7 @@ class Trainer:
         Trainer(policy, GRPO(), config, folder="runs/first").train(make_env)
 
     The folder gets ``metrics.jsonl``, ``tensorboard/``, ``episodes/step_000123.jsonl`` and
-    ``checkpoints/step_000123/``. A run that was stopped, by Ctrl-C or by a kill, goes on with
+    ``checkpoints/step_000123/``. A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with
     ``resume=True`` from its last checkpoint as if nothing had happened: on a CPU to the bit.
 
     Started by ``accelerate launch --config_file configs/…`` the same program trains on several
@@ -86,10 +89,10 @@ class Trainer:
 
         Raises:
             RunError: If a checkpoint does not fit, every episode of a step was aborted, the
-                sampler failed too often, or another process was lost.
+                sampler failed too often, another process was lost, or trains in the folder.
             DivergedError: If a loss or gradient is not finite, or leaps; the step is saved.
             EpisodeError: If a reward is not finite; the step is saved.
-            KeyboardInterrupt: After Ctrl-C, with a checkpoint written.
+            KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
         rollouts = self.config.rollouts
         collectors: list[Collector] = []
@@ -138,14 +141,23 @@ class Trainer:
 
         Raises:
             ConfigurationError: If there are none, or they have no segments.
-            RunError: If a checkpoint does not fit, or another process was lost.
+            RunError: If a checkpoint does not fit, another process was lost, or trains in the
+                folder.
             DivergedError: If a loss or gradient is not finite, or leaps; the step is saved.
-            KeyboardInterrupt: After Ctrl-C, with a checkpoint written.
+            KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
         self._run(lambda share, _: Taken(episodes, batch_size, self.config.seed, share))
 
     def _run(self, make_supply: MakeSupply) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as held:
+            held.enter_context(sigterm_interrupts())
+            if is_first():
+                held.enter_context(locked(self.folder))
+                # Another process may have trained since this trainer was made.
+                _check_folder(self.folder, self._resume)
+            self._run_loop(make_supply)
+
+    def _run_loop(self, make_supply: MakeSupply) -> None:
         processes = Processes(self.config.timeout)
         loop = Loop(
             policy=self.policy,

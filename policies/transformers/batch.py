@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 
@@ -61,8 +61,13 @@ class Batcher(Generic[Item]):
         try:
             self._run([item for item, _ in batch])
         except Exception as error:  # noqa: BLE001 - whoever asked must hear of it, whatever it is
-            for _, done in batch:
+            for done in _unanswered(batch):
                 done.set_exception(error)
         else:
-            for _, done in batch:
+            for done in _unanswered(batch):
                 done.set_result(None)
+
+
+def _unanswered(batch: Sequence[tuple[Any, asyncio.Future[None]]]) -> list[asyncio.Future[None]]:
+    """Return the futures that were not canceled by Ctrl-C while the batch ran."""
+    return [done for _, done in batch if not done.done()]

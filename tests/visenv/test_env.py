@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.env import Limits, Observation, VisEnv
-from visenv.errors import ConfigurationError, DataError, EpisodeOverError, ServiceError
+from visenv.errors import ConfigurationError, DataError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar import KeyValueGrammar
 from visenv.testing import toy
 from visenv.testing.toy import SumTruth
@@ -369,6 +370,29 @@ def test_long_results_are_cut_and_large_images_shrunk() -> None:
     assert called.outputs == ("tool_result_1",)
     assert env.store.image("tool_result_1").size == (10, 5)
     assert np.array_equal(env.render(), observation["images"][0])
+
+
+class Complaining(Camera):
+    """Repeats what it was given."""
+
+    def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
+        raise ToolError(f"bad arguments {raw}")
+
+
+def test_long_errors_of_tools_are_cut() -> None:
+    env = toy.Adder(
+        source=Rows(),
+        grammar=KeyValueGrammar(),
+        tools=[Complaining()],
+        limits=Limits(3, tool_characters=13),
+    )
+    env.reset(seed=0)
+    observation, *_, info = env.step(f"<tool>\nname: look\nat: {'x' * 2**20}\n</tool>")
+    called = record(info).events[1]
+    assert isinstance(called, ToolCalled)
+    # "bad arguments" has 13 characters, " {'at': '" 9, and "'}" 2.
+    assert called.reason == f"bad arguments… [{9 + 2**20 + 2} more characters]"
+    assert f"Error: {called.reason}\n" in observation["text"]
 
 
 def test_an_observation_shares_no_memory_with_the_episode() -> None:

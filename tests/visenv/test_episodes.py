@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -14,11 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from visenv.env import Limits, VisEnv
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import DataError, EpisodeError
+from visenv.grammar import KeyValueGrammar
+from visenv.policies.scripted import ScriptedPolicy
 from visenv.records import UnknownRecord
-from visenv.rollout import Collector
+from visenv.rollout import Collector, Executor, InlineExecutor, ProcessExecutor
 from visenv.testing import toy
+from visenv.tools import Store, Tool, ToolResult
 from visenv.types import (
     Aborted,
     Answered,
@@ -42,6 +49,7 @@ from visenv.types import (
     TurnTaken,
     UnknownEvent,
     Video,
+    VideoSpan,
 )
 from visenv.types.failure import FailureSource
 
@@ -123,24 +131,31 @@ turns = st.builds(
 
 
 @st.composite
-def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
-    """One segment that holds all turns, each after an image or a token of the environment."""
+def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str], filmed: list[str]) -> Segment:
+    """One segment with all turns, each after an image, a video or a token of the environment."""
     tokens: list[int] = []
     logprobs: list[float] = []
-    turn_spans, image_spans = [], []
+    turn_spans, image_spans, video_spans = [], [], []
     for turn in range(turn_count):
         with_image: bool = draw(st.booleans())
+        with_video: bool = draw(st.booleans())
         if shown and with_image:
             sha256 = draw(st.sampled_from(shown))
             image_spans.append(ImageSpan(len(tokens), 2, sha256, (1, 2, 4), 0))
             tokens += [0, 0]
+        elif filmed and with_video:
+            sha256, seconds = draw(st.sampled_from(filmed)), draw(st.floats(0, 9))
+            first_step = draw(st.integers(0, 9))
+            place = len(tokens)
+            video_spans.append(VideoSpan(place, 3, sha256, (3, 2, 2), 1, seconds, first_step))
+            tokens += [1, 1, 1]
         else:
-            tokens.append(draw(st.integers(1, 2**31 - 1)))
+            tokens.append(draw(st.integers(2, 2**31 - 1)))
         logprobs += [0.0] * (len(tokens) - len(logprobs))
         sampled = draw(st.lists(st.floats(max_value=0, width=32) | st.just(math.nan), max_size=4))
         regex = draw(st.none() | texts)
         turn_spans.append(TurnSpan(turn, len(tokens), len(tokens) + len(sampled), "stop", regex))
-        tokens += [draw(st.integers(1, 2**31 - 1)) for _ in sampled]
+        tokens += [draw(st.integers(2, 2**31 - 1)) for _ in sampled]
         logprobs += sampled
     mask = np.zeros(len(tokens), np.bool_)
     for span in turn_spans:
@@ -152,10 +167,11 @@ def segments_of(draw: st.DrawFn, turn_count: int, shown: list[str]) -> Segment:
         np.where(mask, draw(st.integers(0, 2**31 - 1)), 0).astype(np.int32),
         tuple(turn_spans),
         tuple(image_spans),
-        (0,),
+        (0, 1),
         2,
         draw(st.floats(0, 2)),
         draw(texts),
+        tuple(video_spans),
     )
 
 
@@ -166,6 +182,7 @@ def episodes(draw: st.DrawFn) -> Episode:
     if status == "aborted":
         taken = tuple(replace(turn, reward=0.0) for turn in taken)
     shown = [i.sha256 for turn in taken for message in turn.messages for i in message.images]
+    filmed = [v.sha256 for turn in taken for message in turn.messages for v in message.videos]
     tokens = draw(st.booleans()) and bool(taken)
     return Episode(
         env_id=draw(texts),
@@ -179,7 +196,7 @@ def episodes(draw: st.DrawFn) -> Episode:
         reason=draw(st.text(min_size=1, max_size=5)) if status == "truncated" else "",
         failure=draw(failures) if status == "aborted" else None,
         closing=tuple(draw(st.lists(messages, max_size=1))),
-        segments=(draw(segments_of(len(taken), shown)),) if tokens else (),
+        segments=(draw(segments_of(len(taken), shown, filmed)),) if tokens else (),
         terms=draw(st.dictionaries(texts, numbers | st.none(), max_size=2)),
         term_notes=draw(st.dictionaries(texts, texts, max_size=2)),
         metrics=draw(st.dictionaries(texts, numbers, max_size=2)),
@@ -252,6 +269,38 @@ def test_real_episodes_come_back(tmp_path: Path) -> None:
     write_episodes(tmp_path / "new" / "deep" / "e.jsonl", flat)
     assert list(read_episodes(tmp_path / "new" / "deep" / "e.jsonl")) == flat
     assert any(isinstance(event, ToolCalled) for event in flat[0].events)
+
+
+class Film(Tool[toy.AddArguments]):
+    """Shows a video of two frames, and films a third one for viewers."""
+
+    name = "add"
+    description = "Shows a video."
+    arguments = toy.AddArguments
+
+    def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
+        seen = Video(PICTURES[:2], (0.0, 0.5))
+        return ToolResult(("a film", seen), hidden_frames=(Video(PICTURES[2:], (7.0,)),))
+
+
+@pytest.mark.parametrize("executor", [InlineExecutor, ProcessExecutor])
+def test_videos_that_a_tool_returned_come_back(
+    executor: Callable[[], Executor], tmp_path: Path
+) -> None:
+    policy = ScriptedPolicy(["<tool>\nname: add\namount: 1\n</tool>", "<answer>1</answer>"])
+    collector = Collector(film, policy, executor=executor())
+    ((played,),) = collector.groups([1], size=1)
+    write_episodes(tmp_path / "e.jsonl", [played])
+    (read,) = read_episodes(tmp_path / "e.jsonl")
+    assert read == played
+    assert read.turns[1].messages[-1].videos == (Video(PICTURES[:2], (0.0, 0.5)),)
+    assert [turn.hidden_frames for turn in read.turns] == [(Video(PICTURES[2:], (7.0,)),), ()]
+
+
+def film() -> VisEnv:
+    return toy.Adder(
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[Film()], limits=Limits(turns=2)
+    )
 
 
 def _shows(*images: Image) -> Episode:
@@ -398,3 +447,52 @@ def test_episodes_read_without_messages_are_those_without_messages(tmp_path: Pat
     for image in (tmp_path / "images").iterdir():
         image.unlink()  # nothing of them is opened
     assert list(read_episodes(tmp_path / "episodes.jsonl", messages=False)) == [light]
+
+
+# ----------------------------------------------------------------------------------- full disk
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from visenv.episodes import append_episode, read_episodes, write_episodes
+
+folder, how = Path(sys.argv[1]), sys.argv[2]
+(small,) = read_episodes(folder / "small.jsonl")
+(large,) = read_episodes(folder / sys.argv[3])
+# Writing beyond this size fails, as on a full disk.
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+path = folder / "out" / "e.jsonl"
+try:
+    if how == "append":
+        append_episode(path, large)
+    else:
+        write_episodes(path, [small, large])
+except OSError as error:
+    print(type(error).__name__)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+append_episode(path, small)
+"""
+
+
+@pytest.mark.parametrize("what", ["text", "image"])
+@pytest.mark.parametrize("how", ["append", "write"])
+def test_a_full_disk_leaves_the_file_as_it_was(how: str, what: str, tmp_path: Path) -> None:
+    """The text or the image of the second episode is larger than the disk has room for."""
+    small = _shows(PICTURES[0])
+    noise = np.random.default_rng(0).integers(0, 256, (300, 300, 3), np.uint8)
+    large = {
+        "text": replace(small, question="x" * 300_000),
+        "image": _shows(Image.from_pixels(noise)),
+    }[what]
+    path = tmp_path / "out" / "e.jsonl"
+    write_episodes(path, [small])
+    write_episodes(tmp_path / "small.jsonl", [small])
+    write_episodes(tmp_path / "large.jsonl", [large])
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), how, "large.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "OSError\n", "")
+    assert list(read_episodes(path)) == [small, small]  # there was room again for one more
+    assert [each.name for each in path.parent.iterdir() if each.is_file()] == ["e.jsonl"]
+    names = [each.name for each in (path.parent / "images").iterdir()]
+    assert names == [f"{PICTURES[0].sha256}.png"]

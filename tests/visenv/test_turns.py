@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from visenv.env import Limits, VisEnv
+from visenv.errors import ServiceError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.policies.oracle import OraclePolicy
 from visenv.registration import ENVIRONMENTS
@@ -184,28 +185,142 @@ def test_tools_are_opened_once_in_100_episodes() -> None:
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)
-def test_tools_of_every_environment_are_opened_once(
+def test_tools_of_every_environment_are_opened_and_closed_once(
     env_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = gym.make(env_id, preset="tiny").unwrapped
     assert isinstance(env, VisEnv)
-    opened: list[str] = []
+    calls: list[str] = []
 
-    def counted(tool: Tool[Any]) -> None:
-        original = tool.open
+    def count(tool: Tool[Any], method: str) -> None:
+        original = getattr(tool, method)
 
-        def count_and_open() -> None:
-            opened.append(tool.name)
+        def count_and_call() -> None:
+            calls.append(f"{method} {tool.name}")
             original()
 
-        monkeypatch.setattr(tool, "open", count_and_open)
+        monkeypatch.setattr(tool, method, count_and_call)
 
     for tool in env.tools.values():
-        counted(tool)
+        count(tool, "open")
+        count(tool, "close")
     for seed in range(100):
         env.reset(seed=seed % 3)
+    assert sorted(calls) == sorted(f"open {name}" for name in env.tools)
+    calls.clear()
     env.close()
-    assert sorted(opened) == sorted(env.tools)
+    env.close()
+    assert sorted(calls) == sorted(f"close {name}" for name in env.tools)
+
+
+class Failing(Counting):
+    """Raises in the methods that are named when it is their turn.
+
+    Args:
+        name: The name of the tool.
+        *fails: A method for each failure.
+    """
+
+    def __init__(self, name: str, *fails: str) -> None:
+        super().__init__()
+        self.name = name
+        self.fails = list(fails)
+
+    def _fail(self, method: str) -> None:
+        if method in self.fails:
+            self.fails.remove(method)
+            raise ServiceError(self.name, f"{method} failed")
+
+    def open(self) -> None:
+        super().open()
+        self._fail("open")
+
+    def reset(self, sample: Sample, store: Store) -> None:
+        super().reset(sample, store)
+        self._fail("reset")
+
+    def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
+        self._fail("call")
+        return super().call(arguments, store)
+
+    def close(self) -> None:
+        super().close()
+        self._fail("close")
+
+
+class FailingLater(Failing):
+    """Fails in an asynchronous call."""
+
+    async def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:  # type: ignore[override]
+        await asyncio.sleep(0)
+        return super().call(arguments, store)
+
+
+def with_tools(*tools: Tool[Any]) -> VisEnv:
+    return toy.Adder(
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=tools, limits=Limits(turns=2)
+    )
+
+
+ADD = "<tool>\nname: add\namount: 1\n</tool>"
+
+
+@pytest.mark.parametrize("kind", [Failing, FailingLater])
+def test_tool_whose_service_failed_is_opened_again(kind: type[Failing]) -> None:
+    failing, other = kind("add", "call"), Failing("other")
+    env = with_tools(failing, other)
+    env.reset(seed=0)
+    assert env.step(ADD)[4]["aborted"] == "add: call failed"
+    assert failing.calls == ["open", "reset"]
+    env.reset(seed=1)
+    assert failing.calls == ["open", "reset", "end", "close", "open", "reset"]
+    assert env.step(ADD)[4]["aborted"] == ""
+    env.reset(seed=2)
+    assert failing.calls[6:] == ["end", "reset"]
+    assert other.calls == ["open", "reset", "end", "reset", "end", "reset"]
+    env.close()
+    assert failing.calls.count("close") == 2
+
+
+def test_tool_whose_reset_failed_is_opened_again() -> None:
+    """Only a tool whose `reset` succeeded has an episode to end."""
+    first, failing, last = Failing("first"), Failing("add", "reset"), Failing("last")
+    env = with_tools(first, failing, last)
+    with pytest.raises(ServiceError, match="reset failed"):
+        env.reset(seed=0)
+    env.reset(seed=0)
+    assert first.calls == ["open", "reset", "end", "reset"]
+    assert failing.calls == ["open", "reset", "close", "open", "reset"]
+    assert last.calls == ["open", "reset"]
+
+
+def test_tool_that_could_not_be_opened_is_opened_at_the_next_reset() -> None:
+    failing = Failing("add", "open")
+    env = with_tools(failing)
+    with pytest.raises(ServiceError, match="open failed"):
+        env.reset(seed=0)
+    env.reset(seed=0)
+    env.close()
+    assert failing.calls == ["open", "open", "reset", "end", "close"]
+
+
+def test_tool_that_fails_again_when_it_is_closed_is_opened_again() -> None:
+    failing, other = Failing("add", "call", "close"), Failing("other")
+    env = with_tools(failing, other)
+    env.reset(seed=0)
+    env.step(ADD)
+    env.reset(seed=0)
+    assert failing.calls == ["open", "reset", "end", "close", "open", "reset"]
+
+
+def test_close_closes_all_tools_when_one_raises() -> None:
+    tools = Failing("add", "close"), Failing("other"), Failing("third", "close")
+    env = with_tools(*tools)
+    env.reset(seed=0)
+    with pytest.raises(ServiceError, match="close failed"):
+        env.close()
+    env.close()
+    assert [tool.calls.count("close") for tool in tools] == [1, 1, 1]
 
 
 class Meeting(Tool[toy.AddArguments]):

@@ -185,12 +185,46 @@ class Odd(gym.Wrapper[Any, Any, Any, Any]):
         (lambda step: (*step[:4], {}), "must be a dict that holds a StepResult"),
         (lambda step: (*step[:4], None), "must be a dict that holds a StepResult"),
     ],
-    ids=["four values", "text as reward", "no reward", "number as flag", "empty info", "no info"],
+    ids=[
+        "four values",
+        "text as reward",
+        "no reward",
+        "number as flag",
+        "empty info",
+        "no info",
+    ],
 )
 def test_wrapper_that_returns_wrong_types_is_named(change: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem) as caught:
         played(Odd(made(), change))
     assert "Odd" in str(caught.value)
+
+
+class OddReset(gym.Wrapper[Any, Any, Any, Any]):
+    """Returns what it is told."""
+
+    def __init__(self, env: Env, change: Any) -> None:
+        super().__init__(env)
+        self.change = change
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return self.change(*self.env.reset(seed=seed, options=options))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda observation, info: observation, "must return 2 values"),
+        (lambda observation, info: None, "must return 2 values"),
+        (lambda observation, info: (observation, {}), "must be a dict that holds a StepResult"),
+        (lambda observation, info: (observation, [info]), "must be a dict that holds a StepResult"),
+    ],
+    ids=["observation", "nothing", "empty info", "list as info"],
+)
+def test_wrapper_whose_reset_returns_wrong_types_is_named(change: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        played(OddReset(made(), change))
+    assert "OddReset" in str(caught.value)
 
 
 def test_wrapper_that_continues_an_ended_episode_is_named() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from visenv.tools.base import Arguments
+from visenv.tools.base import Arguments, shown
 
 _LONGEST_TEXT = 1000
 _LONGEST_LIST = 100
@@ -29,7 +29,9 @@ def _ordered(bounds: list[int]) -> list[int]:
 
 def _require_order(lower: int, upper: int) -> None:
     if lower > upper:
-        raise ValueError(f"the lower bound {lower} is above the upper bound {upper}; swap them")
+        raise ValueError(
+            f"the lower bound {shown(lower)} is above the upper bound {shown(upper)}; swap them"
+        )
 
 
 Count = Annotated[int, Field(ge=0)]

@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (VisenvError, OSError) as error:
         print(f"visenv: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("visenv: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"visenv: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return 130
     return 0
 

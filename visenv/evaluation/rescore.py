@@ -21,8 +21,9 @@ from gymnasium.utils import seeding
 from visenv import background
 from visenv.data.source import draw
 from visenv.env import VisEnv
-from visenv.errors import ConfigurationError, DataError
+from visenv.errors import ConfigurationError, DataError, VisenvError
 from visenv.records import truth_to_json
+from visenv.registration import NAMESPACE
 from visenv.rewards import RewardContext, RewardWrapper
 from visenv.scorers.verdict_events import Verdicts, recorded_verdicts
 from visenv.types import Aborted, Episode, Log, Sample, Scored, Truncated, Turn
@@ -82,9 +83,7 @@ class Rescorer:
                 "its environment: an option of the environment was no JSON, such as a source."
             )
         if episode.env_spec not in self._envs:
-            spec = EnvSpec.from_json(episode.env_spec)
-            spec.kwargs.update(self._options)
-            self._envs[episode.env_spec] = gym.make(spec)
+            self._envs[episode.env_spec] = _made_again(episode, self._options)
         return self._envs[episode.env_spec]
 
     async def _paid(
@@ -119,6 +118,28 @@ class Rescorer:
             events = (*turns[-1].events, *context.verdict_events)
             turns[-1] = replace(turns[-1], events=events)
         return replace(episode, turns=tuple(turns), terms=context.terms, term_notes=context.notes)
+
+
+def _made_again(episode: Episode, options: Mapping[str, Any]) -> Env:
+    """Make the environment of an episode from its spec, with some options changed.
+
+    Raises:
+        ConfigurationError: If this version of visenv, or of the user's package, cannot make it.
+    """
+    where = f"The environment of the episode of {episode.env_id} (seed {episode.seed})"
+    try:
+        spec = EnvSpec.from_json(episode.env_spec)
+        spec.kwargs.update(options)
+        if spec.namespace != NAMESPACE or spec.id in gym.registry:
+            return gym.make(spec)
+    except VisenvError:
+        raise
+    except Exception as error:  # a spec of another version can name anything
+        raise ConfigurationError(
+            f"{where} cannot be made from its spec; was it played with another version? "
+            f"{type(error).__name__}: {error!s:.500}"
+        ) from error
+    raise ConfigurationError(f"{where} is {spec.id}, which this version of visenv does not have.")
 
 
 class _Payment(NamedTuple):

@@ -52,14 +52,19 @@ class KeyValueGrammar:
         return head + "".join(f"<tool>\n{_lines(call)}\n</tool>" for call in turn.calls)
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Text inside ``<result>``; before each image its name inside ``<image_name>``."""
+        """Text inside ``<result>``; before each image its name inside ``<image_name>``.
+
+        A video has no name.
+        """
         rendered: list[Part] = []
         names_left = iter(names)
         for part in parts:
-            if isinstance(part, Image):
-                rendered += [f"<image_name> {next(names_left)} </image_name>\n", part]
-            else:
+            if isinstance(part, str):
                 rendered.append(f"<result>\n{part}\n</result>")
+                continue
+            if isinstance(part, Image):
+                rendered.append(f"<image_name> {next(names_left)} </image_name>\n")
+            rendered.append(part)
         return tuple(rendered)
 
     def render_error(self, message: str) -> tuple[Part, ...]:
@@ -86,20 +91,21 @@ class KeyValueGrammar:
 
 
 def _read_call(body: str) -> Call | Problem:
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for line in body.strip().splitlines():
         key, colon, value = line.partition(":")
         key = key.strip()
         if key in values:
             return Problem("repeated_key", "A key stands twice in your call.", True)
         if key and colon:
-            values[key] = value.strip()
+            value = value.strip()
+            values[key] = value if key == "name" else _value(value)
         elif key or colon:  # a line with neither is blank
             return Problem("bad_line", "Each line of a call must read 'key: value'.", True)
     name = values.pop("name", None)
     if not name:
         return Problem("no_name", "The first line of a call must be 'name: <tool name>'.", True)
-    return Call(name, {key: _value(text) for key, text in values.items()})
+    return Call(name, values)
 
 
 def _value(text: str) -> Any:

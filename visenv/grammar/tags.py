@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from visenv.errors import UnknownNameError
 from visenv.grammar.base import Call, ParsedTurn, Problem
 from visenv.grammar.blocks import TurnReader, answer_regex
-from visenv.types import Image, Part
+from visenv.types import Part
 
 if TYPE_CHECKING:
     from visenv.tools.base import Tool
@@ -93,10 +93,10 @@ class TagGrammar:
         """All of a result inside ``<information>``; images have no names in this protocol."""
         rendered: list[Part] = ["<information>"]
         for part in parts:
-            if isinstance(part, Image):
-                rendered += [part, ""]
-            else:
+            if isinstance(part, str):
                 rendered[-1] = f"{rendered[-1]}\n{part}\n"
+            else:
+                rendered += [part, ""]
         rendered[-1] = f"{rendered[-1]}</information>"
         return tuple(rendered)
 

@@ -81,15 +81,19 @@ class ToolCallGrammar:
         return "\n".join(blocks)
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """All of a result inside ``<tool_response>``; each image is announced by its name."""
+        """All of a result inside ``<tool_response>``; each image is announced by its name.
+
+        A video has no name.
+        """
         rendered: list[Part] = ["<tool_response>"]
         names_left = iter(names)
         for part in parts:
-            if isinstance(part, Image):
-                rendered[-1] = f"{rendered[-1]}\n{next(names_left)}:\n"
-                rendered += [part, ""]
-            else:
+            if isinstance(part, str):
                 rendered[-1] = f"{rendered[-1]}\n{part}"
+                continue
+            name = f"{next(names_left)}:\n" if isinstance(part, Image) else ""
+            rendered[-1] = f"{rendered[-1]}\n{name}"
+            rendered += [part, ""]
         rendered[-1] = f"{rendered[-1]}\n</tool_response>"
         return tuple(rendered)
 

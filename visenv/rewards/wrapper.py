@@ -40,6 +40,7 @@ class RewardWrapper(RestorableWrapper):
         top: The largest possible reward.
         each_step: Whether terms are computed after every step, not only at the end.
         defers: Whether the player calls `finish`.
+        defers_all: Whether terms that are not asynchronous are deferred, too.
     """
 
     each_step: ClassVar[bool] = False
@@ -58,7 +59,7 @@ class RewardWrapper(RestorableWrapper):
         self.terms = tuple(terms)
         self.top = sum(max(term.weight, 0.0) for term in terms) if top is None else top
         self.combine = combine or self._weighted_sum
-        self.defers = False
+        self.defers = self.defers_all = False
         self._are_async = [term.is_async for term in terms]
         self._waits = any(self._are_async)
 
@@ -174,7 +175,7 @@ class RewardWrapper(RestorableWrapper):
     # ------------------------------------------------------------------ inside
 
     def _score_or_defer(self, result: StepResult) -> StepResult:
-        if self.defers and (result.pending or self._waits):
+        if self.defers and (result.pending or self._waits or self.defers_all):
             return result._replace(reward=0.0, pending=True)
         if result.pending:
             return background.run(self.finish(result))

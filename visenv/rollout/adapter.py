@@ -33,6 +33,9 @@ class EnvAdapter:
 
     Args:
         env: The environment with its wrappers, not in use elsewhere.
+        defer_all: Whether all reward terms are deferred, also those that are not asynchronous, for
+            a player that completes the log of an ended episode before it calls `finish`. Terms that
+            are paid in each step, or that a wrapper outside changes, are not deferred.
 
     Attributes:
         env: The environment with its wrappers.
@@ -41,9 +44,10 @@ class EnvAdapter:
         ConfigurationError: If a wrapper changes observations, which no policy reads.
     """
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env, defer_all: bool = False) -> None:
         check_wrappers(env)
         self.env = env
+        self._defer_all = defer_all
         self._advisor: Advisor | None = None
         self._last = StepResult()
         self._reward_wrapper = self._defer()
@@ -56,6 +60,7 @@ class EnvAdapter:
             if isinstance(layer, RewardWrapper):
                 scorer = scorer or layer
                 layer.defers = deferrable = deferrable and not layer.each_step
+                layer.defers_all = self._defer_all
             elif isinstance(layer, VisEnv):
                 layer.defers = deferrable
             elif scorer is None and changes_steps(layer):
@@ -184,7 +189,7 @@ class EnvAdapter:
                 f"step() of {self._name} must return 5 values, got {step!r:.80}."
             )
         _, reward, terminated, truncated, info = step
-        if not isinstance(reward, Real):
+        if not isinstance(reward, Real):  # the trainer saves a step with a reward that is NaN
             raise ConfigurationError(
                 f"The reward of {self._name} must be a float, got {reward!r:.80}."
             )
@@ -210,7 +215,11 @@ class EnvAdapter:
         if not isinstance(base, VisEnv):
             return result._replace(request=None, reward=0.0)
         result = base.end_by_wrapper(result, terminated)
-        return result if self._reward_wrapper is None else self._reward_wrapper.end(result)
+        if self._reward_wrapper is None:
+            return result
+        if self._defer_all:
+            return result._replace(reward=0.0, pending=True)
+        return self._reward_wrapper.end(result)
 
     async def _finished(self) -> StepResult:
         result, base = self._last, self.env.unwrapped

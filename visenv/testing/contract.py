@@ -32,7 +32,11 @@ from visenv.testing.sameness import (
     check_rebuilds_from_json,
     check_shares_no_memory,
 )
-from visenv.testing.survival import check_survives_any_text, check_survives_hostile_text
+from visenv.testing.survival import (
+    check_survives_any_text,
+    check_survives_hostile_text,
+    check_survives_huge_calls,
+)
 
 
 def check_conforms(make_env: MakeEnv) -> None:
@@ -51,6 +55,7 @@ CHECKS = (
     check_shares_no_memory,
     check_survives_hostile_text,
     check_survives_any_text,
+    check_survives_huge_calls,
     check_pickles_mid_episode,
     check_rebuilds_from_json,
     check_oracle_gets_the_top_reward,

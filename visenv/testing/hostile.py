@@ -63,3 +63,42 @@ def mangled(turn: str) -> dict[str, str]:
 def pieces(turn: str) -> list[str]:
     """A well-formed turn cut at its tags and lines, with `PIECES`: what fuzzing puts together."""
     return [*(piece for piece in re.split(r"(<[^>]*>|\n)", turn) if piece), *PIECES]
+
+
+HUGE: dict[str, str] = {
+    "a megabyte": "a" * 2**20,
+    "as many characters as a JSON call may have": "a" * 60_000,
+    "a list that never ends": "[" * 50_000,
+    "a list inside a list, and so on": "[" * 100 + "]" * 100,
+    "an object inside an object, and so on": '{"a":' * 100 + "1" + "}" * 100,
+    "a long list": f"[{', '.join(['1'] * 20_000)}]",
+    "many keys": f"{{{', '.join(f'{chr(34)}k{place}{chr(34)}: 1' for place in range(4_000))}}}",
+    "many lines": "".join(f"\nk{place}: 1" for place in range(20_000)),
+    "a number of 4,000 digits": "9" * 4_000,
+    "a number of 60,000 digits": "9" * 60_000,
+    "a number above the largest float": "1e999",
+    "image markers": "<image>" * 8_000,
+    "characters that are escaped": "\U0001f600" * 15_000,
+}
+"""What no name or argument of a tool call should be."""
+
+
+_MOST_WORDS = 8
+
+
+def huge(call: str) -> dict[str, str]:
+    """Return the text of a call with each of its first words replaced by each of `HUGE`.
+
+    A word is replaced as it is and inside quotes, so that a grammar reads a value or a text. Tags
+    are no words.
+
+    Args:
+        call: A well-formed turn that calls a tool and has no thought.
+    """
+    words = list(dict.fromkeys(re.findall(r'"[^"]*"|[\w.-]+', re.sub("</?[^>]*>", "", call))))
+    return {
+        f"{name} for {word}{where}": call.replace(word, written, 1)
+        for word in words[:_MOST_WORDS]
+        for name, value in HUGE.items()
+        for where, written in (("", value), (" in quotes", f'"{value}"'))
+    }

@@ -23,6 +23,7 @@ from visenv.testing.record import (
     turns_of,
 )
 from visenv.types import Image, Pixels, StepResult, all_images
+from visenv.types.empty import EMPTY
 
 _PLAYERS = ("oracle", "random")
 
@@ -91,8 +92,9 @@ def _overwrite(step: Result) -> None:
         if image.flags.writeable:
             image[...] = 255 - image
     step.observation.clear()  # type: ignore[attr-defined]
-    step.info["step"].terms.clear()
-    step.info["step"].metrics.clear()
+    for mapping in (step.info["step"].terms, step.info["step"].metrics):
+        if mapping is not EMPTY:
+            mapping.clear()
     step.info.clear()
 
 

@@ -6,13 +6,18 @@ import math
 from collections.abc import Iterator
 
 from visenv.errors import EpisodeOverError
+from visenv.grammar.base import Call, ParsedTurn
 from visenv.rollout import Result
-from visenv.testing.hostile import TEXTS, mangled, pieces
-from visenv.testing.record import Env, MakeEnv, base_of, episode, turns_of
-from visenv.types import IMAGE_MARKER, StepResult
+from visenv.testing.hostile import TEXTS, huge, mangled, pieces
+from visenv.testing.record import Env, MakeEnv, base_of, episode, go_on, turns_of
+from visenv.types import IMAGE_MARKER, Malformed, StepResult, ToolCalled
 
 EXAMPLES = 60
 """Texts that hypothesis tries on one environment."""
+
+LONGEST_ERROR = 2_000
+"""Most characters of an error message. It may list the tools, but not repeat what the policy wrote.
+"""
 
 
 def check_survives_hostile_text(make_env: MakeEnv) -> None:
@@ -46,6 +51,47 @@ def check_survives_any_text(make_env: MakeEnv) -> None:
         _say_only(env, text, f"The text {text!r}")
 
     say()
+
+
+def check_survives_huge_calls(make_env: MakeEnv) -> None:
+    """No huge name, argument or number in a call makes `step` raise or comes back in an error."""
+    env = make_env()
+    env.reset(seed=1)
+    sample = base_of(env).sample
+    for call in _example_calls(env):
+        for name, text in huge(call).items():
+            env.reset(seed=1, options={"sample": sample})
+            _check_errors(env, text, f"The call {call!r} with {name:.200}")
+
+
+def _example_calls(env: Env) -> list[str]:
+    """Return the example call of a tool for each model of arguments, without a thought."""
+    base = base_of(env)
+    tools = {tool.arguments: tool for tool in base.tools.values()}
+    return [
+        base.grammar.compose(
+            ParsedTurn(calls=(Call(tool.name, tool.example().model_dump(mode="json")),))
+        )
+        for tool in tools.values()
+    ]
+
+
+def _check_errors(env: Env, text: str, what: str) -> None:
+    try:
+        (step,) = go_on(env, [text])
+    except Exception as error:
+        raise AssertionError(f"{what}: expected no exception, saw {error!r:.200}.") from error
+    _check_step(env, step, what)
+    for event in step.info["step"].events:
+        told = ""
+        if isinstance(event, Malformed):
+            told = event.message
+        elif isinstance(event, ToolCalled) and not event.ok:
+            told = event.reason
+        assert len(told) <= LONGEST_ERROR, (
+            f"{what}: expected an error of at most {LONGEST_ERROR} characters, saw {len(told)}: "
+            f"{told[:200]}…"
+        )
 
 
 def _say_only(env: Env, text: str, what: str) -> None:

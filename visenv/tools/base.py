@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from visenv import background
 from visenv.errors import ToolError
@@ -155,11 +156,20 @@ class Tool(Generic[ArgumentsT]):
                 given.
         """
         try:
-            arguments = self.arguments(**raw)
+            arguments = _validator(self.arguments)(dict(raw))
         except ValidationError as error:
             raise ToolError(complaint(self.name, self.arguments, error)) from None
         result = self.call(arguments, store)
         return result if isinstance(result, ToolResult) else background.run(result)
+
+
+@cache
+def _validator(arguments: type[ArgumentsT]) -> Callable[[Any], ArgumentsT]:
+    """Return the function that makes an instance of a model from a dict.
+
+    It takes half the time of ``arguments(**raw)``, which goes through `BaseModel.__init__`.
+    """
+    return TypeAdapter(arguments).validator.validate_python
 
 
 def complaint(name: str, arguments: type[Arguments], error: ValidationError) -> str:

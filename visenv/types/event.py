@@ -8,7 +8,7 @@ event types as NamedTuples or frozen dataclasses with a field ``turn``, and name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -147,50 +147,33 @@ CORE_EVENTS: dict[str, type[Any]] = {
 }
 
 
-class Log(Sequence[Any]):
+class Log(list[Any]):
     """The append-only list of an episode's events, with the questions that rewards ask."""
 
-    __slots__ = ("_events",)
+    __slots__ = ()
 
-    def __init__(self, events: Iterable[Any] = ()) -> None:
-        self._events = list(events)
-
-    def append(self, event: Event) -> None:
-        """Add an event."""
-        self._events.append(event)
-
-    def extend(self, events: Iterable[Event]) -> None:
-        """Add events."""
-        self._events.extend(events)
-
-    def insert(self, index: int, events: Iterable[Event]) -> None:
+    def insert_all(self, index: int, events: Iterable[Event]) -> None:
         """Insert events before index `index`."""
-        self._events[index:index] = events
+        self[index:index] = events
 
     def truncate(self, length: int) -> None:
         """Drop the events from index `length` on."""
-        del self._events[length:]
+        del self[length:]
 
     def by_turn(self) -> dict[int, tuple[Any, ...]]:
         """Return the events of each turn, in order, by the number of the turn."""
         turns: dict[int, tuple[Any, ...]] = {}
-        for turn, events in groupby(self._events, key=lambda event: event.turn):
+        for turn, events in groupby(self, key=lambda event: event.turn):
             turns[turn] = (*turns.get(turn, ()), *events)
         return turns
 
     def since(self, start: int) -> tuple[Any, ...]:
         """Return the events from index `start` on."""
-        return tuple(self._events[start:])
-
-    def __len__(self) -> int:
-        return len(self._events)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._events[index]
+        return tuple(self[start:])
 
     def of_type(self, kind: type[EventT]) -> list[EventT]:
         """Return the events of exactly this type, in order."""
-        return [event for event in self._events if type(event) is kind]
+        return [event for event in self if type(event) is kind]
 
     @property
     def turns(self) -> list[TurnTaken]:
@@ -205,7 +188,7 @@ class Log(Sequence[Any]):
     @property
     def answer(self) -> str | None:
         """The final answer, or None if none was given."""
-        for event in reversed(self._events):
+        for event in reversed(self):
             if type(event) is Answered:
                 return event.answer
         return None

@@ -27,17 +27,17 @@ class StepResult(NamedTuple):
         terminated: Whether the task ended.
         truncated_by: The limit that ended the episode, or ``""``.
         failure: The failure that aborted the episode, or None.
+        hidden_frames: Videos of this step that the policy does not see, for viewers. They are saved
+            with the turn and never enter training data.
+        metrics: Task metrics by name, on the last step only.
+        pending: Whether events or reward terms of the episode are still being computed
+            (`visenv.rewards.RewardWrapper.finish` waits for them).
         terms: Unweighted reward terms by name, filled by the reward wrapper; None for a term that
             does not apply.
         term_notes: Reasons by name, for each term that is None.
-        metrics: Task metrics by name, on the last step only.
-        hidden_frames: Videos of this step that the policy does not see, for viewers. They are saved
-            with the turn and never enter training data.
         late_events: The complete events of earlier turns by turn, where `VisEnv.turn_events` was
             deferred; on the last step only.
         advice: What an `AdviceRequest` asked for; None otherwise.
-        pending: Whether events or reward terms of the episode are still being computed
-            (`visenv.rewards.RewardWrapper.finish` waits for them).
     """
 
     messages: tuple[Message, ...] = ()
@@ -47,13 +47,13 @@ class StepResult(NamedTuple):
     terminated: bool = False
     truncated_by: str = ""
     failure: Failure | None = None
+    hidden_frames: tuple[Video, ...] = ()
+    metrics: Mapping[str, float] = EMPTY
+    pending: bool = False
     terms: Mapping[str, float | None] = EMPTY
     term_notes: Mapping[str, str] = EMPTY
-    metrics: Mapping[str, float] = EMPTY
-    hidden_frames: tuple[Video, ...] = ()
     late_events: Mapping[int, tuple[Any, ...]] = EMPTY
     advice: Any = None
-    pending: bool = False
 
     @property
     def is_over(self) -> bool:

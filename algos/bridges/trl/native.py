@@ -32,7 +32,10 @@ Block = dict[str, Any]
 class NativeEpisode:
     """Plays one episode after the other in one environment, for TRL.
 
-    The outermost environment ends an episode, and its rewards count.
+    The outermost environment ends an episode, and its rewards count. All reward terms are deferred,
+    because a call is stepped without the thought before it: what TRL kept back is put into the log
+    first. Rewards that are paid in each step, or that a wrapper changes, do not see the thought of
+    a call that ends the episode.
 
     Args:
         make_env: Makes the environment, a `VisEnv` with `ToolCallGrammar`, wrapped or not.
@@ -116,7 +119,7 @@ class NativeEpisode:
         return None if self.failure is not None else sum(self._rewards)
 
     def _open(self) -> None:
-        self._adapter = EnvAdapter(self._make_env())
+        self._adapter = EnvAdapter(self._make_env(), defer_all=True)
         self._result = StepResult()
         base = self._adapter.env.unwrapped
         assert isinstance(base, VisEnv)

@@ -12,7 +12,7 @@ import pytest
 
 from visenv.errors import ServiceError
 from visenv.registration import load
-from visenv.types import Image, Message, Sample, StepResult, TurnRequest, TurnTaken
+from visenv.types import Image, Message, Sample, StepResult, TurnRequest, TurnTaken, Video
 
 TURNS = 2
 
@@ -56,6 +56,14 @@ class Pictures(gym.Env[Any, str]):
 
     def _info(self, record: StepResult) -> dict[str, Any]:
         return {"step": record, "aborted": "", "truncated_by": ""}
+
+
+class Films(Pictures):
+    """Shows each picture as a video of two frames."""
+
+    def _show(self, text: str) -> tuple[Message, ...]:
+        frames = [*super()._show("")[0].images, *super()._show("")[0].images]
+        return (Message("user", (Video(tuple(frames), (0.0, 0.5)), text)),)
 
 
 def unavailable(seed: int, turn: int) -> None:

@@ -98,7 +98,7 @@ async def away(sample: Sample) -> None:
 def make(
     *,
     turns: int = 3,
-    judge: Callable[[Sample], Awaitable[None]] = brief,
+    judge: Callable[[Sample], Awaitable[None]] | None = brief,
     wrap: Callable[[Any], Any] = lambda env: env,
     render_mode: str | None = None,
 ) -> gym.Env[Any, str]:
@@ -109,15 +109,16 @@ def make(
 
     Args:
         turns: Turns in an episode.
-        judge: Awaited by the judge before it decides; may raise.
+        judge: Awaited by the judge before it decides; may raise. With None the share is a term
+            that is not asynchronous.
         wrap: Makes the wrapper around the reward.
         render_mode: See `VisEnv`.
     """
 
-    async def thoughts(context: RewardContext) -> float:
+    async def judged_thoughts(context: RewardContext) -> float:
+        assert judge is not None
         await judge(context.sample)
-        taken = context.log.turns
-        return sum(turn.thought is not None for turn in taken) / len(taken)
+        return _thoughts(context.log, context.sample)
 
     env = Judged(
         source=Colors(),
@@ -129,10 +130,14 @@ def make(
     terms = (
         RewardTerm("right", 1.0, of_log(_right)),
         RewardTerm("looked", 0.2, of_log(_looked)),
-        RewardTerm("thoughts", 0.5, thoughts),
+        RewardTerm("thoughts", 0.5, of_log(_thoughts) if judge is None else judged_thoughts),
     )
     wrapped: gym.Env[Any, str] = wrap(RewardWrapper(env, terms))
     return wrapped
+
+
+def _thoughts(log: Log, sample: Sample) -> float:
+    return sum(turn.thought is not None for turn in log.turns) / len(log.turns)
 
 
 def _looked(log: Log, sample: Sample) -> float:

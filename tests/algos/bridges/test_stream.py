@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from visenv.algos.bridges.stream import cut
+from visenv.background import run_here
 from visenv.errors import ConfigurationError
+from visenv.registration import load
+from visenv.rollout import EpisodeSpec, play
 from visenv.types import (
     Episode,
     Failure,
     Image,
     ImageSpan,
     Message,
+    Sampling,
     Segment,
     Turn,
     TurnSpan,
@@ -134,6 +139,22 @@ class TestToTrl:
 
         with pytest.raises(ConfigurationError, match="VideoSpan: 1"):
             to_trl(_filmed())
+
+    @pytest.mark.component("transformers")
+    def test_videos_that_were_shown_as_frames_are_exported(self, tiny: Any, pictures: Any) -> None:
+        from visenv.algos.bridges.trl import to_trl
+        from visenv.algos.bridges.verl import to_verl
+
+        policy = load("policy", "transformers")(tiny, threads=1)
+        episode = run_here(play(pictures.Films(), policy, EpisodeSpec(0), Sampling(1.0, 4)))
+        shown = [frame for turn in episode.turns for frame in turn.messages[0].videos[0].frames]
+        assert len(shown) == 4
+        row, (output,) = to_trl(episode), to_verl(episode)
+        assert row["images"] == shown
+        images = output["multi_modal_data"]["images"]
+        assert [np.asarray(image).tobytes() for image in images] == [
+            frame.pixels.tobytes() for frame in shown
+        ]
 
     def test_frames_that_the_policy_did_not_see_are_not_exported(self) -> None:
         from visenv.algos.bridges.trl import to_trl

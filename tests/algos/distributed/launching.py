@@ -19,16 +19,23 @@ _LAUNCHERS = {
 }
 
 
-def launch(how: str, program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end."""
-    return subprocess.run(
+def start(how: str, program: Path, *arguments: str | Path) -> subprocess.Popen[str]:
+    """Start a program."""
+    return subprocess.Popen(
         [sys.executable, *_LAUNCHERS[how], program, *arguments],
         cwd=ROOT,
         env={**os.environ, "DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
+
+
+def launch(how: str, program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    started = start(how, program, *arguments)
+    said = started.communicate()
+    return subprocess.CompletedProcess(started.args, started.returncode, *said)
 
 
 def require_two_who_sampled_alike(done: subprocess.CompletedProcess[str], folder: Path) -> None:

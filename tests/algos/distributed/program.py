@@ -19,6 +19,7 @@ from tests.algos.distributed.training import (
     die_while_saving_the_second,
     train,
     train_flat,
+    train_long,
 )
 
 
@@ -35,6 +36,8 @@ def main() -> None:
             if processes.first:
                 processes.wait()
             time.sleep(800)  # until it is killed for it
+        elif task == "long":
+            train_long(folder / task)
         elif task == "flat":
             train_flat(folder / task)
         elif task == "resume":

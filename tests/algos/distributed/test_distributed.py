@@ -6,13 +6,15 @@ What DeepSpeed builds when it is first used on a machine takes a minute or two, 
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.algos import toy
-from tests.algos.distributed.launching import launch
+from tests.algos.distributed.launching import launch, start
 from tests.algos.runs import metrics
 from visenv.registration import load
 
@@ -76,6 +78,35 @@ def test_zero_3_trains_a_real_model(tmp_path: Path) -> None:
     named = dict(policy.module.named_parameters())
     for name, weight in _weights(tmp_path / "straight").items():
         assert torch.equal(named[name], weight)
+
+
+def test_processes_stop_with_a_checkpoint_when_their_launcher_is_killed(tmp_path: Path) -> None:
+    folder = tmp_path / "long"
+    launcher = start("replicas", PROGRAM, tmp_path, "", "long")
+    with launcher:
+        _wait_until((folder / "checkpoints" / "step_000002").is_dir)
+        processes = [int(path.read_text()) for path in sorted(folder.glob("*.pid"))]
+        launcher.kill()
+    assert len(processes) == 2
+    _wait_until(lambda: not any(map(_is_alive, processes)))
+    *_, last = sorted((folder / "checkpoints").iterdir())
+    steps = len((folder / "metrics.jsonl").read_text().splitlines())
+    assert last.name == f"step_{steps:06d}"  # one checkpoint, of the same step for both
+
+
+def _is_alive(process: int) -> bool:
+    """Return whether a process runs; one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _wait_until(happened: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "It did not happen in time."
+        time.sleep(0.1)
 
 
 def test_replicas_agree_and_one_that_hangs_is_an_error_with_a_name(tmp_path: Path) -> None:

@@ -56,6 +56,14 @@ def train_flat(folder: Path) -> None:
     Trainer(toy.ToyPolicy(), _Flat(), config, folder=folder).train(toy.Echo)
 
 
+def train_long(folder: Path) -> None:
+    """Train for as long as nobody stops it; each process leaves its number."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{os.environ['RANK']}.pid").write_text(str(os.getpid()))
+    config = replace(CONFIG, steps=10**6)
+    Trainer(toy.ToyPolicy(), GRPO(), config, folder=folder).train(toy.Echo)
+
+
 def die_while_saving_the_second() -> None:
     """From now on the first process is killed when the second checkpoint is all but there."""
     publish = checkpoint.publish

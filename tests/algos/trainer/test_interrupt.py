@@ -1,14 +1,15 @@
-"""Ctrl-C that waits, and is neither lost nor left in force."""
+"""Ctrl-C and SIGTERM that wait, and are neither lost nor left in force."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+from typing import Any
 
 import pytest
 
-from visenv.algos.trainer.interrupt import uninterrupted
+from visenv.algos.trainer.interrupt import sigterm_interrupts, uninterrupted
 
 
 def test_it_waits_for_the_end_of_the_block() -> None:
@@ -41,3 +42,25 @@ def test_other_threads_hold_nothing_back() -> None:
     thread.start()
     thread.join()
     assert done == [True]
+
+
+@pytest.mark.parametrize("on_ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
+def test_sigterm_interrupts_also_where_ctrl_c_is_ignored(on_ctrl_c: Any) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    of_ctrl_c = signal.signal(signal.SIGINT, on_ctrl_c)
+    try:
+        with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGINT, of_ctrl_c)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_sigterm_waits_for_the_end_of_the_block_too() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt), sigterm_interrupts():  # noqa: PT012 - as above
+        with uninterrupted():
+            os.kill(os.getpid(), signal.SIGTERM)
+            done.append("the rest of the block")
+        done.append("what comes after it")
+    assert done == ["the rest of the block"]

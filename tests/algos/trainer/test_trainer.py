@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
-from tests.programs import run_python
+from tests.programs import ROOT, run_python
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.sft import SFT
@@ -176,15 +177,53 @@ def test_a_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("torch")
-def test_ctrl_c_while_playing_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:
-    done = _stopped_by(tmp_path / "stopped", "SIGINT")
-    assert done.stderr.rstrip().endswith("KeyboardInterrupt")
-    assert "Stopped after step 4 of 6" in done.stderr
-    assert "--resume" in done.stderr
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_stopped_run_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path, name: str) -> None:
+    done = _stopped_by(tmp_path / "stopped", name)
+    said = done.stderr.rstrip().splitlines()[-1]
+    assert said.startswith("KeyboardInterrupt: Stopped after step 4 of 6 with the checkpoint ")
+    assert said.endswith("step_000004; continue with --resume (Trainer(..., resume=True)).")
     assert _checkpoints(tmp_path / "stopped") == ["step_000003", "step_000004"]
     policy = _run(tmp_path / "straight", GRPO())
     resumed = _run(tmp_path / "stopped", GRPO(), resume=True)
     _assert_same(tmp_path / "straight", tmp_path / "stopped", policy, resumed)
+
+
+_TRAINS = """
+import sys, time
+from tests.algos import toy
+from visenv.algos.policy_gradient import GRPO
+from visenv.algos.trainer import Optimisation, Rollouts, Saving, Selection, Trainer, TrainerConfig
+
+def begun(seed):
+    print("begun", flush=True)
+    time.sleep(60)
+
+trainer = Trainer(toy.ToyPolicy(), GRPO(), eval(sys.argv[2]), folder=sys.argv[1])
+trainer.train(lambda: toy.Echo(on_reset=begun))
+"""
+
+
+@pytest.mark.component("torch")
+def test_a_second_process_is_refused_while_the_first_one_lives(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    first = subprocess.Popen(
+        [sys.executable, "-c", _TRAINS, folder, repr(SIX)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    try:
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"begun\n"
+        before = sorted(folder.rglob("*"))
+        second = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=folder, resume=True)
+        with pytest.raises(RunError, match="Another process trains in"):
+            second.train(toy.Echo)
+        assert sorted(folder.rglob("*")) == before
+    finally:
+        first.kill()
+        first.communicate()
+    # The lock of a process that died is free.
+    Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=folder, resume=True).train(toy.Echo)
+    assert len(metrics(folder)) == 6
 
 
 class _Interrupting(GRPO):

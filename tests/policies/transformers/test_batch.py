@@ -102,6 +102,22 @@ def test_a_cancelled_request_is_left_out() -> None:
     assert recorder.batches == [[2]]
 
 
+def test_a_request_canceled_while_its_batch_runs_does_not_harm_the_others() -> None:
+    tasks: list[asyncio.Task[None]] = []
+
+    def interrupted(items: Sequence[int]) -> None:
+        tasks[0].cancel()  # as Ctrl-C does, from a signal handler
+
+    async def run() -> list[Any]:
+        batcher = batch.Batcher(interrupted, 8)
+        tasks.extend(asyncio.create_task(batcher.submit(item)) for item in (1, 2))
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    first, second = asyncio.run(run())
+    assert isinstance(first, asyncio.CancelledError)
+    assert second is None
+
+
 def test_one_batcher_serves_one_event_loop_after_another() -> None:
     recorder = Recorder()
     batcher = batch.Batcher(recorder, 8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.errors import PolicyError
+from visenv.types import VideoSpan
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -92,6 +94,16 @@ def test_what_cannot_be_scored_is_refused(qwen3: Any, parts: Any, why: str) -> N
     parts = [naive.Said(B * part[1]) if part[0] == "said" else part for part in parts]
     with pytest.raises(PolicyError, match=why):
         qwen3.score([naive.segment_of(qwen3.codec, parts)], {})
+
+
+def test_a_segment_with_a_video_is_refused(qwen3: Any) -> None:
+    shown = naive.segment_of(qwen3.codec, [A * 4, naive.Said(B)])
+    tokens = shown.token_ids.copy()
+    tokens[1] = 9
+    span = VideoSpan(1, 1, "0" * 64, (1, 2, 2), 9, 0.5)
+    filmed = replace(shown, token_ids=tokens, placeholder_ids=(9,), videos=(span,))
+    with pytest.raises(PolicyError, match="no video tokens"):
+        qwen3.score([filmed], {})
 
 
 def test_no_segments_are_refused(qwen3: Any) -> None:

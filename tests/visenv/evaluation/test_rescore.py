@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import PIL.Image
 import pytest
 
 import visenv  # noqa: F401 - registers the ids
@@ -190,6 +191,70 @@ def test_rescore_refuses_a_file_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "old.jsonl").write_text(text.replace('"format":2', '"format":1'), encoding="utf-8")
     with pytest.raises(DataError, match="format 1, and this version of visenv reads 2"):
         list(read_episodes(tmp_path / "old.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"id": "visenv/ZoomVQA-v99"}, "is visenv/ZoomVQA-v99, which this version of visenv does"),
+        ({"entry_point": "visenv.gone:make"}, "another version.*No module named 'visenv.gone'"),
+        ({"entry_point": "visenv.envs.zoom_vqa:gone"}, "another version.*'gone'"),
+        ({"kwargs": {"gone": 1}}, "no option of visenv/ZoomVQA-v0 called 'gone'"),
+        (
+            {"additional_wrappers": [{"name": "W", "entry_point": "gone:W", "kwargs": {}}]},
+            "another version.*No module named 'gone'",
+        ),
+        ({"additional_wrappers": None}, "another version.*TypeError"),
+    ],
+    ids=["id", "module", "function", "option", "wrapper", "type"],
+)
+def test_rescore_refuses_the_spec_of_another_version(change: dict[str, Any], problem: str) -> None:
+    episode = played(gym.make("visenv/ZoomVQA-v0", preset="tiny"))
+    spec = json.dumps(json.loads(episode.env_spec) | change)
+    with pytest.raises(ConfigurationError, match=problem):
+        Rescorer().rescore(replace(episode, env_spec=spec))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"id": 4}', "[" * 100_000])
+def test_rescore_refuses_a_spec_that_is_none(text: str) -> None:
+    episode = played(gym.make(toy.register()))
+    with pytest.raises(ConfigurationError, match=r"of the episode|The episode of"):
+        Rescorer().rescore(replace(episode, env_spec=text))
+
+
+def test_rescore_refuses_an_image_file_that_was_changed(tmp_path: Path) -> None:
+    """The data source gives other media, in a new process: sources are kept in memory."""
+    photo = tmp_path / "data" / "direct_attributes" / "sa_1.png"
+    photo.parent.mkdir(parents=True)
+    PIL.Image.new("RGB", (100, 80), (9, 9, 9)).save(photo)
+    row = {
+        "image": "direct_attributes/sa_1.png",
+        "text": "What color?\n(A) red\n(B) grey\nAnswer with a letter.",
+        "category": "direct_attributes",
+        "label": "B",
+        "question_id": 0,
+    }
+    (tmp_path / "data" / "test_questions.jsonl").write_text(json.dumps(row) + "\n")
+    env = gym.make("visenv/ZoomVQA-v0", data=f"vstar:{tmp_path / 'data'}")
+    (episode,) = saved(tmp_path, played(env, policy=RandomPolicy()))
+
+    def rescored() -> tuple[str, str]:
+        command = [sys.executable, "-c", CHILD, str(tmp_path / "episodes.jsonl")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip(), done.stderr
+
+    assert rescored() == (" ".join(paid(episode)), "")
+    pixels = PIL.Image.open(photo)
+    pixels.putpixel((7, 7), (9, 9, 10))
+    pixels.save(photo)
+    printed, problem = rescored()
+    assert printed == ""
+    assert "DataError" in problem
+    assert "has another image_0 than the episode was played with." in problem
+    photo.unlink()
+    printed, problem = rescored()
+    assert printed == ""
+    assert "sa_1.png" in problem.splitlines()[-1]
 
 
 def test_rescore_pays_an_episode_that_a_wrapper_ended(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from visenv.grammar import Call, Grammar, KeyValueGrammar, ParsedTurn, key_value
 from visenv.grammar.key_value import scan
 from visenv.testing.hostile import PIECES, TEXTS
 from visenv.tools.base import Arguments, Tool
-from visenv.types import Image
+from visenv.types import Image, Video
 
 GRAMMAR: Grammar = KeyValueGrammar()
 CALL = "<tool>\nname: zoom\nkeypoint: [4, 9]\n</tool>"
@@ -417,6 +417,18 @@ def test_results_are_rendered_in_order_with_the_names_of_their_images() -> None:
         two,
     )
     assert GRAMMAR.render([], []) == ()
+
+
+def test_a_video_of_a_result_stays_a_video() -> None:
+    image = Image.from_pixels(np.zeros((2, 2, 3), np.uint8))
+    video = Video((image,), (0.0,))
+    parts = GRAMMAR.render(("Look.", video, image), ["tool_result_1"])
+    assert parts == (
+        "<result>\nLook.\n</result>",
+        video,
+        "<image_name> tool_result_1 </image_name>\n",
+        image,
+    )
 
 
 def test_an_error_is_a_result_that_says_so() -> None:

@@ -16,7 +16,7 @@ from visenv.grammar import Call, Grammar, ParsedTurn
 from visenv.grammar.tags import TagGrammar, unfenced
 from visenv.testing.hostile import PIECES, TEXTS
 from visenv.tools import Arguments, Tool
-from visenv.types import Image
+from visenv.types import Image, Video
 
 TAGS = TagGrammar(("search", "problem", "code"))
 GRAMMAR: Grammar = TAGS
@@ -280,6 +280,12 @@ def test_results_stand_inside_information() -> None:
     assert GRAMMAR.render(("text", image), ("result_1",)) == (
         "<information>\ntext\n",
         image,
+        "</information>",
+    )
+    video = Video((image,), (0.0,))
+    assert GRAMMAR.render(("text", video), ()) == (
+        "<information>\ntext\n",
+        video,
         "</information>",
     )
     assert GRAMMAR.render((), ()) == ("<information></information>",)

@@ -17,7 +17,7 @@ from visenv.grammar import Call, Grammar, ParsedTurn, ToolCallGrammar, tool_call
 from visenv.grammar.json_call import LONGEST_CALL, read_call
 from visenv.testing.hostile import PIECES, TEXTS
 from visenv.tools.base import Arguments, Tool
-from visenv.types import Image
+from visenv.types import Image, Video
 
 GRAMMAR: Grammar = ToolCallGrammar()
 BODY = '{"name": "zoom", "arguments": {"bbox_2d": [4, 9.5]}}'
@@ -418,6 +418,17 @@ def test_a_result_is_one_response_and_names_each_image() -> None:
         first,
         "\nTwo views.\nobservation_2:\n",
         second,
+        "\n</tool_response>",
+    )
+
+
+def test_a_video_of_a_result_stays_a_video() -> None:
+    image, video = picture(), Video((picture(),), (0.0,))
+    assert GRAMMAR.render(("Look.", video, image), ["observation_1"]) == (
+        "<tool_response>\nLook.\n",
+        video,
+        "\nobservation_1:\n",
+        image,
         "\n</tool_response>",
     )
 

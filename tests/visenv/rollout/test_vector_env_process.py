@@ -151,6 +151,7 @@ def test_what_keeps_a_child_from_being_made_is_told() -> None:
 
 
 MANY = """
+import multiprocessing
 import time
 import gymnasium as gym
 from visenv.testing import toy
@@ -160,7 +161,8 @@ if __name__ == "__main__":
     pool.reset(seed=0)
     begun = time.monotonic()
     pool.close(grace={grace})
-    print(time.monotonic() - begun)
+    seconds = time.monotonic() - begun
+    print(len(multiprocessing.active_children()), "processes left after", seconds, "s")
 """
 
 
@@ -172,7 +174,7 @@ def test_close_ends_many_children_quietly(grace: float, tmp_path: Path) -> None:
         [sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 1
+    assert done.stdout.startswith("0 processes left")
 
 
 def test_close_kills_children_that_hang_after_the_grace_period() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from pydantic import Field
 
 from visenv.env import Limits, Observation, VisEnv
-from visenv.errors import ServiceError
+from visenv.errors import ServiceError, ToolError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
 from visenv.testing import EnvContract, check_all, contract, toy
@@ -299,6 +299,35 @@ class EchoesMarkers(Gallery):
         return {**observation, "text": observation["text"] + action[-40:]}, *rest
 
 
+class Repeating(Look):
+    """Repeats in its error what the policy wrote."""
+
+    def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
+        raise ToolError(f"I do not understand {raw}.")
+
+
+class RepeatsArguments(Gallery):
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(render_mode)
+        self.tools = {"look": Repeating()}
+
+
+class Converting(Look):
+    """Converts a number of any length to a float."""
+
+    def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
+        place = raw.get("place")
+        if isinstance(place, int) and float(place) < 0:
+            raise ToolError("Places are not negative.")
+        return super().run(raw, store)
+
+
+class ConvertsNumbers(Gallery):
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(render_mode)
+        self.tools = {"look": Converting()}
+
+
 class Fragile(Gallery):
     """A service that hostile text can break."""
 
@@ -375,6 +404,8 @@ FLAWS: list[tuple[str, type[VisEnv], str]] = [
     ("check_survives_hostile_text", ListOfImages, "expected an observation in Dict"),
     ("check_survives_hostile_text", EchoesMarkers, "'image marker': expected 0 image markers"),
     ("check_survives_hostile_text", Fragile, "expected no abort, saw 'search: bad query'"),
+    ("check_survives_huge_calls", RepeatsArguments, "at most 2000 characters, saw 4"),
+    ("check_survives_huge_calls", ConvertsNumbers, "expected no exception, saw OverflowError"),
     ("check_pickles_mid_episode", ForgetsItsTurn, "A pickle after 1 turns must go on identically"),
     ("check_pickles_mid_episode", ForgetsItsGenerator, "A pickle after 0 turns"),
     ("check_rebuilds_from_json", Gallery, "Expected a spec that JSON can hold, saw Callable"),

@@ -16,7 +16,7 @@ from visenv.grammar import Call, ParsedTurn
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.registration import load
 from visenv.rollout import EpisodeSpec, play
-from visenv.types import Failure, Truncated
+from visenv.types import Failure, Truncated, Video
 
 pytestmark = [
     pytest.mark.component("trl", "torch", "transformers", "tensorboard"),
@@ -211,6 +211,16 @@ def test_text_that_looks_like_a_control_token_is_none() -> None:
     assert [block["text"] for block in _blocks(messages)] == ["a < |image_pad|>", "\nthen"]
 
 
+def test_a_video_is_shown_as_its_frames() -> None:
+    from visenv.algos.bridges.trl.native import _blocks
+    from visenv.types import Message as Shown
+
+    video = Video((judged.picture(30), judged.picture(90)), (0.0, 0.5))
+    text, *frames = _blocks((Shown("user", ("<tool_response>\nfilm", video)),))
+    assert text == {"type": "text", "text": "film"}
+    assert [frame["image"].getpixel((0, 0))[0] for frame in frames] == [30, 90]
+
+
 # ------------------------------------------------------------------------------------- trouble
 
 
@@ -281,15 +291,25 @@ def test_deferred_terms_are_paid_and_read_what_the_turns_really_said(judged_id: 
         assert _reward(environment, [first, _so(color)]) == pytest.approx(1.2 + 0.5 * share)
 
 
-def test_a_call_that_ends_the_episode_is_paid_its_deferred_terms(judged_id: Any) -> None:
-    environment = _judged(judged_id(turns=1))
-    environment.reset(seed=0)
-    environment.look()
-    assert environment.look().startswith("The episode has ended")
-    assert _reward(environment, [LOOK]) == pytest.approx(0.2 + 0.5)
+@pytest.mark.parametrize("judge", [judged.brief, None])
+@pytest.mark.parametrize(
+    ("turns", "wrap"), [(1, lambda env: env), (3, lambda env: gym.wrappers.TimeLimit(env, 1))]
+)
+def test_terms_read_the_thought_of_a_call_that_ends_the_episode(
+    judged_id: Any, turns: int, wrap: Any, judge: Any
+) -> None:
+    """0.2 for the look, and 0.5 times the share of turns with a thought, deferred or not."""
+    environment = _judged(judged_id(turns=turns, wrap=wrap, judge=judge))
+    for said, share in ((LOOK, 1.0), (LOOK | {"reasoning_content": None}, 0.0)):
+        environment.reset(seed=0)
+        environment.look()
+        assert environment.look().startswith("The episode has ended")
+        assert _reward(environment, [said]) == pytest.approx(0.2 + 0.5 * share)
 
 
 def test_the_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id: Any) -> None:
+    from visenv.algos.bridges.trl.native import turn_text
+
     def wrap(env: Any) -> Any:
         limited = gym.wrappers.TimeLimit(env, 1)
         return gym.wrappers.TransformReward(limited, lambda reward: float(reward) / 2 + 0.25)
@@ -303,11 +323,10 @@ def test_the_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id:
     base = environment.episode._base
     assert [event.reason for event in base.log.of_type(Truncated)] == ["wrapper"]
     assert len(base.log.turns) == 1  # nothing is stepped after the end
-    # The wrapper makes 0.25 of the step's 0; the player adds 0.2 for the look. The call that ended
-    # the episode had no thought.
-    assert reward == pytest.approx(0.25 + 0.2)
-    text = base.grammar.compose(ParsedTurn(calls=(Call("look", {}),)))
-    script = ScriptedPolicy([text])
+    # The wrapper makes 0.25 of the step's 0; the player adds 0.2 for the look and 0.5 for the
+    # thought.
+    assert reward == pytest.approx(0.25 + 0.2 + 0.5)
+    script = ScriptedPolicy([turn_text(LOOK)])
     assert reward == asyncio.run(play(gym.make(env_id), script, EpisodeSpec(0))).reward
 
 

@@ -1,0 +1,32 @@
+"""The lock of a run's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from visenv.errors import RunError
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder, which is made if it is not there, for this process.
+
+    The operating system releases the lock of a process that dies.
+
+    Raises:
+        RunError: If another process holds the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "run.lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise RunError(f"Another process trains in {folder}: wait for it, or stop it.") from None
+    try:
+        yield
+    finally:
+        lock.release()
