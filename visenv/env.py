@@ -8,9 +8,10 @@ policy never makes `step` raise: a malformed turn becomes an event and a message
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
 import gymnasium as gym
@@ -99,6 +100,11 @@ class VisEnv(gym.Env[Observation, str]):
     Attributes:
         ground_truths: The types of `Sample.ground_truth` that the task can play, subclasses
             included; `NoneType` stands for samples without one. None named: any.
+        controls: Controls of an evaluation that options of the task turn on, as the options of each
+            by name, for example ``{"random_crop": {"zoom": "random"}}``
+            (`visenv.evaluation.controls`).
+        change_result: Changes the result of a tool, given its name, before it is shown and logged;
+            set by a control. None changes nothing.
 
     Raises:
         ConfigurationError: If an argument has a value it cannot have, or the source declares
@@ -112,6 +118,7 @@ class VisEnv(gym.Env[Observation, str]):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 1}  # noqa: RUF012
     render_modes: ClassVar[tuple[str | None, ...]] = (None, "ansi", "rgb_array")
     ground_truths: ClassVar[tuple[type, ...]] = ()
+    controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
     def __init__(
         self,
@@ -146,6 +153,7 @@ class VisEnv(gym.Env[Observation, str]):
         self.store = Store()
         self.sample: Sample
         self.defers = False
+        self.change_result: Callable[[str, ToolResult], ToolResult] | None = None
         self._open_tools: set[str] = set()
         self._begun_tools: list[str] = []
         self._failed_tools: set[str] = set()
@@ -495,6 +503,8 @@ class VisEnv(gym.Env[Observation, str]):
             if message := self.reject_call(call):
                 raise ToolError(message)
             result = tool.run(call.arguments, self.store)
+            if self.change_result is not None:
+                result = self.change_result(call.name, result)
         except ToolError as error:
             self._invalid += 1
             message = _cut(str(error), self.limits.tool_characters)

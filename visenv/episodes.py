@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,25 +116,35 @@ def append_episode(path: str | Path, episode: Episode) -> None:
             raise
 
 
-def read_episodes(path: str | Path) -> Iterator[Episode]:
+def read_episodes(path: str | Path, *, messages: bool = True) -> Iterator[Episode]:
     """Read the episodes of a file, one at a time.
+
+    Args:
+        path: The file.
+        messages: Whether to read messages, hidden frames and segments as well. Without them no
+            image is opened, and episodes are as `Episode.without_messages` returns them.
 
     Raises:
         DataError: At a line that is broken, breaks an invariant or lacks an image; it names the
             file and the line.
     """
     path = Path(path)
-    images: dict[str, Image] = {}
+    # Episodes share an image while one of them is in use; a reader that keeps none stays small.
+    images: MutableMapping[str, Image] = WeakValueDictionary()
     if not path.is_file():
         raise DataError(f"There is no file of episodes {path}.")
     folder = path.parent / "images"
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                yield _episode(json.loads(line.decode("utf-8", "surrogatepass")), folder, images)
+                record = json.loads(line.decode("utf-8", "surrogatepass"))
+                if not messages:
+                    _drop_messages(record)
+                episode = _episode(record, folder, images)
             except _BROKEN as error:
                 reason = f"{type(error).__name__}: {error}"
                 raise DataError(f"{path}, line {number} holds no episode: {reason}") from error
+            yield episode
 
 
 def episode_to_json(episode: Episode) -> dict[str, Any]:
@@ -247,7 +258,9 @@ def _write_image(path: Path, image: Image) -> None:
 # ------------------------------------------------------------------------------------- reading
 
 
-def _episode(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Episode:
+def _episode(
+    record: Mapping[str, Any], folder: Path, images: MutableMapping[str, Image]
+) -> Episode:
     if record["format"] != FORMAT:
         raise EpisodeError(
             f"it has the format {record['format']!r}, and this version of visenv reads {FORMAT}: "
@@ -284,38 +297,47 @@ def _episode(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) 
     )
 
 
+def _drop_messages(record: dict[str, Any]) -> None:
+    for turn in record["turns"]:
+        turn.update(messages=[], hidden_frames=[])
+    record.update(closing=[], segments=[])
+
+
 def _check_types(record: Mapping[str, Any], types: Mapping[str, type | UnionType]) -> None:
     for name, wanted in types.items():
         if not isinstance(record[name], wanted):
             raise TypeError(f"{name} is {type(record[name]).__name__}")
 
 
-def _message(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Message:
+def _message(
+    record: Mapping[str, Any], folder: Path, images: MutableMapping[str, Image]
+) -> Message:
     if record["role"] not in get_args(Role):
         raise ValueError(f"there is no role {record['role']!r:.80}")
     return Message(record["role"], tuple([_part(part, folder, images) for part in record["parts"]]))
 
 
-def _part(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Part:
+def _part(record: Mapping[str, Any], folder: Path, images: MutableMapping[str, Image]) -> Part:
     if "video" in record:
         return _video(record["video"], folder, images)
     _check_types(record, {"text" if "text" in record else "image": str})
     return record["text"] if "text" in record else _image(record["image"], folder, images)
 
 
-def _video(record: Mapping[str, Any], folder: Path, images: dict[str, Image]) -> Video:
+def _video(record: Mapping[str, Any], folder: Path, images: MutableMapping[str, Image]) -> Video:
     frames = [_image(sha256, folder, images) for sha256 in record["frames"]]
     return Video(tuple(frames), tuple(map(float, record["times"])))
 
 
-def _image(sha256: str, folder: Path, images: dict[str, Image]) -> Image:
-    """The image of that name, one handle for all who show it, its pixels checked once."""
-    if sha256 not in images:
+def _image(sha256: str, folder: Path, images: MutableMapping[str, Image]) -> Image:
+    """Return the image of that name: one handle for all episodes, its pixels checked once."""
+    image = images.get(sha256)
+    if image is None:
         image = Image.from_file(folder / f"{Path(sha256).name}.png")
         if image.sha256 != sha256:
             raise ImageError(f"the pixels of {image.name} are not those it was saved with.")
         images[sha256] = image
-    return images[sha256]
+    return image
 
 
 def _segment(record: Mapping[str, Any]) -> Segment:

@@ -66,8 +66,12 @@ class ArftEnv(VisEnv):
         return TagGrammar(self.actions)
 
     @abstractmethod
+    def explain_tools(self) -> str:
+        """Return the instructions for the steps."""
+
     def steps(self) -> str:
-        """What the policy can do, explained."""
+        """Return the instructions: the steps, or those of an environment without tools."""
+        return self.explain_tools() if self.tools else prompts.WITHOUT_TOOLS
 
     @abstractmethod
     def make_tools(self) -> Sequence[Tool[Any]]:

@@ -10,6 +10,12 @@ from visenv.types import Image, Message
 PromptStyle = Literal["full", "brief"]
 
 ANSWER_NOW = "\nThis is your last turn. Give your final answer now, inside <answer></answer> tags."
+WITHOUT_TOOLS = (
+    "Answer the question. Reason inside <think> </think> tags, then write your final answer, as "
+    "short as it can be, inside <answer> </answer> tags. You have no tools."
+)
+"""The instructions of the control without tools."""
+
 NO_STEP_LEFT = "No step is left in this episode: answer inside <answer></answer> tags."
 
 

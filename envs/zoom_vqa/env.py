@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from types import NoneType
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType, NoneType
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -60,6 +60,9 @@ class ZoomVQA(VisEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (QuestionTruth, NoneType)
+    controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {"no_tool": {"tool_calls": 0}, "random_crop": {"zoom": "random"}}
+    )
 
     def __init__(
         self,

@@ -429,6 +429,26 @@ def test_what_json_lacks_is_refused_and_the_old_file_stays(tmp_path: Path) -> No
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.jsonl", "images"]
 
 
+def test_episodes_read_without_messages_are_those_without_messages(tmp_path: Path) -> None:
+    import gymnasium as gym
+
+    from visenv.testing.record import played
+
+    whole = played(gym.make("visenv/ZoomVQA-v0", preset="tiny"), "oracle", 0)
+    write_episodes(tmp_path / "episodes.jsonl", [whole])
+    (light,) = read_episodes(tmp_path / "episodes.jsonl", messages=False)
+    assert light == whole.without_messages()
+    assert not light.images
+    assert (light.events, light.reward, light.metrics) == (
+        whole.events,
+        whole.reward,
+        whole.metrics,
+    )
+    for image in (tmp_path / "images").iterdir():
+        image.unlink()  # nothing of them is opened
+    assert list(read_episodes(tmp_path / "episodes.jsonl", messages=False)) == [light]
+
+
 # ----------------------------------------------------------------------------------- full disk
 
 FULL_DISK = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
@@ -14,24 +13,7 @@ DataName = Annotated[str | None, arg(metavar="NAME:FOLDER")]
 PolicyName = Annotated[str, arg(metavar="NAME")]
 Settings = Annotated[list[str], arg(metavar="KEY=VALUE")]
 
-
-EPISODES_FILE = "episodes.jsonl"
-
-
-def new_output(folder: Path) -> Path:
-    """The file of episodes to write in `folder`, which is made; asked for before the work is done.
-
-    Raises:
-        ConfigurationError: If the folder holds the episodes of an earlier run.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / EPISODES_FILE
-    if path.exists():
-        raise ConfigurationError(
-            f"{path} holds the episodes of an earlier run; name another folder with --out, or "
-            "remove that file."
-        )
-    return path
+ControlName = Annotated[str, arg(metavar="CONTROL")]
 
 
 def check_at_least(lowest: float, **given: float | None) -> None:

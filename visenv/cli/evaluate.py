@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from visenv.cli.arguments import (
-    EPISODES_FILE,
-    DataName,
-    EnvName,
-    PolicyName,
-    Settings,
-    check_at_least,
-    new_output,
-)
-from visenv.makers import env_id, env_maker, make_policy
-from visenv.types import Episode, Sampling
+from tyro.conf import Positional, arg
+
+from visenv.cli.arguments import ControlName, DataName, PolicyName, Settings, check_at_least
+from visenv.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from visenv.evaluation.summary import Summary
+    from visenv.evaluation.summary import ControlRow, Summary
+    from visenv.types import Episode
+
+
+Totals = Callable[[Sequence["Episode"]], dict[str, float]]
+"""Scores of a data set that are no means over episodes."""
 
 
 @dataclass(frozen=True)
 class Evaluate:
     """Evaluate a policy on every row of a data set, or on held-out procedural scenes.
 
-    The table has a row for each group of the data (kind, or track and tag), with 95 % intervals.
-    Rows that cannot be read are listed, as are episodes that a failure aborted; neither counts in
-    the means.
+    The table has a column for each group of the data (kind, or track and tag), with 95 % intervals
+    over samples. Rows that cannot be read are listed, as are episodes that a failure aborted;
+    neither counts in the means. With --out, each episode is written when it ends; after a kill, the
+    same command plays what is missing.
     """
 
-    env: EnvName
+    env: Annotated[str, Positional, arg(metavar="ENV")] = ""
     """Id (visenv/ may be left out), module:Id or module:Class; or a file of saved episodes (.jsonl)
     to sum up again."""
     policy: PolicyName = "oracle"
@@ -43,80 +43,174 @@ class Evaluate:
     option: Settings = field(default_factory=list)
     """An argument of the environment; may be given several times."""
     episodes: int | None = None
-    """How many; all rows of a data set, or 256 scenes, by default."""
+    """How many samples; all rows of a data set, or 256 scenes, by default."""
+    repeats: int = 1
+    """How often each sample is played; with 2 or more the table has avg@k and pass@k."""
+    seed: int = 0
+    """Other held-out scenes, and other draws of a policy that samples."""
     temperature: float = 0.0
     """Sampling temperature; 0 is greedy."""
     max_tokens: int = 2048
     """Most tokens in a turn."""
+    control: list[ControlName] = field(default_factory=list)
+    """Play the same samples under a control, too, and report the paired difference: no_image,
+    no_tool (tool necessity), shuffled_results or, where the task has it, random_crop; may be given
+    several times."""
     judge: str | None = None
     """A scorer that also judges the answers, for example openai:gpt-4o or
     rules:module:function; adds the metric "judge"."""
+    concurrency: int = 32
+    """Episodes that are played, and held in memory, at the same time."""
+    compare: Annotated[tuple[Path, Path] | None, arg(metavar="A B")] = None
+    """Two saved evaluations (folders or .jsonl files): print the difference A - B, paired by
+    sample."""
     out: Path | None = None
-    """Folder for the table (summary.md, .csv, .json), items.csv and episodes.jsonl; a new one."""
+    """Folder for the table (summary.md, .csv, .json), items.csv, run.json and episodes.jsonl, and
+    one folder in it for each control; one that was begun with the same settings is resumed."""
 
     def run(self) -> None:
         """Play, print the table, and write it where asked."""
-        from visenv.cli.tables import print_summary
+        self._check()
+        if self.compare is not None:
+            self._compare(*self.compare)
+        elif self.env.endswith(".jsonl"):
+            self._sum_up_saved()
+        else:
+            self._play()
 
-        check_at_least(1, episodes=self.episodes, max_tokens=self.max_tokens)
-        check_at_least(0, temperature=self.temperature)
-        if self.out is not None:
-            new_output(self.out)  # fails before the work, not after it
-        episodes, summary = self._play()
+    def _check(self) -> None:
+        check_at_least(
+            1,
+            episodes=self.episodes,
+            repeats=self.repeats,
+            max_tokens=self.max_tokens,
+            concurrency=self.concurrency,
+        )
+        check_at_least(0, temperature=self.temperature, seed=self.seed)
+        if (self.compare is None) == (not self.env):
+            raise ConfigurationError("Name an environment, a file of episodes, or --compare A B.")
+        if self.control and (self.compare is not None or self.env.endswith(".jsonl")):
+            raise ConfigurationError("--control needs an environment to play.")
+        if len(set(self.control)) < len(self.control):
+            raise ConfigurationError("--control names the same control twice.")
+
+    # ------------------------------------------------------------------ new episodes
+
+    def _play(self) -> None:
+        from visenv.cli.playing import Player, PlaySettings
+        from visenv.evaluation.answer_judge import AnswerJudge
+        from visenv.evaluation.compare import control_row
+        from visenv.evaluation.controls import controlled
+        from visenv.evaluation.held_out import places
+        from visenv.evaluation.summary import summarise
+        from visenv.evaluation.summary_files import write_summary
+        from visenv.makers import env_id
+        from visenv.scorers import Scorer
+
+        chosen = PlaySettings(
+            "eval",
+            self.env,
+            self.option,
+            self.data,
+            self.policy,
+            self.policy_option,
+            self.temperature,
+            self.max_tokens,
+            self.seed,
+            self.episodes,
+            self.repeats,
+            self.judge,
+        )
+        revise = None if self.judge is None else AnswerJudge(Scorer.parse(self.judge)).judged
+        with Player(chosen, self.concurrency, revise) as player:
+            for control in self.control:  # a wrong name shows before the work
+                controlled(player.make_env, control)
+            env = player.make_env()
+            source = getattr(env.unwrapped, "source", None)
+            # Listed when the data set was opened; a row that fails later is an aborted episode.
+            unread = [str(problem) for problem in getattr(source, "problems", ())]
+            totals: Totals = getattr(source, "totals", lambda _: {})
+            specs = places(env, self.episodes, seed=self.seed, repeats=self.repeats)
+            played = player.play(specs, self.out)
+            controls: list[ControlRow] = []
+            title = f"{env_id(self.env)}, {self.policy}, {self.data or 'held-out scenes'}"
+            for control in self.control:
+                folder = None if self.out is None else self.out / control
+                under = player.play(specs, folder, control)
+                controls.append(control_row(control, played, under))
+                if folder is not None:
+                    summary = summarise(under, unread, totals(under))
+                    write_summary(folder, f"{title}, {control}", summary, under)
+            env.close()
+        self._report(title, summarise(played, unread, totals(played), controls), played)
+
+    # ------------------------------------------------------------------ saved episodes
+
+    def _sum_up_saved(self) -> None:
+        from visenv.evaluation.summary import summarise
+
+        episodes = sorted(self._judged(), key=lambda each: (each.group, each.member))
+        self._report(self.env, summarise(episodes), episodes)
+
+    def _judged(self) -> list[Episode]:
+        """Read the saved episodes, judge them, and write them where asked; drop their messages."""
+        from contextlib import ExitStack
+
+        from visenv.episodes import read_episodes
+        from visenv.evaluation.answer_judge import AnswerJudge
+        from visenv.rollout.each import for_each
+        from visenv.rollout.run_folder import RunFolder
+        from visenv.scorers import Scorer
+
+        judge = None if self.judge is None else AnswerJudge(Scorer.parse(self.judge))
+        episodes: list[Episode] = []
+
+        async def judged(episode: Episode) -> Episode:
+            return episode if judge is None else await judge.judged(episode)
+
+        with ExitStack() as stack:
+            run = None
+            if self.out is not None:
+                settings = {"command": "eval", "env": self.env, "judge": self.judge}
+                run = stack.enter_context(RunFolder(self.out, settings))
+                if run.known:
+                    raise ConfigurationError(
+                        f"{run.episodes_file} holds the episodes of an earlier run; name another "
+                        "folder with --out."
+                    )
+
+            def keep(episode: Episode) -> None:
+                if run is not None:
+                    run.add(episode)
+                episodes.append(episode.without_messages())
+
+            saved = read_episodes(self.env, messages=run is not None)
+            for_each(saved, judged, keep, self.concurrency)
+        return episodes
+
+    def _compare(self, first: Path, second: Path) -> None:
+        from visenv.cli.tables import print_comparison
+        from visenv.episodes import read_episodes
+        from visenv.evaluation.compare import compare
+        from visenv.rollout.run_folder import EPISODES_FILE
+
+        one, other = (
+            list(read_episodes(path / EPISODES_FILE if path.is_dir() else path, messages=False))
+            for path in (first, second)
+        )
+        print(f"A: {first}\nB: {second}")
+        print_comparison(compare(one, other))
+
+    # ------------------------------------------------------------------ reports
+
+    def _report(self, title: str, summary: Summary, episodes: list[Episode]) -> None:
+        from visenv.cli.tables import print_summary
+        from visenv.evaluation.summary_files import write_summary
+
         print_summary(summary)
         for item, status, reason in summary.failures:
             if status != "unanswered":  # the table counts those; the files list them
                 print(f"{status}: {item}: {reason}")
         if self.out is not None:
-            self._write(self.out, episodes, summary)
-
-    def _play(self) -> tuple[list[Episode], Summary]:
-        """Return the episodes and their summary."""
-        from visenv.evaluation.summary import summarise
-
-        if self.env.endswith(".jsonl"):
-            from visenv.episodes import read_episodes
-
-            saved = self._judged(list(read_episodes(self.env)))
-            return saved, summarise(saved)
-        return self._play_new()
-
-    def _judged(self, episodes: list[Episode]) -> list[Episode]:
-        if self.judge is None:
-            return episodes
-        from visenv.evaluation.answer_judge import judge_answers
-        from visenv.scorers import Scorer
-
-        return judge_answers(episodes, Scorer.parse(self.judge))
-
-    def _play_new(self) -> tuple[list[Episode], Summary]:
-        from visenv.cli.tables import progress
-        from visenv.evaluation import evaluate, places
-        from visenv.evaluation.summary import summarise
-        from visenv.rollout import Collector
-
-        make = env_maker(self.env, self.option, self.data)
-        policy = make_policy(self.policy, self.policy_option)
-        collector = Collector(make, policy, Sampling(self.temperature, self.max_tokens))
-        env = make()
-        source = getattr(env.unwrapped, "source", None)
-        # Listed when the data set was opened; a row that fails later is an aborted episode.
-        unread = [str(problem) for problem in getattr(source, "problems", ())]
-        with progress("episodes", len(places(env, self.episodes))) as advance:
-            episodes = self._judged(evaluate(collector, env, self.episodes, lambda _: advance()))
-        collector.close()
-        policy.close()
-        env.close()
-        totals = getattr(source, "totals", None)
-        return episodes, summarise(episodes, unread, totals(episodes) if totals else None)
-
-    def _write(self, folder: Path, episodes: list[Episode], summary: Summary) -> None:
-        from visenv.episodes import write_episodes
-        from visenv.evaluation.summary_files import write_summary
-
-        saved = self.env.endswith(".jsonl")
-        played = f"{self.policy}, {self.data or 'held-out scenes'}"
-        title = self.env if saved else f"{env_id(self.env)}, {played}"
-        write_episodes(folder / EPISODES_FILE, episodes)
-        write_summary(folder, title, summary, episodes)
-        print(f"written to {folder}; look at the episodes: visenv view {folder}")
+            write_summary(self.out, title, summary, episodes)
+            print(f"written to {self.out}; look at the episodes: visenv view {self.out}")

@@ -5,21 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from visenv.cli.arguments import (
+    ControlName,
     DataName,
     EnvName,
     PolicyName,
     Settings,
     check_at_least,
-    new_output,
 )
-from visenv.makers import env_maker, make_policy
-from visenv.types import Sampling
+
+_ROLLOUT = 0x5EED_0A11
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """Play episodes with a policy and write them as JSONL, images beside it."""
+    """Play episodes with a policy and write them as JSONL, images beside it.
+
+    Each episode is written when it ends. After a kill, the same command plays what is missing.
+    """
 
     env: EnvName
     """Id (visenv/ may be left out), module:Id or module:Class."""
@@ -31,43 +36,65 @@ class Rollout:
     """Data set, for example textvqa:<folder>."""
     option: Settings = field(default_factory=list)
     """An argument of the environment; may be given several times."""
+    control: ControlName | None = None
+    """Play under a control: no_image, no_tool, shuffled_results or, where the task has it,
+    random_crop."""
     episodes: int = 8
-    """How many groups to play; group k has seed ``seed + k``."""
+    """How many groups to play."""
     group_size: int = 1
     """Episodes of each group."""
     seed: int = 0
-    """Seed of the first group."""
+    """Seed from which the seeds of the groups are spawned; no two values share a seed."""
     temperature: float = 1.0
     """Sampling temperature; 0 is greedy."""
     max_tokens: int = 512
     """Most tokens in a turn."""
+    concurrency: int = 32
+    """Episodes that are played, and held in memory, at the same time."""
     out: Path = Path("rollout")
-    """Folder to write to; one that holds episodes already is refused."""
+    """Folder to write to; one that was begun with the same settings is resumed."""
 
     def run(self) -> None:
         """Play, write, and print a summary."""
-        from visenv.cli.tables import print_summary, progress
-        from visenv.episodes import write_episodes
+        from visenv.cli.playing import Player, PlaySettings
+        from visenv.cli.tables import print_summary
         from visenv.evaluation.summary import summarise
-        from visenv.rollout import Collector
+        from visenv.rollout import EpisodeSpec
+        from visenv.rollout.run_folder import EPISODES_FILE
+        from visenv.seeding import seeds
 
         self._check()
-        path = new_output(self.out)
-        sampling = Sampling(self.temperature, self.max_tokens)
-        policy = make_policy(self.policy, self.policy_option)
-        collector = Collector(env_maker(self.env, self.option, self.data), policy, sampling)
-        seeds = range(self.seed, self.seed + self.episodes)
-        with progress("episodes", self.episodes * self.group_size) as advance:
-            groups = collector.groups(seeds, self.group_size, lambda _: advance())
-        collector.close()
-        policy.close()
-        episodes = [episode for group in groups for episode in group]
-        write_episodes(path, episodes)
+        chosen = PlaySettings(
+            "rollout",
+            self.env,
+            self.option,
+            self.data,
+            self.policy,
+            self.policy_option,
+            self.temperature,
+            self.max_tokens,
+            self.seed,
+            self.episodes,
+            self.group_size,
+        )
+        stream = np.random.SeedSequence([_ROLLOUT, self.seed])
+        specs = [
+            EpisodeSpec(seed, group, member)
+            for group, seed in enumerate(seeds(stream, self.episodes))
+            for member in range(self.group_size)
+        ]
+        with Player(chosen, self.concurrency) as player:
+            episodes = player.play(specs, self.out, self.control)
         print_summary(summarise(episodes))
+        path = self.out / EPISODES_FILE
         print(f"{len(episodes)} episodes in {path}; look at them: visenv view {self.out}")
 
     def _check(self) -> None:
         check_at_least(
-            1, episodes=self.episodes, group_size=self.group_size, max_tokens=self.max_tokens
+            1,
+            episodes=self.episodes,
+            group_size=self.group_size,
+            max_tokens=self.max_tokens,
+            concurrency=self.concurrency,
         )
         check_at_least(0, seed=self.seed, temperature=self.temperature)

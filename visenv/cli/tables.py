@@ -12,35 +12,46 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
+from visenv.evaluation.compare import Comparison
 from visenv.evaluation.intervals import Mean
-from visenv.evaluation.summary import Row, Summary, ToolRow
+from visenv.evaluation.summary import ControlRow, Row, Summary, ToolRow
+
+_LEAST_WIDTH = 12
+"""Characters of a column; a longer name of a group is folded."""
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on standard error; call the yielded function once per item."""
+def progress(label: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
+    """Show a progress bar on standard error; call the yielded function once per item."""
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
+        task = bar.add_task(label, total=total, completed=done)
         yield lambda: bar.advance(task)
 
 
 def print_summary(summary: Summary) -> None:
-    """The evaluation: a table for each grouping, beside all episodes, and one of tools.
+    """Print a table for each grouping, beside all episodes, and one of tools.
 
-    A mean is shown with half the width of its interval; the files of `visenv eval` have its bounds.
+    A mean is shown with its 95 % interval: ``0.600 [0.231, 0.882]``.
     """
     console = Console()
     overall = summary.rows[0]
     groupings = groupby(summary.rows[1:], key=lambda row: row.grouping)
-    tables = [_means([overall, *rows], grouping) for grouping, rows in groupings]
-    for table in tables or [_means([overall], "")]:
-        console.print(table)
+    tables = [([overall, *rows], grouping) for grouping, rows in groupings]
+    for rows, grouping in tables or [([overall], "")]:
+        for table in _means(rows, grouping, console.width):
+            console.print(table)
     if any(row.total for row in summary.tools):
         console.print(_tools(summary.tools))
     for name, value in summary.totals.items():
         console.print(f"{name}: {value:.3f}")
+    if summary.controls:
+        console.print(_controls(summary.controls))
+    for row in summary.controls:
+        if row.control == "no_tool":
+            console.print(f"tool necessity: {row.difference}", highlight=False)
 
 
 def table_of(first: str, second: str, rows: Sequence[tuple[str, str]]) -> Table:
@@ -53,14 +64,39 @@ def table_of(first: str, second: str, rows: Sequence[tuple[str, str]]) -> Table:
     return table
 
 
-def _means(rows: Sequence[Row], corner: str) -> Table:
-    """A column for each row, which are few, and a line for each mean."""
-    table = _table(corner, *(row.label or "no kind" for row in rows))
-    for name in ("episodes", "aborted", "unanswered"):
-        table.add_row(name, *(str(getattr(row, name)) for row in rows))
-    for name in dict.fromkeys(name for row in rows for name in row.means):
-        table.add_row(name, *(_brief(row.means.get(name)) for row in rows))
-    return table
+def print_comparison(comparison: Comparison) -> None:
+    """Print the paired differences of two evaluations."""
+    table = _table("metric", "samples", "A", "B", "A - B")
+    for row in comparison.metrics:
+        values = (f"{row.first:.3f}", f"{row.second:.3f}", _cell(row.difference))
+        table.add_row(escape(row.metric), str(row.samples), *values)
+    console = Console()
+    console.print(table)
+    left_out = comparison.only_first + comparison.only_second
+    if left_out:
+        print(
+            f"{comparison.samples} samples are in both; only in A: {comparison.only_first}, "
+            f"only in B: {comparison.only_second}."
+        )
+
+
+def _means(rows: Sequence[Row], corner: str, width: int) -> Iterator[Table]:
+    """Yield tables with a column for each row and a line for each mean, as wide as the console."""
+    names = list(dict.fromkeys(name for row in rows for name in row.means))
+    repeated = any(row.samples != row.episodes for row in rows)
+    counts = ["episodes", *(["samples"] if repeated else []), "aborted", "unanswered"]
+    first = max(map(len, (*counts, *names, corner)))
+    widest = max((len(_cell(each)) for row in rows for each in row.means.values()), default=0)
+    # Two blanks stand between columns, and one at each edge.
+    fitting = max(1, (width - 2 - first) // (max(widest, _LEAST_WIDTH) + 2))
+    for start in range(0, len(rows), fitting):
+        shown = rows[start : start + fitting]
+        table = _table(corner, *(row.label or "no kind" for row in shown))
+        for name in counts:
+            table.add_row(name, *(str(getattr(row, name)) for row in shown))
+        for name in names:
+            table.add_row(name, *(_cell(row.means.get(name)) for row in shown))
+        yield table
 
 
 def _tools(rows: Sequence[ToolRow]) -> Table:
@@ -68,16 +104,26 @@ def _tools(rows: Sequence[ToolRow]) -> Table:
     for row in rows:
         name = row.tool or "(none named)"
         shown = "".join(each if each.isprintable() else " " for each in name[:60])
-        table.add_row(escape(shown), str(row.total), _brief(row.used), _brief(row.success))
+        table.add_row(escape(shown), str(row.total), _cell(row.used), _cell(row.success))
     return table
 
 
-def _brief(mean: Mean | None) -> str:
-    return "" if mean is None or math.isnan(mean.value) else mean.brief
+def _controls(rows: Sequence[ControlRow]) -> Table:
+    metric = rows[0].metric
+    table = _table("control", "samples", metric, f"{metric} lost, paired")
+    for row in rows:
+        table.add_row(row.control, str(row.samples), _cell(row.value), _cell(row.difference))
+    return table
+
+
+def _cell(mean: Mean | None) -> Text:
+    """Return a mean as a cell that is never broken."""
+    shown = "" if mean is None or math.isnan(mean.value) else str(mean)
+    return Text(shown, no_wrap=True)
 
 
 def _table(corner: str, *columns: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column(corner)
     for name in columns:
         table.add_column(escape(name), justify="right", overflow="fold")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 
 from visenv.scorers import JsonScore, Judge, Scorer
@@ -27,43 +25,42 @@ question are wrong. Reply with one JSON object and nothing else: {{"score": 1}} 
 right, {{"score": 0}} if it is wrong."""
 
 
-def judge_answers(episodes: Sequence[Episode], scorer: Scorer) -> list[Episode]:
-    """Return the episodes with the metric `METRIC`, and with each verdict as an event.
-
-    An episode without an answer scores 0, and an aborted one has no metric. Verdicts that an
-    episode holds already are not asked for again.
+class AnswerJudge:
+    """Judges the final answers of episodes.
 
     Args:
-        episodes: New or saved episodes.
         scorer: The model behind the judge.
-
-    Raises:
-        ServiceError: If the scorer failed beyond its retries.
     """
-    from visenv.background import run_here
 
-    return run_here(_judge_all(episodes, Judge(scorer, PROMPT, JsonScore("score"))))
+    def __init__(self, scorer: Scorer) -> None:
+        self._judge = Judge(scorer, PROMPT, JsonScore("score"))
 
+    async def judged(self, episode: Episode) -> Episode:
+        """Return the episode with the metric `METRIC`, and with each new verdict as an event.
 
-async def _judge_all(episodes: Sequence[Episode], judge: Judge[float]) -> list[Episode]:
-    return list(await asyncio.gather(*(_judged(episode, judge) for episode in episodes)))
+        An episode without an answer scores 0, and an aborted one has no metric. Verdicts that the
+        episode holds already are not asked for again.
 
+        Args:
+            episode: A new or a saved episode, with or without its messages.
 
-async def _judged(episode: Episode, judge: Judge[float]) -> Episode:
-    if episode.failure is not None or not episode.turns:
-        return episode
-    answer = Log(episode.events).answer
-    known = recorded_verdicts(episode.events)
-    verdicts = EpisodeVerdicts(len(episode.turns) - 1, METRIC, known, ask_missing=True)
-    score = 0.0
-    if answer is not None:
-        with using(verdicts):
-            score = await judge.ask(
-                question=episode.question,
-                references="; ".join(episode.answers),
-                answer=answer,
-            )
-    new = [each for each in verdicts.sorted_events() if (each.scorer, each.digest) not in known]
-    last = episode.turns[-1]
-    turns = (*episode.turns[:-1], replace(last, events=(*last.events, *new)))
-    return replace(episode, turns=turns, metrics={**episode.metrics, METRIC: score})
+        Raises:
+            ServiceError: If the scorer failed beyond its retries.
+        """
+        if episode.failure is not None or not episode.turns:
+            return episode
+        answer = Log(episode.events).answer
+        known = recorded_verdicts(episode.events)
+        verdicts = EpisodeVerdicts(len(episode.turns) - 1, METRIC, known, ask_missing=True)
+        score = 0.0
+        if answer is not None:
+            with using(verdicts):
+                score = await self._judge.ask(
+                    question=episode.question,
+                    references="; ".join(episode.answers),
+                    answer=answer,
+                )
+        new = [each for each in verdicts.sorted_events() if (each.scorer, each.digest) not in known]
+        last = episode.turns[-1]
+        turns = (*episode.turns[:-1], replace(last, events=(*last.events, *new)))
+        return replace(episode, turns=turns, metrics={**episode.metrics, METRIC: score})

@@ -16,24 +16,31 @@ _HELD_OUT = 0x5EED_0E7A
 
 
 def held_out_seeds(count: int, stream: int = 0) -> list[int]:
-    """`count` seeds that no training run draws: a stream of their own, the same in every run."""
+    """Return `count` seeds that no training run draws: a stream of their own, always the same."""
     return seeds(np.random.SeedSequence([_HELD_OUT, stream]), count)
 
 
-def places(env: Env, episodes: int | None) -> list[EpisodeSpec]:
-    """What to play: rows of a finite source in order, otherwise held-out seeds.
+def places(
+    env: Env, episodes: int | None = None, *, seed: int = 0, repeats: int = 1
+) -> list[EpisodeSpec]:
+    """Return what to play: the rows of a finite source in order, otherwise held-out scenes.
 
     Args:
         env: The environment, to know its source.
-        episodes: How many; None plays every row of a finite source, or 256 scenes.
+        episodes: How many samples; None plays every row of a finite source, or 256 scenes.
+        seed: Another seed gives other held-out scenes, and other draws of a policy that samples.
+        repeats: How often each sample is played, each time with other draws of the policy.
     """
     base = env.unwrapped
     source = base.source if isinstance(base, VisEnv) else None
-    if isinstance(source, IndexedSource):
-        count = len(source) if episodes is None else min(episodes, len(source))
-        return [EpisodeSpec(seed=index, group=index, index=index) for index in range(count)]
-    held_out = held_out_seeds(256 if episodes is None else episodes)
-    return [EpisodeSpec(seed, group) for group, seed in enumerate(held_out)]
+    rows = len(source) if isinstance(source, IndexedSource) else None
+    wanted = (rows or 256) if episodes is None else episodes
+    held_out = held_out_seeds(wanted if rows is None else min(wanted, rows), seed)
+    return [
+        EpisodeSpec(each, group, member, None if rows is None else group)
+        for group, each in enumerate(held_out)
+        for member in range(repeats)
+    ]
 
 
 def evaluate(

@@ -1,6 +1,8 @@
-"""What an evaluation comes to: means with intervals by group, tool use, and every failure.
+"""The summary of an evaluation: means with intervals by group, tool use, and every failure.
 
-A metric that only took the values 0 and 1 has Wilson's interval, any other the normal one.
+Intervals are over samples, not over repeats of a sample. A metric that only took the values 0 and 1
+has Wilson's interval, any other the normal one. Only events, rewards and metrics are read, so that
+episodes may come without their messages (`Episode.without_messages`).
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from visenv.evaluation.intervals import Mean, mean, mean_of, proportion
+from visenv.evaluation.intervals import Mean, mean, mean_of, share
+from visenv.evaluation.repeats import SampleKey, repeat_metrics, repeats_of, sample_of
 from visenv.records import known_fields
 from visenv.types import Episode, ToolCalled
 
@@ -25,7 +28,9 @@ class Row(NamedTuple):
         episodes: Episodes counted in the means.
         aborted: Episodes that a failed service or an unreadable row ended; they count nowhere else.
         unanswered: Episodes that hit a limit before they came to an end, counted in the means.
-        means: Every metric, the reward, its terms, and tool use (`tool_metrics`), by name.
+        means: Every metric, the reward, its terms, and tool use (`tool_metrics`), by name; where
+            samples were repeated, ``avg@n`` and ``pass@k`` as well (`repeat_metrics`).
+        samples: Samples of the episodes counted: fewer than episodes where samples were repeated.
     """
 
     grouping: str
@@ -34,6 +39,7 @@ class Row(NamedTuple):
     aborted: int
     unanswered: int
     means: dict[str, Mean]
+    samples: int = 0
 
 
 class ToolRow(NamedTuple):
@@ -52,6 +58,25 @@ class ToolRow(NamedTuple):
     calls: Mean
     success: Mean
     total: int
+
+
+class ControlRow(NamedTuple):
+    """The same samples under a control.
+
+    Attributes:
+        control: The name of the control (`visenv.evaluation.controls`).
+        metric: The metric that is compared: accuracy, or the reward of a task without it.
+        value: The metric under the control.
+        difference: The metric without the control minus the metric under it, paired by sample. For
+            ``no_tool`` it is the tool necessity.
+        samples: The samples that both have.
+    """
+
+    control: str
+    metric: str
+    value: Mean
+    difference: Mean
+    samples: int
 
 
 class FailedItem(NamedTuple):
@@ -76,18 +101,21 @@ class Summary(NamedTuple):
         tools: All tools together, then each that was called.
         failures: Every item without an answer.
         totals: Scores of the data set that are no means over episodes, by name.
+        controls: The same samples under each control that was played.
     """
 
     rows: list[Row]
     tools: list[ToolRow]
     failures: list[FailedItem]
     totals: dict[str, float]
+    controls: Sequence[ControlRow] = ()
 
 
 def summarise(
     episodes: Sequence[Episode],
     left_out: Iterable[str] = (),
     totals: Mapping[str, float] | None = None,
+    controls: Sequence[ControlRow] = (),
 ) -> Summary:
     """Sum an evaluation up.
 
@@ -98,16 +126,20 @@ def summarise(
         episodes: Finished ones, aborted ones included.
         left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
         totals: Scores of the data set that are no means over episodes.
+        controls: The same samples under controls (`visenv.evaluation.compare.control_row`).
     """
     counted = [episode for episode in episodes if episode.status != "aborted"]
     binary = _binary_metrics(counted)
-    rows = [_row("", "all", episodes, binary)]
+    repeats = repeats_of(episodes)
+    rows = [_row("", "all", episodes, binary, repeats)]
     for grouping, groups in _groupings(episodes).items():
         if len(groups) > 1:
-            some = [_row(grouping, label, groups[label], binary) for label in sorted(groups)]
+            some = [
+                _row(grouping, label, groups[label], binary, repeats) for label in sorted(groups)
+            ]
             rows += [*some, _mean_of_groups(some)]
     failures = [*_left_out(left_out), *_failures(episodes)]
-    return Summary(rows, tool_use(counted), failures, dict(totals or {}))
+    return Summary(rows, tool_use(counted), failures, dict(totals or {}), controls)
 
 
 def tool_metrics(episode: Episode) -> dict[str, float]:
@@ -124,9 +156,10 @@ def tool_metrics(episode: Episode) -> dict[str, float]:
 def tool_use(episodes: Sequence[Episode]) -> list[ToolRow]:
     """How often tools were used and gave a result, all together first."""
     calls = [_calls(episode) for episode in episodes]
+    samples = [sample_of(episode) for episode in episodes]
     names = sorted({call.tool for each in calls for call in each})
-    rows = [_tool_row(ANY_TOOL, calls)]
-    return rows + [_tool_row(name, [_of(each, name) for each in calls]) for name in names]
+    rows = [_tool_row(ANY_TOOL, calls, samples)]
+    return rows + [_tool_row(name, [_of(each, name) for each in calls], samples) for name in names]
 
 
 # ------------------------------------------------------------------------------------- rows
@@ -147,6 +180,12 @@ def labels_of(episode: Episode) -> dict[str, str]:
     return dict(truth.get("labels") or {"kind": episode.kind})
 
 
+def item_of(episode: Episode) -> str:
+    """Return the id of the episode's sample, or the place of its row if it was never read."""
+    place = episode.seed if episode.index is None else episode.index
+    return episode.sample_id or f"row {place}"
+
+
 def _groupings(episodes: Sequence[Episode]) -> dict[str, dict[str, list[Episode]]]:
     found: dict[str, dict[str, list[Episode]]] = defaultdict(lambda: defaultdict(list))
     for episode in episodes:
@@ -164,22 +203,28 @@ def _binary_metrics(episodes: Sequence[Episode]) -> frozenset[str]:
     return frozenset(name for name, values in seen.items() if values <= {0.0, 1.0})
 
 
-def _row(grouping: str, label: str, episodes: Sequence[Episode], binary: frozenset[str]) -> Row:
+def _row(
+    grouping: str, label: str, episodes: Sequence[Episode], binary: frozenset[str], repeats: int
+) -> Row:
     counted = [episode for episode in episodes if episode.status != "aborted"]
     values: dict[str, list[float]] = defaultdict(list)
+    samples: dict[str, list[SampleKey]] = defaultdict(list)
     for episode in counted:
         for name, value in metrics_of(episode).items():
             values[name].append(value)
+            samples[name].append(sample_of(episode))
+    means = {
+        name: (share if name in binary else mean)(each, samples[name])
+        for name, each in values.items()
+    }
     return Row(
         grouping,
         label,
         len(counted),
         len(episodes) - len(counted),
         sum(episode.status == "truncated" for episode in counted),
-        {
-            name: proportion(round(sum(each)), len(each)) if name in binary else mean(each)
-            for name, each in values.items()
-        },
+        means | repeat_metrics(counted, repeats),
+        len(set(map(sample_of, counted))),
     )
 
 
@@ -194,6 +239,7 @@ def _mean_of_groups(rows: Sequence[Row]) -> Row:
         sum(row.aborted for row in rows),
         sum(row.unanswered for row in rows),
         {name: mean_of([row.means[name] for row in counted]) for name in shared},
+        sum(row.samples for row in rows),
     )
 
 
@@ -208,12 +254,19 @@ def _of(calls: Sequence[ToolCalled], tool: str) -> list[ToolCalled]:
     return [call for call in calls if call.tool == tool]
 
 
-def _tool_row(name: str, calls: Sequence[Sequence[ToolCalled]]) -> ToolRow:
-    """A tool's row from its calls in each episode."""
-    total = sum(map(len, calls))
-    succeeded = sum(call.ok for each in calls for call in each)
-    used = proportion(sum(map(bool, calls)), len(calls))
-    return ToolRow(name, used, mean([*map(len, calls)]), proportion(succeeded, total), total)
+def _tool_row(
+    name: str, calls: Sequence[Sequence[ToolCalled]], samples: Sequence[SampleKey]
+) -> ToolRow:
+    """Return a tool's row from its calls in each episode and the sample of each episode."""
+    results = [float(call.ok) for each in calls for call in each]
+    sample_of_result = [sample for each, sample in zip(calls, samples, strict=True) for _ in each]
+    return ToolRow(
+        name,
+        share([float(bool(each)) for each in calls], samples),
+        mean([len(each) for each in calls], samples),
+        share(results, sample_of_result),
+        len(results),
+    )
 
 
 # ------------------------------------------------------------------------------------- failures
@@ -227,7 +280,7 @@ def _left_out(problems: Iterable[str]) -> list[FailedItem]:
 def _failures(episodes: Sequence[Episode]) -> list[FailedItem]:
     status = {"aborted": "aborted", "truncated": "unanswered"}
     return [
-        FailedItem(each.sample_id or f"row {each.seed}", status[each.status], each.end_reason)
+        FailedItem(item_of(each), status[each.status], each.end_reason)
         for each in episodes
         if each.status in status
     ]

@@ -21,11 +21,19 @@ from pathlib import Path
 from typing import Any
 
 from visenv.evaluation.intervals import Mean
-from visenv.evaluation.summary import Row, Summary, ToolRow, labels_of, metrics_of
+from visenv.evaluation.summary import (
+    ControlRow,
+    Row,
+    Summary,
+    ToolRow,
+    item_of,
+    labels_of,
+    metrics_of,
+)
 from visenv.types import Episode, Log
 
 _HEADLINES = ("accuracy", "reward")
-_COUNTS = ("episodes", "aborted", "unanswered")
+_COUNTS = ("episodes", "samples", "aborted", "unanswered")
 _CELL = 120
 
 
@@ -63,6 +71,13 @@ def as_json(summary: Summary) -> dict[str, Any]:
         ],
         "failures": [failure._asdict() for failure in summary.failures],
         "totals": summary.totals,
+        "controls": [
+            {
+                name: _finite(value) if isinstance(value, Mean) else value
+                for name, value in row._asdict().items()
+            }
+            for row in summary.controls
+        ],
     }
 
 
@@ -71,6 +86,8 @@ def markdown(title: str, summary: Summary) -> str:
     parts = [f"# {_cell(title)}", *_headline(summary), "## All means", _mean_table(summary)]
     if summary.totals:
         parts += ["## Totals", _table(["score", "value"], _totals(summary))]
+    if summary.controls:
+        parts += ["## Controls", _control_table(summary.controls)]
     parts += ["## Tool use", _tool_table(summary.tools), f"## Failures: {len(summary.failures)}"]
     parts += ["\n".join(_failure_lines(summary))] if summary.failures else []
     return "\n\n".join(parts) + "\n"
@@ -126,6 +143,22 @@ def _tool_table(rows: Iterable[ToolRow]) -> str:
     return _table(columns, cells)
 
 
+def _control_table(rows: Sequence[ControlRow]) -> str:
+    """Return the accuracy under each control, and what was lost; without tools: tool necessity."""
+    columns = ["control", "metric", "samples", "under the control", "lost, paired by sample"]
+    cells = [
+        [
+            f"{row.control} (tool necessity)" if row.control == "no_tool" else row.control,
+            row.metric,
+            str(row.samples),
+            _shown(row.value),
+            _shown(row.difference),
+        ]
+        for row in rows
+    ]
+    return _table(columns, cells)
+
+
 def _totals(summary: Summary) -> list[list[str]]:
     return [[name, f"{value:.3f}"] for name, value in summary.totals.items()]
 
@@ -167,9 +200,13 @@ def _means(summary: Summary) -> Iterator[list[Any]]:
             yield [row.grouping, row.label, *counts, name, *_blank(each)]
     for tool in summary.tools:
         for name in ("used", "calls", "success"):
-            yield ["tool", tool.tool, "", "", "", name, *_blank(getattr(tool, name))]
+            yield ["tool", tool.tool, "", "", "", "", name, *_blank(getattr(tool, name))]
+    for control in summary.controls:
+        counts = ["", control.samples, "", ""]
+        yield ["control", control.control, *counts, control.metric, *_blank(control.value)]
+        yield ["control", control.control, *counts, "difference", *_blank(control.difference)]
     for name, value in summary.totals.items():
-        yield ["total", name, "", "", "", name, value, "", ""]
+        yield ["total", name, "", "", "", "", name, value, "", ""]
 
 
 def _items(episodes: Sequence[Episode]) -> Iterator[list[Any]]:
@@ -180,7 +217,7 @@ def _items(episodes: Sequence[Episode]) -> Iterator[list[Any]]:
         labels, values = labels_of(episode), metrics_of(episode)
         right = list(episode.answers)
         yield [
-            episode.sample_id or f"row {episode.seed}",
+            item_of(episode),
             *(labels.get(name, "") for name in groupings),
             episode.status,
             episode.end_reason,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from visenv.errors import EpisodeError
@@ -162,6 +162,15 @@ class Episode:
     def events(self) -> tuple[Any, ...]:
         """All events, in order."""
         return tuple(event for turn in self.turns for event in turn.events)
+
+    def without_messages(self) -> Episode:
+        """Return the episode without messages, hidden frames and segments.
+
+        What remains (turns, events, rewards, metrics) takes a few kilobytes, so that the results of
+        thousands of episodes fit into memory.
+        """
+        turns = tuple([replace(turn, messages=(), hidden_frames=()) for turn in self.turns])
+        return replace(self, turns=turns, closing=(), segments=())
 
 
 Group = Sequence[Episode]

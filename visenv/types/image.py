@@ -33,7 +33,7 @@ class Image:
     are equal when their pixels are.
     """
 
-    __slots__ = ("_encoded", "_path", "_pixels", "_sha256", "_size", "name")
+    __slots__ = ("__weakref__", "_encoded", "_path", "_pixels", "_sha256", "_size", "name")
 
     def __init__(
         self, *, path: Path | None, encoded: bytes | None, pixels: Pixels | None, name: str

@@ -15,7 +15,13 @@ from visenv.viewer.episode import episode_record
 MOST_EPISODES = 600
 """Episodes on one page; of more, an even selection is shown and the page says so."""
 
-_EPISODES = ("episodes.jsonl", "episodes/*.jsonl", "*/episodes/*.jsonl", "evaluation/*.jsonl")
+_EPISODES = (
+    "episodes.jsonl",
+    "*/episodes.jsonl",
+    "episodes/*.jsonl",
+    "*/episodes/*.jsonl",
+    "evaluation/*.jsonl",
+)
 
 
 def gather(folder: Path) -> dict[str, Any]:

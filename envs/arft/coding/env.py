@@ -84,8 +84,8 @@ class ArftCoding(ArftEnv):
         views = [self.view(image)]
         return opening(self.preset.prompt, self.steps(), views, facts, sample.question)
 
-    def steps(self) -> str:
-        """What the policy can do, explained."""
+    def explain_tools(self) -> str:
+        """Return the instructions for the steps."""
         return prompts.steps(self.tags, list(self.tools.values()))
 
     @property

@@ -93,8 +93,8 @@ class ArftSearch(ArftEnv):
         views = [self.view(image) for image in sample.images]
         return opening(self.preset.prompt, self.steps(), views, "", sample.question)
 
-    def steps(self) -> str:
-        """What the policy can do, explained."""
+    def explain_tools(self) -> str:
+        """Return the instructions for the steps."""
         return prompts.steps(self.tags, list(self.tools.values()))
 
     @property

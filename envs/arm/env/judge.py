@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -37,6 +38,9 @@ class Judge(VisEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (JudgingTruth,)
+    controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {"no_tool": {"mode": "no_tool"}}
+    )
 
     def __init__(
         self,

@@ -14,7 +14,10 @@ import PIL.Image
 import pytest
 
 from visenv.cli import COMMANDS, main
+from visenv.cli.tables import print_summary
 from visenv.episodes import read_episodes
+from visenv.evaluation.intervals import Mean
+from visenv.evaluation.summary import Row, Summary
 from visenv.registration import ENVIRONMENTS, POLICIES
 
 ENV = "ZoomVQA-v0"
@@ -104,6 +107,14 @@ MISTAKES = {
     ("rollout", ENV, "--seed", "-1"): "--seed must be at least 0",
     ("rollout", ENV, "--temperature", "nan"): "--temperature must be at least 0",
     ("eval", ENV, "--episodes", "-3"): "--episodes must be at least 1",
+    ("eval", ENV, "--repeats", "0"): "--repeats must be at least 1",
+    ("eval", ENV, "--control", "no_tol"): "Did you mean 'no_tool'?",
+    ("eval", ENV, "--control", "no_tool", "--control", "no_tool"): "the same control twice",
+    ("eval", ENV, "--option", "tool_calls=0", "--control", "no_tool"): "its control is 'no_image'",
+    ("eval", "a.jsonl", "--control", "no_tool"): "--control needs an environment to play",
+    ("eval", "a.jsonl", "--out", "new"): "There is no file of episodes a.jsonl",
+    ("eval",): "Name an environment, a file of episodes, or --compare A B",
+    ("eval", "--compare", "a", "b.jsonl"): "There is no file of episodes",
     ("view", "runs/nothing"): "There is no run folder runs/nothing",
 }
 
@@ -192,11 +203,12 @@ def test_rollout_writes_episodes_that_read_back(
     assert main(["rollout", ENV, *TINY, "--option", "reward=outcome", *words]) == 0
 
     episodes = list(read_episodes(tmp_path / "episodes.jsonl"))
+    first, _, second, _ = (each.seed for each in episodes)
     assert [(each.seed, each.group, each.member) for each in episodes] == [
-        (5, 0, 0),
-        (5, 0, 1),
-        (6, 1, 0),
-        (6, 1, 1),
+        (first, 0, 0),
+        (first, 0, 1),
+        (second, 1, 0),
+        (second, 1, 1),
     ]
     # With reward=outcome the right answer alone is worth 1; both options were heard.
     assert [each.reward for each in episodes] == [1.0] * 4
@@ -251,8 +263,7 @@ def test_eval_gives_every_row_an_episode_or_says_why_not(
     assert ["episodes", "2"] in [line[:2] for line in lines]
     assert ["aborted", "1"] in [line[:2] for line in lines]
     # Wilson's interval of 2 in 2: (1 + z²/4 ± z sqrt(z²/16)) / (1 + z²/2) with z² = 3.8415.
-    # It goes from 0.342 to 1, so half its width is 0.329.
-    assert ["accuracy", "1.000", "±", "0.329"] in [line[:4] for line in lines]
+    assert ["accuracy", "1.000", "[0.342,", "1.000]"] in lines
     (left_out,) = [line for line in said.splitlines() if line.startswith("left out: ")]
     assert "TextVQA_0.5.1_val.json:2" in left_out
     (aborted,) = [line for line in said.splitlines() if line.startswith("aborted: ")]
@@ -286,6 +297,124 @@ def test_eval_of_one_episode_has_an_interval_for_shares_alone(
     # Wilson's interval of 1 in 1 begins at 1 / (1 + z²) = 1 / 4.8415.
     assert rows[0]["accuracy"] == pytest.approx([1.0, 0.20655, 1.0], abs=1e-5)
     assert rows[0]["reward"][1:] == [None, None]
+
+
+def test_rollouts_of_neighbouring_seeds_share_no_scene(tmp_path: Path) -> None:
+    scenes: list[set[tuple[str, int]]] = []
+    for seed in ("0", "1"):
+        out = tmp_path / seed
+        words = ["--episodes", "3", "--seed", seed, "--out", str(out)]
+        assert main(["rollout", ENV, *TINY, *words]) == 0
+        episodes = read_episodes(out / "episodes.jsonl")
+        scenes.append({(each.sample_id, each.seed) for each in episodes})
+    assert len(scenes[0] | scenes[1]) == 6
+    # More episodes of a seed begin with the fewer.
+    words = ["--episodes", "2", "--seed", "1", "--out", str(tmp_path / "fewer")]
+    assert main(["rollout", ENV, *TINY, *words]) == 0
+    fewer = read_episodes(tmp_path / "fewer" / "episodes.jsonl")
+    assert {(each.sample_id, each.seed) for each in fewer} < scenes[1]
+
+
+def test_eval_of_another_seed_plays_other_scenes(tmp_path: Path) -> None:
+    for seed in ("0", "1"):
+        words = ["--episodes", "3", "--seed", seed, "--out", str(tmp_path / seed)]
+        assert main(["eval", ENV, *TINY, *words]) == 0
+    one, two = (
+        {each.sample_id for each in read_episodes(tmp_path / seed / "episodes.jsonl")}
+        for seed in ("0", "1")
+    )
+    assert len(one | two) == 6
+
+
+def test_groups_that_do_not_fit_into_80_columns_have_tables_below_each_other(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    part = Mean(-0.123, -0.234, 0.345)
+    labels = ["all", *(f"group_{number}" for number in range(6))]
+    rows = [
+        Row("by" if place else "", label, 9, 0, 0, {"reward": part}, 9)
+        for place, label in enumerate(labels)
+    ]
+    print_summary(Summary(rows, [], [], {}))
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    means = [line.split("  ") for line in lines if line.startswith(" reward")]
+    assert [sum(str(part) in cell for cell in cells) for cells in means] == [2, 2, 2, 1]
+    assert [name for line in lines for name in line.split() if name in labels] == labels
+
+
+def test_eval_with_repeats_and_controls_breaks_no_cell_at_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["--episodes", "8", "--repeats", "4", "--policy", "random", "--out", str(tmp_path)]
+    controls = ["--control", "no_tool", "--control", "no_image"]
+    assert main(["eval", "ArmDoc-v0", *TINY, *words, *controls]) == 0
+
+    said = capsys.readouterr().out
+    tables = said.partition("written to")[0]
+    assert all(len(line) <= 80 for line in tables.splitlines())
+    # Each mean is a number and its whole interval in one line.
+    means = re.findall(r"-?\d\.\d{3}(?: \[-?\d\.\d{3}, -?\d\.\d{3}\])?", tables)
+    assert len(re.findall(r"\d\.\d{3}", tables)) == sum(
+        1 if "[" not in each else 3 for each in means
+    )
+    assert "±" not in said
+    for name in ("avg@4", "pass@1", "pass@2", "pass@4"):
+        assert re.search(rf"^ {name} +\d\.\d{{3}} \[", tables, re.MULTILINE)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    row = summary["rows"][0]
+    assert (row["episodes"], row["samples"]) == (32, 8)
+    assert row["pass@1"] == pytest.approx(row["avg@4"])
+    assert row["avg@4"] == pytest.approx(row["accuracy"])
+
+    assert re.search(r"^ doc_page_retrieval_by_query +\d+ ", said, re.MULTILINE)
+    no_tool, no_image = summary["controls"]
+    necessity = row["accuracy"][0] - no_tool["value"][0]
+    assert no_tool["difference"][0] == pytest.approx(necessity)
+    assert f"tool necessity: {necessity:.3f} [" in said
+    assert (no_image["control"], no_image["samples"]) == ("no_image", 8)
+    assert "no_tool (tool necessity)" in (tmp_path / "summary.md").read_text()
+    blind = list(read_episodes(tmp_path / "no_image" / "episodes.jsonl"))
+    assert len(blind) == 32
+    assert not any(each.images for each in blind)
+
+
+def test_eval_compares_two_saved_evaluations_by_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert main(["eval", ENV, *TINY, "--episodes", "6", "--out", str(one)]) == 0
+    hasty = ["--policy-option", "care=0", "--episodes", "4"]
+    assert main(["eval", ENV, *TINY, *hasty, "--out", str(two)]) == 0
+    capsys.readouterr()
+    assert main(["eval", "--compare", str(one), str(two / "episodes.jsonl")]) == 0
+    said = capsys.readouterr().out
+    # Four samples, right in the one and wrong in the other. Agresti and Min: mean 4 / 6, variance
+    # (4 + 1) / 6 - 16 / 36 = 0.388889, half 1.959964 sqrt(0.388889 / 6) = 0.498984.
+    accuracy = ["accuracy", "4", "1.000", "0.000", "1.000", "[0.168,", "1.000]"]
+    assert accuracy in [line.split() for line in said.splitlines()]
+    assert "4 samples are in both; only in A: 2, only in B: 0." in said
+
+
+def test_eval_of_saved_episodes_gives_the_same_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--episodes", "3", "--repeats", "2", "--policy", "random"]
+    assert main(["eval", ENV, *TINY, *words, "--out", str(tmp_path / "new")]) == 0
+    table = capsys.readouterr().out.partition("written to")[0]
+    saved = str(tmp_path / "new" / "episodes.jsonl")
+    assert main(["eval", saved]) == 0
+    assert capsys.readouterr().out == table
+    assert main(["eval", saved, "--out", str(tmp_path / "copy")]) == 0
+    copied, original = (
+        sorted(read_episodes(path), key=lambda each: (each.group, each.member))
+        for path in (tmp_path / "copy" / "episodes.jsonl", saved)
+    )
+    assert copied == original
+    assert main(["eval", saved, "--out", str(tmp_path / "copy")]) == 1
+    assert "holds the episodes of an earlier run" in capsys.readouterr().err
 
 
 def test_eval_plays_the_same_held_out_scenes_each_time(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.evaluation.intervals import Mean, mean, mean_of, proportion
+from visenv.evaluation.intervals import Mean, difference, mean, mean_of, proportion, share
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ from visenv.evaluation.intervals import Mean, mean, mean_of, proportion
     ],
 )
 def test_wilson_by_hand(hits: int, count: int, low: float, high: float) -> None:
-    share = proportion(hits, count)
-    assert share.value == hits / count
-    assert share[1:] == pytest.approx((low, high), abs=2e-6)
+    found = proportion(hits, count)
+    assert found.value == hits / count
+    assert found[1:] == pytest.approx((low, high), abs=2e-6)
 
 
 def test_the_normal_interval_by_hand() -> None:
@@ -52,8 +52,68 @@ def test_the_mean_of_means_by_hand() -> None:
     # Below: sqrt(0.3² + 0.4²) / 2 = 0.25; above: sqrt(0.12² + 0.05²) / 2 = 0.065.
     found = mean_of([Mean(0.5, 0.2, 0.62), Mean(0.7, 0.3, 0.75)])
     assert found == pytest.approx((0.6, 0.35, 0.665))
-    assert found.brief == "0.600 ± 0.158"
-    assert mean_of([Mean(1.0, math.nan, math.nan)]).brief == "1.000"
+    assert str(found) == "0.600 [0.350, 0.665]"
+    assert str(mean_of([Mean(1.0, math.nan, math.nan)])) == "1.000"
+
+
+def test_a_share_of_samples_that_are_played_once_has_wilsons_interval() -> None:
+    assert share([1.0, 0.0, 1.0, 1.0, 0.0]) == pytest.approx(proportion(3, 5))
+
+
+def test_repeats_that_agree_do_not_narrow_an_interval() -> None:
+    values = [1.0, 0.0, 1.0, 1.0, 0.0]
+    repeated = [value for value in values for _ in range(8)]
+    clusters = [sample for sample in range(5) for _ in range(8)]
+    assert share(repeated, clusters) == pytest.approx(proportion(3, 5))
+    # Of a mean: s of the five samples, 0.547723, through sqrt(5): half 1.959964 x 0.244949.
+    assert mean(repeated, clusters) == pytest.approx((0.6, 0.119909, 1.080091), abs=1e-6)
+    assert mean(repeated).half_width < 0.2
+
+
+def test_the_interval_of_a_share_over_clusters_by_hand() -> None:
+    # Samples with 2, 1, 1 and 0 of 2: p = 0.5, SE² = 4/3 (1 + 0 + 0 + 1) / 8² = 1/24, so
+    # p (1 - p) / SE² = 6 effective values: Wilson of 3 in 6.
+    values, clusters = [1, 1, 1, 0, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]
+    assert share(values, clusters) == pytest.approx(proportion(3, 6))
+    # Every sample with 1 of 2: the samples do not differ, and all 8 values count.
+    assert share([1, 0] * 4, clusters) == pytest.approx(proportion(4, 8))
+    # Never wrong: only the 4 samples count. With sizes 3 and 1 they count as 4² / 10 = 1.6.
+    assert share([1] * 8, clusters) == pytest.approx(proportion(4, 4))
+    assert share([1] * 4, [1, 1, 1, 2]) == pytest.approx(proportion(1.6, 1.6))
+    assert share([1, 0], ["one", "one"]) == pytest.approx(proportion(0.5, 1))
+
+
+def test_the_interval_of_a_mean_over_clusters_of_different_sizes_by_hand() -> None:
+    # Mean (1 + 3 + 8) / 3 = 4. Sums less 4 x size: 4 - 8 = -4 and 8 - 4 = 4, so
+    # SE = sqrt(2 (16 + 16)) / 3 = 2.666667, half 5.226571.
+    found = mean([1, 3, 8], ["one", "one", "other"])
+    assert found == pytest.approx((4.0, -1.226571, 9.226571), abs=1e-6)
+    assert math.isnan(mean([1, 3], ["one", "one"]).low)
+
+
+def test_the_interval_of_paired_differences_by_hand() -> None:
+    # Agresti and Min: 4 samples, +1 +1 0 -1, and half of +1, -1, 0, 0: mean 1 / 6,
+    # variance (3 + 1) / 6 - 1 / 36 = 0.638889, half 1.959964 sqrt(0.638889 / 6) = 0.639566.
+    found = difference([1, 1, 0, -1], of_shares=True)
+    assert found == pytest.approx((0.25, -0.472899, 0.806232), abs=1e-6)
+    # No difference at all still leaves room: half 1.959964 sqrt((1 / 12) / 12) = 0.163330.
+    assert difference([0] * 10, of_shares=True) == pytest.approx((0, -0.16333, 0.16333), abs=1e-5)
+    assert difference([1.0, 3.0], of_shares=False) == mean([1.0, 3.0])
+    assert math.isnan(difference([], of_shares=True).value)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 5)), min_size=1, max_size=40))
+def test_a_share_over_clusters_lies_in_its_interval(values: list[tuple[float, int]]) -> None:
+    found = share([value for value, _ in values], [cluster for _, cluster in values])
+    assert 0 <= found.low <= found.value + 1e-9
+    assert found.value - 1e-9 <= found.high <= 1
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=40))
+def test_a_paired_difference_of_shares_lies_in_its_interval(values: list[float]) -> None:
+    found = difference(values, of_shares=True)
+    assert -1 <= found.low <= found.value + 1e-9
+    assert found.value - 1e-9 <= found.high <= 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=5))
@@ -66,11 +126,11 @@ def test_the_mean_of_shares_stays_in_0_to_1(groups: list[tuple[int, int]]) -> No
 @given(st.integers(1, 10_000), st.data())
 def test_wilson_stays_in_0_to_1_and_holds_the_share(count: int, data: st.DataObject) -> None:
     hits = data.draw(st.integers(0, count))
-    share = proportion(hits, count)
-    assert 0 <= share.low <= share.value + 1e-12
-    assert share.value - 1e-12 <= share.high <= 1
+    found = proportion(hits, count)
+    assert 0 <= found.low <= found.value + 1e-12
+    assert found.value - 1e-12 <= found.high <= 1
     other = proportion(count - hits, count)
-    assert (other.low, other.high) == pytest.approx((1 - share.high, 1 - share.low))
+    assert (other.low, other.high) == pytest.approx((1 - found.high, 1 - found.low))
 
 
 @given(st.integers(1, 1_000))

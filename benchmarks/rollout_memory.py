@@ -1,0 +1,88 @@
+"""Peak memory of `visenv rollout`, for a given number of episodes: it has to stay flat.
+
+::
+
+    python benchmarks/rollout_memory.py --episodes 200
+
+The command runs in a process of its own. The table shows the episodes written and the resident
+memory of that process at each tenth of the run, and at last the peak that the kernel recorded.
+Memory that grows with the number of episodes shows as a column that rises to its end.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tyro
+
+RUN = "import sys; from visenv.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@dataclass(frozen=True)
+class RolloutMemory:
+    """Measure the peak memory of `visenv rollout`."""
+
+    env: str = "ZoomVQA-v0"
+    """The environment, with its default options."""
+    episodes: int = 200
+    """How many episodes are played."""
+    policy: str = "oracle"
+    """The policy, which runs in the measured process."""
+    option: list[str] = field(default_factory=list)
+    """Options of the environment."""
+
+    def run(self) -> None:
+        """Play, and print the table."""
+        with tempfile.TemporaryDirectory() as folder:
+            options = [word for option in self.option for word in ("--option", option)]
+            words = ["rollout", self.env, "--policy", self.policy, *options]
+            words += ["--episodes", str(self.episodes), "--out", folder + "/run"]
+            command = [sys.executable, "-c", RUN, *words]
+            start = time.monotonic()
+            with subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ) as process:
+                peak = _watch(process, Path(folder) / "run" / "episodes.jsonl", self.episodes)
+            seconds = time.monotonic() - start
+        if process.returncode:
+            sys.exit(f"visenv {' '.join(words)} failed with status {process.returncode}")
+        print(f"{self.env}, {self.policy}: {self.episodes} episodes in {seconds:.0f} s")
+        print(f"peak resident memory: {peak:.0f} MiB")
+
+
+def _watch(process: subprocess.Popen[bytes], file: Path, episodes: int) -> float:
+    """Print the memory of the process at each tenth; return its peak in MiB."""
+    print("episodes  resident MiB")
+    peak, written, offset, due = 0.0, 0, 0, 1
+    while process.poll() is None:
+        if file.exists():
+            with file.open("rb") as opened:
+                opened.seek(offset)
+                new = opened.read()
+            offset, written = offset + len(new), written + new.count(b"\n")
+        status = _status(process.pid)
+        peak = max(peak, status.get("VmHWM", 0.0))
+        if status and written * 10 >= due * episodes:
+            print(f"{written:8d}  {status['VmRSS']:12.0f}", flush=True)
+            due = written * 10 // episodes + 1
+        time.sleep(0.05)
+    return peak
+
+
+def _status(pid: int) -> dict[str, float]:
+    """Return the memory of a process in MiB by the kernel's names; nothing once it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    fields = (line.split() for line in lines if line.startswith(("VmHWM", "VmRSS")))
+    return {name.rstrip(":"): int(value) / 1024 for name, value, _ in fields}
+
+
+if __name__ == "__main__":
+    tyro.cli(RolloutMemory).run()

@@ -1,0 +1,215 @@
+"""The folder of a run: episodes are saved as they end, runs resume, failed starts leave nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from visenv.cli import main
+from visenv.episodes import read_episodes
+from visenv.errors import RunError
+from visenv.rollout.run_folder import RunFolder
+from visenv.types import Episode
+
+ROLLOUT = ["rollout", "ZoomVQA-v0", "--option", "preset=tiny", "--policy", "random"]
+SETTINGS = {"env": "e", "seed": 0}
+
+
+def episode(group: int, member: int = 0) -> Episode:
+    return Episode("e", f"s{group}", "", group, group, member, (), "terminated")
+
+
+def sorted_episodes(folder: Path) -> list[Episode]:
+    found = read_episodes(folder / "episodes.jsonl")
+    return sorted(found, key=lambda each: (each.group, each.member))
+
+
+def test_a_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None:
+    words = [*ROLLOUT, "--episodes", "60", "--group-size", "2", "--concurrency", "4", "--out"]
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    command = [sys.executable, "-c", "import sys; from visenv.cli import main; main(sys.argv[1:])"]
+    process = subprocess.Popen([*command, *words, str(killed)], stdout=subprocess.DEVNULL)
+    file = killed / "episodes.jsonl"
+    while not (file.exists() and file.read_bytes().count(b"\n") >= 5):
+        assert process.poll() is None, "the rollout ended before it could be killed"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    before = file.read_bytes().rpartition(b"\n")[0] + b"\n"
+    assert 5 <= before.count(b"\n") < 120
+    with file.open("ab") as opened:  # a kill in the middle of a line
+        opened.write(b'{"format":2,"env_id":"visenv/Zoo')
+
+    assert main([*words, str(killed)]) == 0
+    assert main([*words, str(whole)]) == 0
+    assert file.read_bytes().startswith(before)
+    assert sorted_episodes(killed) == sorted_episodes(whole)
+    assert len(sorted_episodes(killed)) == 120
+    assert len(json.loads((killed / "run.json").read_text())["sessions"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        (["--seed", "1"], "seed 0, not 1"),
+        (["--temperature", "0.5"], "temperature 1.0, not 0.5"),
+        (["--group-size", "2"], "group_size 1, not 2"),
+        (["--option", "tool_calls=2"], 'option {"preset": "tiny"}, not {"preset": "tiny", "too'),
+        (["--control", "no_tool"], 'control null, not "no_tool"'),
+    ],
+    ids=str,
+)
+def test_other_settings_are_refused_with_their_difference(
+    change: list[str], difference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*ROLLOUT, "--episodes", "1", "--out", str(tmp_path)]
+    assert main(words) == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert main([*words, *change]) == 1
+    said = capsys.readouterr()
+    assert f"{tmp_path} was begun with {difference}" in said.err
+    assert said.err.count("\n") == 1
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("command", ["rollout", "eval"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--data", "textvqa:/no/such/folder"],
+        ["--policy", "orcle"],
+        ["--control", "no_tol"],
+        # Found out only by the first episode: the policy needs a tool that is not there.
+        ["--policy", "rag", "--policy-option", "policy=oracle"],
+    ],
+    ids=lambda words: words[-1],
+)
+def test_a_failed_start_leaves_no_file_and_no_folder(
+    command: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs" / "new"
+    assert main([command, "ZoomVQA-v0", "--episodes", "2", *words, "--out", str(out)]) == 1
+    assert capsys.readouterr().err.strip().count("\n") == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_start_leaves_a_folder_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+
+    def fail() -> None:
+        with RunFolder(tmp_path, SETTINGS):
+            assert len(list(tmp_path.iterdir())) == 3
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_failure_after_the_first_episode_keeps_it(tmp_path: Path) -> None:
+    def fail() -> None:
+        with RunFolder(tmp_path, SETTINGS) as run:
+            run.add(episode(0))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    with RunFolder(tmp_path, SETTINGS) as run:
+        assert run.episodes() == [episode(0)]
+
+
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, SETTINGS) as run:
+        with pytest.raises(RunError, match="Another process writes"), RunFolder(tmp_path, SETTINGS):
+            pass
+        run.add(episode(0))
+    assert sorted_episodes(tmp_path) == [episode(0)]
+
+
+@pytest.mark.parametrize("half", [b"", b"{", b"x" * 200_000], ids=["none", "one", "long"])
+def test_half_a_line_is_cut_off(half: bytes, tmp_path: Path) -> None:
+    with RunFolder(tmp_path, SETTINGS) as run:
+        run.add(episode(0))
+        run.add(episode(1))
+    file = tmp_path / "episodes.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole + half)
+    with RunFolder(tmp_path, SETTINGS) as run:
+        assert [each.group for each in run.episodes()] == [0, 1]
+    assert file.read_bytes() == whole
+
+
+def test_a_file_that_is_only_half_a_line_begins_anew(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, SETTINGS) as run:
+        run.add(episode(0))
+    (tmp_path / "episodes.jsonl").write_bytes(b'{"format"')
+    with RunFolder(tmp_path, SETTINGS) as run:
+        assert run.known == {}
+        run.add(episode(0))
+    assert sorted_episodes(tmp_path) == [episode(0)]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"format": 9}', '{"format": 1, "settings": 3, "sessions": []}']
+)
+def test_a_run_file_that_cannot_be_read_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(RunError, match=r"run\.json"), RunFolder(tmp_path, SETTINGS):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_run_json_says_how_the_episodes_were_made(tmp_path: Path) -> None:
+    words = ["--episodes", "1", "--seed", "3", "--policy-option", "care=0.5"]
+    words += ["--option", "preset=tiny", "--max-tokens", "9", "--out", str(tmp_path)]
+    assert main(["rollout", "ZoomVQA-v0", *words]) == 0
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert run["settings"] == {
+        "command": "rollout",
+        "env": "visenv/ZoomVQA-v0",
+        "option": {"preset": "tiny"},
+        "data": None,
+        "policy": "oracle",
+        "policy_option": {"care": 0.5},
+        "temperature": 1.0,
+        "max_tokens": 9,
+        "seed": 3,
+        "episodes": 1,
+        "group_size": 1,
+        "judge": None,
+        "control": None,
+    }
+    assert run["policy"] == {
+        "class": "visenv.policies.oracle:OraclePolicy",
+        "arguments": {"thought": None, "care": 0.5, "guess": False},
+    }
+    (session,) = run["sessions"]
+    assert {"python", "visenv", "gymnasium", "numpy"} <= set(session["versions"])
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent,
+    )
+    assert session["commit"] == (head.stdout.strip() or None)
+
+
+def test_versions_of_heavy_packages_are_recorded_only_when_they_are_imported() -> None:
+    program = """
+import sys, types
+from visenv.provenance import versions
+assert "torch" not in versions() and "torch" not in sys.modules
+sys.modules["torch"] = types.ModuleType("torch")
+assert "torch" in versions()
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

@@ -1,0 +1,160 @@
+"""What `visenv rollout` and `visenv eval` share: they play episodes into a folder, and resume."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from visenv.cli.tables import progress
+from visenv.evaluation.controls import controlled
+from visenv.makers import env_id, env_maker, make_policy, settings
+from visenv.provenance import arguments_of
+from visenv.rollout import Collector, EpisodeSpec, MakeEnv
+from visenv.rollout.each import for_each
+from visenv.rollout.run_folder import Place, RunFolder
+from visenv.types import Episode, Sampling
+
+ReviseEpisode = Callable[[Episode], Awaitable[Episode]]
+
+
+class PlaySettings(NamedTuple):
+    """The settings of a command that decide its episodes; `run.json` records them.
+
+    Attributes:
+        command: The command.
+        env: The environment, with or without the namespace.
+        option: Its options, as ``key=value``.
+        data: The data set, or None.
+        policy: The policy.
+        policy_option: Its options, as ``key=value``.
+        temperature: Sampling temperature.
+        max_tokens: Most tokens in a turn.
+        seed: The seed from which the seeds of the episodes are spawned.
+        episodes: How many samples are played; None for all rows of a data set.
+        repeats: How often each sample is played.
+        judge: The scorer that judges the answers, or None.
+    """
+
+    command: str
+    env: str
+    option: Sequence[str]
+    data: str | None
+    policy: str
+    policy_option: Sequence[str]
+    temperature: float
+    max_tokens: int
+    seed: int
+    episodes: int | None
+    repeats: int
+    judge: str | None = None
+
+    def record(self, control: str | None) -> dict[str, Any]:
+        """Return the settings as `run.json` holds them, under the names of the options."""
+        record = {
+            **self._asdict(),
+            "env": env_id(self.env),
+            "option": settings(self.option),
+            "policy_option": settings(self.policy_option),
+            "control": control,
+        }
+        if self.command == "rollout":
+            record["group_size"] = record.pop("repeats")
+        return record
+
+
+class Player:
+    """Plays an environment with a policy; a context manager that closes both.
+
+    Args:
+        chosen: The settings.
+        concurrency: Episodes that are played, and held in memory, at the same time.
+        revise: Changes each episode before it is saved, for example by a judge's verdict.
+
+    Attributes:
+        make_env: Makes the environment without a control.
+
+    Raises:
+        ConfigurationError: If a setting cannot be used.
+    """
+
+    def __init__(
+        self, chosen: PlaySettings, concurrency: int, revise: ReviseEpisode | None = None
+    ) -> None:
+        self.make_env: MakeEnv = env_maker(chosen.env, chosen.option, chosen.data)
+        self._chosen = chosen
+        self._concurrency = concurrency
+        self._revise = revise
+        self._policy = make_policy(chosen.policy, chosen.policy_option)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._policy.close()
+
+    def play(
+        self,
+        specs: Sequence[EpisodeSpec],
+        out: Path | None,
+        control: str | None = None,
+    ) -> list[Episode]:
+        """Play the episodes that the folder does not hold yet.
+
+        Args:
+            specs: All episodes of the run.
+            out: The folder to save them in; None saves nothing.
+            control: A control to play under (`visenv.evaluation.controls`).
+
+        Returns:
+            All episodes of the run, without messages, in the order of groups and members.
+
+        Raises:
+            RunError: If the folder cannot be used.
+        """
+        make = self.make_env if control is None else controlled(self.make_env, control)
+        chosen = self._chosen
+        collector = Collector(
+            make,
+            self._policy,
+            Sampling(chosen.temperature, chosen.max_tokens),
+            self._concurrency,
+        )
+
+        async def played(spec: EpisodeSpec) -> Episode:
+            episode = await collector.play(spec)
+            return episode if self._revise is None else await self._revise(episode)
+
+        with ExitStack() as stack:
+            stack.callback(collector.close)
+            episodes: dict[Place, Episode] = {}
+            keep: Callable[[Episode], None] = _keeping(episodes)
+            if out is not None:
+                policy = arguments_of(self._policy, settings(chosen.policy_option))
+                run = RunFolder(out, chosen.record(control), {"policy": policy})
+                stack.enter_context(run)
+                episodes, keep = run.known, run.add
+            label = "episodes" if control is None else control
+            advance = stack.enter_context(progress(label, len(specs), len(episodes)))
+            missing = [spec for spec in specs if (spec.group, spec.member) not in episodes]
+
+            def saved(episode: Episode) -> None:
+                keep(episode)
+                advance()
+
+            for_each(missing, played, saved, self._concurrency)
+        return [episodes[place] for place in sorted(episodes)]
+
+
+def _keeping(episodes: dict[Place, Episode]) -> Callable[[Episode], None]:
+    def keep(episode: Episode) -> None:
+        episodes[episode.group, episode.member] = episode.without_messages()
+
+    return keep

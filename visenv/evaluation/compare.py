@@ -1,0 +1,129 @@
+"""Paired comparison of two evaluations of the same samples."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from visenv.errors import DataError
+from visenv.evaluation.intervals import NOTHING, Mean, difference
+from visenv.evaluation.repeats import ACCURACY, SampleKey, sample_of
+from visenv.evaluation.summary import ControlRow, metrics_of, summarise
+from visenv.types import Episode
+
+
+class MetricDifference(NamedTuple):
+    """One metric of both evaluations, over the samples that both have.
+
+    Attributes:
+        metric: Its name.
+        first: Its mean over samples in the first evaluation.
+        second: Its mean over samples in the second.
+        difference: The first minus the second, paired by sample, with its interval.
+        samples: The samples that have the metric in both.
+    """
+
+    metric: str
+    first: float
+    second: float
+    difference: Mean
+    samples: int
+
+
+class Comparison(NamedTuple):
+    """Two evaluations compared.
+
+    Attributes:
+        metrics: A row for each metric that both have.
+        samples: Samples that both have.
+        only_first: Samples that only the first has.
+        only_second: Samples that only the second has.
+    """
+
+    metrics: list[MetricDifference]
+    samples: int
+    only_first: int
+    only_second: int
+
+    def of(self, metric: str) -> MetricDifference | None:
+        """Return the row of a metric, or None if not both evaluations have it."""
+        return next((row for row in self.metrics if row.metric == metric), None)
+
+
+def compare(first: Sequence[Episode], second: Sequence[Episode]) -> Comparison:
+    """Compare two evaluations, paired by sample.
+
+    The value of a sample is the mean over its repeats. Aborted episodes do not count.
+
+    Args:
+        first: Episodes of one evaluation, with or without their messages.
+        second: Episodes of the other.
+
+    Raises:
+        DataError: If the two have no sample in common.
+    """
+    one, other = _by_sample(first), _by_sample(second)
+    shared = [sample for sample in one if sample in other]
+    if not shared:
+        raise DataError(
+            "The two evaluations have no sample in common; compare evaluations of the same data "
+            "and seed."
+        )
+    names = dict.fromkeys(name for sample in shared for name in one[sample])
+    rows = [_row(name, [(one[sample], other[sample]) for sample in shared]) for name in names]
+    return Comparison(
+        [row for row in rows if row.samples],
+        len(shared),
+        len(one) - len(shared),
+        len(other) - len(shared),
+    )
+
+
+def control_row(
+    control: str, plain: Sequence[Episode], under_control: Sequence[Episode]
+) -> ControlRow:
+    """Compare an evaluation with the same samples under a control; NaN if no sample counts in both.
+
+    Args:
+        control: The name of the control.
+        plain: The episodes without the control.
+        under_control: The episodes under it.
+    """
+    try:
+        compared = compare(plain, under_control)
+    except DataError:
+        return ControlRow(control, ACCURACY, NOTHING, NOTHING, 0)
+    row = compared.of(ACCURACY) or compared.of("reward")
+    assert row is not None  # every episode has a reward
+    value = summarise(under_control).rows[0].means[row.metric]
+    return ControlRow(control, row.metric, value, row.difference, row.samples)
+
+
+def _row(
+    name: str, pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]
+) -> MetricDifference:
+    values = [(one[name], other[name]) for one, other in pairs if name in one and name in other]
+    if not values:
+        return MetricDifference(name, 0.0, 0.0, NOTHING, 0)
+    of_shares = all(0.0 <= value <= 1.0 for pair in values for value in pair)
+    return MetricDifference(
+        name,
+        sum(one for one, _ in values) / len(values),
+        sum(other for _, other in values) / len(values),
+        difference([one - other for one, other in values], of_shares=of_shares),
+        len(values),
+    )
+
+
+def _by_sample(episodes: Sequence[Episode]) -> dict[SampleKey, dict[str, float]]:
+    """Return the mean of each metric over the repeats of each sample."""
+    found: dict[SampleKey, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for episode in episodes:
+        if episode.status != "aborted":
+            for name, value in metrics_of(episode).items():
+                found[sample_of(episode)][name].append(value)
+    return {
+        sample: {name: sum(each) / len(each) for name, each in values.items()}
+        for sample, values in found.items()
+    }

@@ -1,0 +1,86 @@
+"""Samples that were played several times: pass@k and avg@k, with intervals over samples."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from visenv.evaluation.intervals import Mean, mean, share
+from visenv.types import Episode
+
+SampleKey = tuple[str, int | None]
+"""The sample of an episode: its id, and its row in a finite source."""
+
+ACCURACY = "accuracy"
+
+
+def sample_of(episode: Episode) -> SampleKey:
+    """Return the sample of an episode; of one that was never read, the seed stands for the id."""
+    return (episode.sample_id or f"seed {episode.seed}", episode.index)
+
+
+def repeats_of(episodes: Iterable[Episode]) -> int:
+    """Return how often each sample was played: the size of the largest group."""
+    return max((episode.member + 1 for episode in episodes), default=0)
+
+
+def repeat_metrics(episodes: Iterable[Episode], repeats: int) -> dict[str, Mean]:
+    """Return ``avg@n`` and ``pass@k`` of samples that were played `repeats` times (n).
+
+    ``avg@n`` is the mean accuracy of all repeats. ``pass@k``, for k = 1, 2, 4, … and n, is the
+    probability that one of k repeats is right (`pass_at_k`), averaged over samples. An episode is
+    right if its accuracy is 1. A sample of which fewer than k repeats count, because others were
+    aborted, is left out of ``pass@k``.
+
+    Args:
+        episodes: Episodes that count (no aborted ones).
+        repeats: n; with less than 2 there is nothing to return.
+    """
+    if repeats < 2:
+        return {}
+    accuracies = _accuracies(episodes)
+    if not accuracies:
+        return {}
+    values = [value for each in accuracies.values() for value in each]
+    samples = [sample for sample, each in accuracies.items() for _ in each]
+    is_share = all(0.0 <= value <= 1.0 for value in values)
+    means = {f"avg@{repeats}": (share if is_share else mean)(values, samples)}
+    for k in _powers_of_two(repeats):
+        passed = {
+            sample: pass_at_k(len(each), sum(value >= 1.0 for value in each), k)
+            for sample, each in accuracies.items()
+            if len(each) >= k
+        }
+        # Every sample counts the same, and rests on as many repeats.
+        estimates = [value for value in passed.values() for _ in range(repeats)]
+        if passed:
+            means[f"pass@{k}"] = share(estimates, [each for each in passed for _ in range(repeats)])
+    return means
+
+
+def pass_at_k(count: int, right: int, k: int) -> float:
+    """Return the unbiased estimate of the probability that one of k repeats is right.
+
+    It is ``1 - C(n - c, k) / C(n, k)`` for c right ones of n repeats (Chen et al. 2021,
+    arXiv 2107.03374, equation 1).
+
+    Args:
+        count: n, at least k.
+        right: c.
+        k: Repeats that are drawn.
+    """
+    return 1.0 - math.comb(count - right, k) / math.comb(count, k)
+
+
+def _accuracies(episodes: Iterable[Episode]) -> dict[SampleKey, list[float]]:
+    found: dict[SampleKey, list[float]] = defaultdict(list)
+    for episode in episodes:
+        if ACCURACY in episode.metrics:
+            found[sample_of(episode)].append(episode.metrics[ACCURACY])
+    return found
+
+
+def _powers_of_two(most: int) -> Sequence[int]:
+    """Return 1, 2, 4, … up to `most`, and `most` itself."""
+    return [*(1 << power for power in range((most - 1).bit_length())), most]

@@ -1,0 +1,220 @@
+"""The folder of a rollout or an evaluation: each episode is saved when it ends, and a run resumes.
+
+::
+
+    run.json            the settings, and the versions and the commit of each process that played
+    episodes.jsonl      the episodes in the order in which they ended (`visenv.episodes`)
+    images/
+
+A process that is killed loses the episodes that had not ended. The same command then cuts off half
+a line at the end of the file, and plays what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from filelock import lock_descriptor
+
+from visenv.episodes import append_episode, read_episodes
+from visenv.errors import RunError
+from visenv.files import replacing
+from visenv.provenance import provenance
+from visenv.types import Episode
+
+FORMAT = 1
+"""The format of `run.json`."""
+
+RUN_FILE = "run.json"
+EPISODES_FILE = "episodes.jsonl"
+
+Place = tuple[int, int]
+"""The group and the member of an episode."""
+
+
+class RunFolder:
+    """Saves the episodes of one run; a context manager that holds a lock.
+
+    A run that fails before its first episode ended leaves no file and no folder behind.
+
+    Args:
+        folder: The folder; it is made.
+        settings: Everything that decides the episodes, JSON-like. A folder that was begun with
+            other settings is refused.
+        details: Further facts for `run.json`, JSON-like; they are not compared.
+
+    Attributes:
+        known: The episodes that the folder holds, without messages, by group and member.
+
+    Raises:
+        RunError: On entering: if the folder was begun with other settings, holds episodes of an
+            unknown run, or is in use by another process.
+        DataError: On entering: if a saved episode cannot be read.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, Any], details: Mapping[str, Any] | None = None
+    ) -> None:
+        self.folder = folder
+        self.known: dict[Place, Episode] = {}
+        self._settings: dict[str, Any] = json.loads(json.dumps(settings))
+        self._details = dict(details or {})
+        self._made: list[Path] = []
+        self._file: BinaryIO | None = None
+
+    @property
+    def episodes_file(self) -> Path:
+        """The file of episodes."""
+        return self.folder / EPISODES_FILE
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    def add(self, episode: Episode) -> None:
+        """Save an episode.
+
+        Raises:
+            EpisodeError: If a field that must be JSON-like holds something else.
+            OSError: If the disk is full.
+        """
+        append_episode(self.episodes_file, episode)
+        self.known[episode.group, episode.member] = episode.without_messages()
+
+    def episodes(self) -> list[Episode]:
+        """Return all saved episodes, without messages, in the order of groups and members."""
+        return [self.known[place] for place in sorted(self.known)]
+
+    # ------------------------------------------------------------------ inside
+
+    def _open(self) -> None:
+        self._made += _missing(self.folder, *self.folder.parents)[::-1]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._made += _missing(self.folder / "images", self.folder / RUN_FILE, self.episodes_file)
+        self._file = self.episodes_file.open("a+b")
+        # The system releases the lock when the process is killed.
+        if not lock_descriptor(self._file.fileno(), blocking=False):
+            self._made.clear()
+            raise RunError(f"Another process writes to {self.folder} now.")
+        sessions = self._sessions()
+        _cut_half_line(self._file)
+        for episode in read_episodes(self.episodes_file, messages=False):
+            self.known[episode.group, episode.member] = episode
+        record = {
+            "format": FORMAT,
+            "settings": self._settings,
+            **self._details,
+            "sessions": [*sessions, provenance()],
+        }
+        with replacing(self.folder / RUN_FILE) as partial:
+            partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+    def _sessions(self) -> list[Any]:
+        """Return the sessions of the run so far, after comparing its settings.
+
+        Raises:
+            RunError: If the settings differ, or the episodes are those of an unknown run.
+        """
+        path = self.folder / RUN_FILE
+        if not path.exists():
+            if self.episodes_file.stat().st_size:
+                raise RunError(
+                    f"{self.episodes_file} holds the episodes of an earlier run; name another "
+                    "folder with --out, or remove that file."
+                )
+            return []
+        found = read_run(self.folder)
+        if difference := _difference(found["settings"], self._settings):
+            raise RunError(
+                f"{self.folder} was begun with {difference}; name another folder with --out, or "
+                "give the same settings to resume it."
+            )
+        return list(found["sessions"])
+
+    def _leave(self) -> None:
+        """Release the lock; remove what this process made if no episode was saved."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self.known:
+            return
+        while self._made:
+            path = self._made.pop()
+            if path.name == "images":
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.is_dir():
+                with suppress(OSError):  # another process may use it by now
+                    path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _missing(*paths: Path) -> list[Path]:
+    return [path for path in paths if not path.exists()]
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Return the content of `run.json`.
+
+    Raises:
+        RunError: If the file cannot be read, or has another format.
+    """
+    path = folder / RUN_FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["format"] != FORMAT:
+            raise RunError(
+                f"{path} has the format {found['format']!r}; this version reads {FORMAT}."
+            )
+        if not isinstance(found["settings"], dict) or not isinstance(found["sessions"], list):
+            raise TypeError("settings or sessions have another type")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunError(f"{path} is not the record of a run: {error}.") from error
+    return dict(found)
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return the first setting that differs, or ``""``."""
+    for name in (*new, *old):
+        if old.get(name) != new.get(name):
+            return f"{name} {_shown(old.get(name))}, not {_shown(new.get(name))}"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True)
+    return text if len(text) <= 120 else f"{text[:120]}…"
+
+
+def _cut_half_line(file: BinaryIO, block: int = 1 << 16) -> None:
+    """Cut off what stands after the last line break: a process was killed while it wrote it."""
+    end = file.seek(0, 2)
+    place = end
+    while place > 0:
+        start = max(0, place - block)
+        file.seek(start)
+        found = file.read(place - start).rfind(b"\n")
+        if found >= 0:
+            place = start + found + 1
+            break
+        place = start
+    if place < end:
+        file.truncate(place)
