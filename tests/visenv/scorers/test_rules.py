@@ -40,7 +40,7 @@ def test_a_rule_that_fails_fails_its_own_request(tag: str) -> None:
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
-        ("tests.visenv.scorers.doubles:nothing", "There is no 'nothing'"),
+        ("tests.visenv.scorers.doubles:nothing", "there is no 'nothing'"),
         ("tests.visenv.scorers.doubles:NOT_CALLABLE", "is not a function"),
         ("no_such_module:f", "no_such_module"),
     ],
