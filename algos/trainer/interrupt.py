@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
 
 
@@ -48,11 +49,12 @@ def sigterm_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@cache
 def stop_with_launcher(grace: float) -> None:
     """Stop this process when the process that started it has died.
 
-    A thread watches the parent. It sends SIGTERM, so that a checkpoint is written, and ends the
-    process if that takes too long.
+    A thread watches the parent; one is enough for all runs of this process. It sends SIGTERM, so
+    that a checkpoint is written, and ends the process if that takes too long.
 
     Args:
         grace: Seconds from the signal to the end of the process.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -108,21 +109,21 @@ class Evaluate:
         from visenv.scorers import Scorer
 
         chosen = PlaySettings(
-            "eval",
-            self.env,
-            self.option,
-            self.data,
-            self.policy,
-            self.policy_option,
-            self.temperature,
-            self.max_tokens,
-            self.seed,
-            self.episodes,
-            self.repeats,
-            self.judge,
+            command="eval",
+            env=self.env,
+            option=self.option,
+            data=self.data,
+            policy=self.policy,
+            policy_option=self.policy_option,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            seed=self.seed,
+            episodes=self.episodes,
+            repeats=self.repeats,
+            judge=self.judge,
         )
         revise = None if self.judge is None else AnswerJudge(Scorer.parse(self.judge)).judged
-        with Player(chosen, self.concurrency, revise) as player:
+        with closing(Player(chosen, self.concurrency, revise)) as player:
             for control in self.control:  # a wrong name shows before the work
                 controlled(player.make_env, control)
             env = player.make_env()
@@ -154,8 +155,6 @@ class Evaluate:
 
     def _judged(self) -> list[Episode]:
         """Read the saved episodes, judge them, and write them where asked; drop their messages."""
-        from contextlib import ExitStack
-
         from visenv.episodes import read_episodes
         from visenv.evaluation.answer_judge import AnswerJudge
         from visenv.rollout.each import for_each

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from visenv.cli.tables import progress
 from visenv.evaluation.controls import controlled
@@ -66,7 +65,7 @@ class PlaySettings(NamedTuple):
 
 
 class Player:
-    """Plays an environment with a policy; a context manager that closes both.
+    """Plays an environment with a policy, which `close` closes.
 
     Args:
         chosen: The settings.
@@ -88,17 +87,6 @@ class Player:
         self._concurrency = concurrency
         self._revise = revise
         self._policy = make_policy(chosen.policy, chosen.policy_option)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._policy.close()
 
     def play(
         self,
@@ -151,6 +139,10 @@ class Player:
 
             for_each(missing, played, saved, self._concurrency)
         return [episodes[place] for place in sorted(episodes)]
+
+    def close(self) -> None:
+        """Close the policy; each environment is closed when it has played."""
+        self._policy.close()
 
 
 def _keeping(episodes: dict[Place, Episode]) -> Callable[[Episode], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,17 +66,17 @@ class Rollout:
 
         self._check()
         chosen = PlaySettings(
-            "rollout",
-            self.env,
-            self.option,
-            self.data,
-            self.policy,
-            self.policy_option,
-            self.temperature,
-            self.max_tokens,
-            self.seed,
-            self.episodes,
-            self.group_size,
+            command="rollout",
+            env=self.env,
+            option=self.option,
+            data=self.data,
+            policy=self.policy,
+            policy_option=self.policy_option,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            seed=self.seed,
+            episodes=self.episodes,
+            repeats=self.group_size,
         )
         stream = np.random.SeedSequence([_ROLLOUT, self.seed])
         specs = [
@@ -83,7 +84,7 @@ class Rollout:
             for group, seed in enumerate(seeds(stream, self.episodes))
             for member in range(self.group_size)
         ]
-        with Player(chosen, self.concurrency) as player:
+        with closing(Player(chosen, self.concurrency)) as player:
             episodes = player.play(specs, self.out, self.control)
         print_summary(summarise(episodes))
         path = self.out / EPISODES_FILE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -54,7 +54,7 @@ def is_indexed(source: Source) -> TypeIs[IndexedSource]:
     return hasattr(source, "__getitem__")
 
 
-def check_declared_truth(source: object, accepted: Sequence[type], reader: str) -> None:
+def check_declared_truth(source: object, accepted: tuple[type, ...], reader: str) -> None:
     """Check that a source declares a type of ground truth that its reader accepts.
 
     Args:
@@ -73,11 +73,11 @@ def check_declared_truth(source: object, accepted: Sequence[type], reader: str) 
             f"The attribute ground_truth of {type(source).__name__} must be a type, got "
             f"{declared!r:.80}."
         )
-    if not issubclass(declared, tuple(accepted)):
+    if not issubclass(declared, accepted):
         raise _unfit(type(source).__name__, declared, accepted, reader)
 
 
-def check_truth(sample: Sample, accepted: Sequence[type], reader: str) -> None:
+def check_truth(sample: Sample, accepted: tuple[type, ...], reader: str) -> None:
     """Check that the ground truth of a sample is of a type that its reader accepts.
 
     Args:
@@ -88,11 +88,11 @@ def check_truth(sample: Sample, accepted: Sequence[type], reader: str) -> None:
     Raises:
         ConfigurationError: If its type is not accepted; names both.
     """
-    if accepted and not isinstance(sample.ground_truth, tuple(accepted)):
+    if accepted and not isinstance(sample.ground_truth, accepted):
         raise _unfit(f"the sample {sample.id!r}", type(sample.ground_truth), accepted, reader)
 
 
-def _unfit(giver: str, given: type, accepted: Sequence[type], reader: str) -> ConfigurationError:
+def _unfit(giver: str, given: type, accepted: tuple[type, ...], reader: str) -> ConfigurationError:
     names = " or ".join(map(_name, accepted))
     return ConfigurationError(
         f"{reader} needs samples with the ground truth {names}, but {giver} has {_name(given)}."

@@ -58,7 +58,7 @@ class Constraints(Step):
         label: str = "",
         seed: int = 0,
     ) -> None:
-        check_declared_truth(source, [InstructionTruth], type(self).__name__)
+        check_declared_truth(source, (InstructionTruth,), type(self).__name__)
         self._source = source
         self._policy = policy
         self._folder = folder
