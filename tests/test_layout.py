@@ -34,7 +34,7 @@ def tree() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [*PARTS, "recipes"])
 def test_each_link_leads_to_its_folder(part: str) -> None:
     link = ROOT / "visenv" / part
     assert link.is_symlink()
@@ -134,8 +134,9 @@ def expected_wheel() -> dict[str, bytes]:
     files = {}
     for name, content in tree().items():
         top = name.split("/")[0]
-        if top == "visenv" or top in PARTS:
+        if top in ("visenv", *PARTS, "recipes"):
             files[name if top == "visenv" else f"visenv/{name}"] = content
+    files["visenv/simulators/versions.txt"] = tree()["constraints/simulators.txt"]
     return files
 
 

@@ -22,7 +22,7 @@ two three:
 fails:
 \t@exit 3
 hangs:
-\t@echo hangs; sleep 60
+\t@echo hangs; exec sleep 60
 pytest:
 \t@{sys.executable} -m pytest -q tests
 """
@@ -38,7 +38,13 @@ def start(folder: Path, *stages: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=_accept_interrupts,  # noqa: PLW1509 - these tests start no threads
     )
+
+
+def _accept_interrupts() -> None:
+    """Undo that a job in the background of a shell ignores Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def rows(output: str) -> list[tuple[str, str]]:

@@ -11,7 +11,8 @@ class BaselinePrompts(NamedTuple):
     Attributes:
         answer: To answer at once.
         reason: To think, and then to answer.
-        look: To say what the image shows, before a search.
+        look: To look before the answer: to say what the image shows, before a search; or to answer
+            and to name a box, before a second look.
     """
 
     answer: str

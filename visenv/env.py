@@ -85,8 +85,8 @@ class VisEnv(gym.Env[Observation, str]):
 
     A task passes its parts to the constructor and overrides `initial_messages`, `turn_request`,
     `task_score` and `oracle_turn`. The other hooks have defaults: `is_done`, `end_episode`,
-    `stop_calls`, `turn_events`, `check_turn`, `reject_call`, `turn_notice`, `random_answer`,
-    `metrics` and `media_hashes`.
+    `stop_calls`, `turn_events`, `check_turn`, `reject_call`, `turn_notice`, `hasty_turn`,
+    `random_answer`, `metrics` and `media_hashes`.
 
     Args:
         source: The samples.
@@ -103,6 +103,8 @@ class VisEnv(gym.Env[Observation, str]):
         controls: Controls of an evaluation that options of the task turn on, as the options of each
             by name, for example ``{"random_crop": {"zoom": "random"}}``
             (`visenv.evaluation.controls`).
+        headline_metrics: The metrics that a table of results shows, the most important one first,
+            which decides the best weights of a training run and is the pass rate of a mixture.
         change_result: Changes the result of a tool, given its name, before it is shown and logged;
             set by a control. None changes nothing.
 
@@ -119,6 +121,7 @@ class VisEnv(gym.Env[Observation, str]):
     render_modes: ClassVar[tuple[str | None, ...]] = (None, "ansi", "rgb_array")
     ground_truths: ClassVar[tuple[type, ...]] = ()
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+    headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     def __init__(
         self,
@@ -233,6 +236,13 @@ class VisEnv(gym.Env[Observation, str]):
     def turn_notice(self) -> tuple[Part, ...]:
         """Return what is shown before turn `self.turn`, after the result of the turn before."""
         return ()
+
+    def hasty_turn(self, answer: str) -> ParsedTurn:
+        """Return the next turn of a demonstrator that gives this answer without using a tool.
+
+        It answers at once by default. A task in which a turn cannot answer overrides it.
+        """
+        return self.oracle_turn()._replace(calls=(), answer=answer)
 
     def random_answer(self, rng: np.random.Generator) -> str:
         """Return an answer that a policy without knowledge might give."""

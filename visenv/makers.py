@@ -7,12 +7,16 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
+from visenv.algorithm import Algorithm
 from visenv.data.hub_snapshot import pinned
+from visenv.data.open import data_set_name
+from visenv.data.source import Source
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
 from visenv.plugins import describe_error
@@ -44,28 +48,27 @@ def settings(words: Sequence[str]) -> dict[str, Any]:
     return parsed
 
 
-def env_maker(name: str, options: Sequence[str] = (), data: str | None = None) -> Callable[[], Env]:
-    """Return a function that makes an environment.
+def env_maker(
+    name: str, options: Sequence[str] | Mapping[str, Any] = (), data: str | Source | None = None
+) -> Callable[[], Env]:
+    """Return a function that makes an environment; it pickles.
 
     The environment is made once here, so that mistakes show at once. A data set of the Hugging Face
     Hub is fixed at the commit that its revision stands for now.
 
     Args:
         name: The environment, see `env_spec`.
-        options: ``key=value`` arguments of the environment.
-        data: The data set, the argument ``data``.
+        options: Arguments of the environment, by name or as ``key=value`` words.
+        data: The argument ``data``: the name of a data set, or a source.
 
     Raises:
         ConfigurationError: If there is no such environment, or it cannot be made.
     """
-    spec = env_spec(name)
-    arguments = settings(options) | ({} if data is None else {"data": data})
+    given = dict(options) if isinstance(options, Mapping) else settings(options)
+    arguments = given | ({} if data is None else {"data": data})
     if isinstance(arguments.get("data"), str):
         arguments["data"] = pinned(arguments["data"])
-
-    def make() -> Env:
-        return gym.make(spec, **arguments)
-
+    make = partial(gym.make, env_spec(name), **arguments)
     with _making("environment", name, "--option", arguments):
         env = make()
         env.close()
@@ -90,6 +93,18 @@ def make_policy(name: str, options: Sequence[str] = ()) -> Policy[Any]:
     return policy
 
 
+def make_algorithm(name: str, options: Mapping[str, Any]) -> Algorithm:
+    """Return the algorithm of that name, or of ``module:Class``.
+
+    Raises:
+        ConfigurationError: If there is no such algorithm, or it cannot be made.
+    """
+    made: Any = load("algorithm", name)
+    with _making("algorithm", name, "--algorithm-options", options):
+        algorithm: Algorithm = made(**options)
+    return algorithm
+
+
 @contextmanager
 def _making(kind: str, name: str, flag: str, given: Mapping[str, Any]) -> Iterator[None]:
     """Turn what a constructor raises into one sentence that names what was to be made.
@@ -103,11 +118,11 @@ def _making(kind: str, name: str, flag: str, given: Mapping[str, Any]) -> Iterat
     except (Exception, SystemExit) as error:
         title = title_of(kind, name)
         if isinstance(error, TypeError):
-            _check_arguments(load(kind, name), f"{kind} {name!r}", title, flag, given)
+            check_arguments(load(kind, name), f"{kind} {name!r}", title, flag, given)
         raise ConfigurationError(f"{title} cannot be made: {describe_error(error)}") from error
 
 
-def _check_arguments(
+def check_arguments(
     made: Callable[..., Any], what: str, title: str, flag: str, given: Mapping[str, Any]
 ) -> None:
     """Raise a `ConfigurationError` for an argument that is unknown or missing."""
@@ -144,11 +159,16 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
     return folder
 
 
-def split_of(data: str | None, split: str) -> str | None:
-    """The same data set with another split, where its name holds or may hold one.
+def held_out_data(data: str) -> str | None:
+    """Return the held-out split of a data set, with its other options; None if it has none.
 
-    ``textvqa:<folder>`` has splits; procedural scenes and the two benchmarks have none.
+    Args:
+        data: A data set by name, see `visenv.data.open.open_data`.
     """
-    if data is None or not data.startswith("textvqa:"):
-        return data
-    return f"{data.partition('?')[0]}?split={split}"
+    place, _, query = data.partition("?")
+    splits = getattr(load("data set", data_set_name(data)), "splits", ())
+    held_out = next((each for each in ("val", "dev", "test") if each in splits), None)
+    if held_out is None:
+        return None
+    options = [each for each in query.split("&") if each and not each.startswith("split=")]
+    return f"{place}?{'&'.join([*options, f'split={held_out}'])}"

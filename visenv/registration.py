@@ -46,6 +46,27 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
     "visenv/ArftSearch-v0": EnvEntry(
         "visenv.envs.arft:make_search", "search for what an image does not tell (Visual-ARFT)"
     ),
+    "visenv/MagsZoom-v0": EnvEntry(
+        "visenv.envs.mags:make", "name boxes, see them enlarged, then answer (Mags-RL)"
+    ),
+    "visenv/ArgosImage-v0": EnvEntry(
+        "visenv.envs.argos:make_image", "reason about an image with checked points (Argos)"
+    ),
+    "visenv/ArgosVideo-v0": EnvEntry(
+        "visenv.envs.argos:make_video", "reason about a video with points and spans (Argos)"
+    ),
+    "visenv/Libero-v0": EnvEntry(
+        "visenv.envs.libero:make", "move a robot arm by chunks of actions (LIBERO, Argos)"
+    ),
+    "visenv/House-v0": EnvEntry(
+        "visenv.envs.embodied:make_house", "plan and act in a procedural house (EmbodiedBench)"
+    ),
+    "visenv/EBAlfred-v0": EnvEntry(
+        "visenv.envs.embodied:make_eb_alfred", "household tasks in the words of ALFRED, over House"
+    ),
+    "visenv/EBHabitat-v0": EnvEntry(
+        "visenv.envs.embodied:make_eb_habitat", "rearrangement as in EB-Habitat, over House"
+    ),
 }
 
 POLICIES: dict[str, str] = {
@@ -59,6 +80,7 @@ POLICIES: dict[str, str] = {
     "direct": "visenv.policies.baselines:DirectPolicy",
     "cot": "visenv.policies.baselines:ChainOfThoughtPolicy",
     "rag": "visenv.policies.baselines:RetrievalPolicy",
+    "zoom-refine": "visenv.policies.baselines:ZoomRefinePolicy",
 }
 
 ALGORITHMS: dict[str, str] = {
@@ -70,6 +92,7 @@ ALGORITHMS: dict[str, str] = {
     "cispo": "visenv.algos.policy_gradient:CISPO",
     "rloo": "visenv.algos.policy_gradient:RLOO",
     "reinforce++": "visenv.algos.policy_gradient:ReinforcePlusPlus",
+    "rejection_sampling": "visenv.algos.policy_gradient:RejectionSampling",
     "sft": "visenv.algos.sft:SFT",
 }
 
@@ -92,26 +115,51 @@ DATA: dict[str, str] = {
     "mm_ifeval": "visenv.envs.arm.datasets.mm_ifeval:MMIFEval",
     "mmlongbench": "visenv.envs.arm.datasets.mmlongbench:MMLongBench",
     "pdf": "visenv.envs.arm.datasets.pdf_questions:PdfQuestions",
+    "vsr": "visenv.envs.mags.datasets.vsr:VSR",
+    "tallyqa": "visenv.envs.mags.datasets.tallyqa:TallyQA",
+    "gqa": "visenv.envs.mags.datasets.gqa:GQA",
+    "mags": "visenv.envs.mags.datasets.curated:MagsRows",
+    "blink": "visenv.envs.argos.datasets.blink:Blink",
+    "mindcube": "visenv.envs.argos.datasets.mindcube:MindCube",
+    "cv_bench": "visenv.envs.argos.datasets.cv_bench:CVBench",
+    "counter_curate": "visenv.envs.argos.datasets.captions:CounterCurate",
+    "sugar_crepe": "visenv.envs.argos.datasets.captions:SugarCrepe",
+    "hallusion_bench": "visenv.envs.argos.datasets.hallusion_bench:HallusionBench",
+    "video_r1": "visenv.envs.argos.datasets.video_r1:VideoR1",
+    "pixmo_count": "visenv.envs.argos.datasets.pixmo_count:PixMoCount",
+    "eb_alfred": "visenv.envs.embodied.datasets.eb_alfred:EBAlfredTasks",
+    "eb_habitat": "visenv.envs.embodied.datasets.eb_habitat:EBHabitatTasks",
 }
 
 BASELINE_PROMPTS: dict[str, str] = {
     "arft": "visenv.envs.arft.baselines:PROMPTS",
+    "mags": "visenv.envs.mags.baselines:PROMPTS",
+    "mags-one-shot": "visenv.envs.mags.baselines:ONE_SHOT",
+    "mags-grit": "visenv.envs.mags.baselines:GRIT",
 }
 
 MODELS: dict[str, str] = {
     "tiny": "visenv.policies.transformers.tiny:tiny",
     "tiny-arm": "visenv.policies.transformers.tiny:tiny_arm",
     "tiny-arft": "visenv.policies.transformers.tiny:tiny_arft",
+    "tiny-mags": "visenv.policies.transformers.tiny:tiny_mags",
+    "tiny-argos": "visenv.policies.transformers.tiny:tiny_argos",
+    "tiny-libero": "visenv.policies.transformers.tiny:tiny_libero",
+    "tiny-embodied": "visenv.policies.transformers.tiny:tiny_embodied",
 }
 
 WORDS: dict[str, str] = {
     "zoom": "visenv.envs.zoom_vqa.words:WORDS",
     "arm": "visenv.envs.arm.words:WORDS",
     "arft": "visenv.envs.arft.words:WORDS",
+    "mags": "visenv.envs.mags.words:WORDS",
+    "argos": "visenv.envs.argos.words:WORDS",
+    "libero": "visenv.envs.libero.words:WORDS",
+    "embodied": "visenv.envs.embodied.words:WORDS",
 }
 
 RECIPES: dict[str, str] = {
-    "warm-up-then-rl": "visenv.algos.recipe:Train",
+    "train": "visenv.algos.experiment.command:train",
 }
 
 CURATION: dict[str, str] = {
@@ -124,7 +172,21 @@ CURATION: dict[str, str] = {
     "export": "visenv.curation.export:Export",
     "armbench": "visenv.envs.arm.curation:ArmBench",
     "constraints": "visenv.envs.arm.curation:Constraints",
+    "argos-draft": "visenv.envs.argos.curation:Draft",
+    "argos-entities": "visenv.envs.argos.curation:FindEntities",
+    "argos-point": "visenv.envs.argos.curation:Point",
+    "argos-overlay": "visenv.envs.argos.curation:Overlay",
+    "argos-traces": "visenv.envs.argos.curation:Traces",
+    "argos-extract": "visenv.envs.argos.curation:Extract",
+    "argos-score": "visenv.envs.argos.curation:Score",
+    "argos-reformat": "visenv.envs.argos.curation:Reformat",
+    "argos-verify": "visenv.envs.argos.curation:Verify",
+    "argos-mix": "visenv.envs.argos.curation:Mix",
     "distort": "visenv.envs.arft.coding.curation.distort:Distort",
+    "zoom-score": "visenv.envs.mags.curation:ZoomScore",
+    "clear": "visenv.envs.mags.curation:Clear",
+    "stratify": "visenv.envs.mags.curation:Stratify",
+    "mags-train": "visenv.envs.mags.curation:MagsTrain",
     "passages": "visenv.envs.arft.datasets.multi_hop:write_passages",  # no step: a corpus to index
     "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
@@ -140,6 +202,18 @@ RECORD_TYPES: dict[str, str] = {
     "InstructionTruth": "visenv.envs.arm.ground_truth:InstructionTruth",
     "CodingTruth": "visenv.envs.arft.coding.ground_truth:CodingTruth",
     "SearchTruth": "visenv.envs.arft.search.ground_truth:SearchTruth",
+    "MagsTruth": "visenv.envs.mags.ground_truth:MagsTruth",
+    "TextIgnored": "visenv.envs.mags.env:TextIgnored",
+    "Referred": "visenv.verifier.referred:Referred",
+    "Selected": "visenv.verifier.referred:Selected",
+    "MediaTruth": "visenv.envs.argos.ground_truth:MediaTruth",
+    "GroundedTruth": "visenv.envs.argos.ground_truth:GroundedTruth",
+    "LiberoTruth": "visenv.envs.libero.ground_truth:LiberoTruth",
+    "PublishedTruth": "visenv.envs.embodied.datasets.published:PublishedTruth",
+    "HouseTruth": "visenv.envs.embodied.ground_truth:HouseTruth",
+    "Goal": "visenv.envs.embodied.world.goals:Goal",
+    "Clause": "visenv.envs.embodied.world.goals:Clause",
+    "Fact": "visenv.envs.embodied.world.goals:Fact",
     "SumTruth": "visenv.testing.toy:SumTruth",
 }
 """Event types and ground-truth types by the name under which they are saved. A program may add its
@@ -149,14 +223,20 @@ SCORERS: dict[str, str] = {
     "openai": "visenv.scorers.backends.openai:OpenAIBackend",
     "transformers": "visenv.scorers.backends.transformers:TransformersBackend",
     "encoder": "visenv.scorers.backends.encoder:EncoderBackend",
+    "detector": "visenv.scorers.backends.detector:DetectorBackend",
+    "segmenter": "visenv.scorers.backends.segmenter:SegmenterBackend",
     "rules": "visenv.scorers.backends.rules:RulesBackend",
     "recorded": "visenv.scorers.backends.recorded:RecordedBackend",
 }
+
+CALLBACKS: dict[str, str] = {}
+"""Callbacks of the trainer are the user's own: ``module:Class``."""
 
 TABLES = {
     "environment": {name: entry.entry_point for name, entry in ENVIRONMENTS.items()},
     "policy": POLICIES,
     "algorithm": ALGORITHMS,
+    "callback": CALLBACKS,
     "data set": DATA,
     "baseline prompts": BASELINE_PROMPTS,
     "model": MODELS,

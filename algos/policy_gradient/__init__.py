@@ -13,6 +13,7 @@ from .dr_grpo import DrGRPO
 from .grpo import GRPO
 from .gspo import GSPO
 from .reinforce_plus_plus import ReinforcePlusPlus
+from .rejection_sampling import RejectionSampling
 from .rloo import RLOO
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "GroupRelative",
     "PolicyGradient",
     "ReinforcePlusPlus",
+    "RejectionSampling",
 ]

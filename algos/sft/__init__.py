@@ -2,6 +2,5 @@
 
 from .algorithm import SFT
 from .demonstrations import play_demonstrations
-from .warm_up import WarmUp, fit_once
 
-__all__ = ["SFT", "WarmUp", "fit_once", "play_demonstrations"]
+__all__ = ["SFT", "play_demonstrations"]

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from visenv.errors import RunError
 from visenv.policy import Policy, TrainablePolicy
-from visenv.rollout import Collector, Env
+from visenv.rollout import Collector, Env, EpisodeSpec, Mixture
 from visenv.types import Episode
+
+from ..trainer.supply.rows import RowOrder
 
 
 def play_demonstrations(
     policy: TrainablePolicy[Any],
     oracle: Policy[Any],
-    make_env: Callable[[], Env],
+    make_env: Callable[[], Env] | Mixture,
     seeds: Sequence[int],
 ) -> list[Episode]:
     """Play an episode for each seed; those that did not end by themselves are left out.
 
+    A finite data set is read in epochs, each row once, in an order that the first seed decides.
+
     Args:
-        policy: What will learn from them.
-        oracle: Plays.
-        make_env: Makes what is played.
-        seeds: Of the resets.
+        policy: The policy that will learn from the episodes.
+        oracle: The policy that plays.
+        make_env: Makes one environment, or a mixture of several.
+        seeds: The seeds of the resets, at least one.
 
     Returns:
         Episodes with segments, for `Trainer.fit`.
@@ -32,10 +37,20 @@ def play_demonstrations(
         RunError: If no episode came to its end; says why the first did not.
     """
     collector = Collector(make_env, oracle)
-    played = [episode for (episode,) in collector.groups(seeds)]
+    played = collector.episodes(_specs(collector.mixture, seeds))
     collector.close()
     whole = [episode for episode in played if episode.status == "terminated"]
     if not whole:
         reason = played[0].failure or played[0].reason
         raise RunError(f"The oracle finished no episode: {reason}")
     return [policy.encode(episode) for episode in whole]
+
+
+def _specs(mixture: Mixture, seeds: Sequence[int]) -> list[EpisodeSpec]:
+    order, taken = RowOrder(mixture, seeds[0]), Counter[str]()
+    specs: list[EpisodeSpec] = []
+    for number, seed in enumerate(seeds):
+        env = mixture.choose(seed)
+        specs.append(EpisodeSpec(seed, number, index=order.row(env, taken[env]), env=env))
+        taken[env] += 1
+    return specs

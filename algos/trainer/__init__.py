@@ -1,17 +1,19 @@
 """The trainer: any trainable policy, any environment, any algorithm."""
 
+from .callbacks import Callback, TrainerState
 from .config import Optimisation, Rollouts, Saving, TrainerConfig
-from .curriculum import Curriculum, Stage
+from .evaluation import HeldOut
 from .supply import Selection
 from .trainer import Trainer
 
 __all__ = [
-    "Curriculum",
+    "Callback",
+    "HeldOut",
     "Optimisation",
     "Rollouts",
     "Saving",
     "Selection",
-    "Stage",
     "Trainer",
     "TrainerConfig",
+    "TrainerState",
 ]

@@ -27,6 +27,7 @@ from .backend import Backend
 from .guard import Guard
 from .identity import Identity, differences
 from .processes import Processes
+from .supply.samples import SampleOrder
 
 
 class Checkpoints:
@@ -39,6 +40,7 @@ class Checkpoints:
         policy: Whose weights are kept.
         backend: Of this policy.
         guard: Its norms are kept too.
+        samples: Which samples the run plays; its pass rates are kept too. None plays nothing.
         processes: Who takes part.
     """
 
@@ -51,6 +53,7 @@ class Checkpoints:
         policy: TrainablePolicy[Any],
         backend: Backend,
         guard: Guard,
+        samples: SampleOrder | None,
         processes: Processes,
     ) -> None:
         self.folder = folder
@@ -59,6 +62,7 @@ class Checkpoints:
         self._policy = policy
         self._backend = backend
         self._guard = guard
+        self._samples = samples
         self._processes = processes
         self._writers = {"processes": processes.count, "weights": backend.kind}
 
@@ -106,6 +110,8 @@ class Checkpoints:
         self._backend.load(path, path / "policy")
         self._policy.version = state["policy_version"]
         self._guard.remember(state["norms"])
+        if self._samples is not None:
+            self._samples.restore(state["step"], state["samples"])
         return int(state["step"])
 
     def _state(self, step: int) -> dict[str, Any]:
@@ -113,6 +119,7 @@ class Checkpoints:
             "step": step,
             "policy_version": self._policy.version,
             "norms": self._guard.norms,
+            "samples": None if self._samples is None else self._samples.state(step),
             "written_by": self._writers,
             "identity": self._identity,
         }

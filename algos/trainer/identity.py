@@ -34,6 +34,7 @@ def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Ide
         "algorithm": {"name": type(algorithm).__qualname__, **options},
         "config": told,
         "episodes": {"from": type(supply).__name__, "in_step": supply.size},
+        "mixture": None if supply.samples is None else supply.samples.identity,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,18 @@ from visenv.policy import EnginePolicy, TrainablePolicy
 from visenv.types import Group
 
 from .backend import make_backend
+from .callbacks import Callback, TrainerState
 from .checkpoint import Checkpoints
 from .config import TrainerConfig, learning_rate
 from .credit import credit
-from .display import Display
+from .evaluation import Evaluator, HeldOut
 from .guard import Guard
 from .identity import identify
 from .inspection import require_finite_rewards, save_step
 from .interrupt import uninterrupted
 from .journal import Journal
-from .metrics import MetricsLog, measure, reduced
+from .metrics import measure, reduced
+from .observers import Observers
 from .processes import Processes
 from .reference import Reference
 from .supply import Share, Supply, Taken, random_stream, usable
@@ -55,7 +57,11 @@ class Loop:
         make_supply: Makes what gives this process's episodes.
         resume: Whether to go on from the newest checkpoint.
         processes: Who takes part.
-        stage: Of a curriculum; ``""`` if there is none.
+        stage: The name of the phase, which is written to ``metrics.jsonl``; ``""`` writes none.
+        reference: The reference of the KL term; by default a frozen copy of the policy.
+        held_out: What the policy is evaluated on during training; None evaluates nothing.
+        callbacks: Called in their order.
+        trackers: Names of trackers.
 
     Attributes:
         step: Steps taken.
@@ -76,6 +82,10 @@ class Loop:
         resume: bool,
         processes: Processes,
         stage: str,
+        reference: TrainablePolicy[Any] | None = None,
+        held_out: HeldOut | None = None,
+        callbacks: Sequence[Callback] = (),
+        trackers: Sequence[str] = (),
     ) -> None:
         self.step = 0
         self._stage = stage
@@ -86,7 +96,7 @@ class Loop:
         self._processes = processes
         self._guard = Guard(config.optimisation.spike)
         self._reference = (
-            Reference(folder / "reference", policy, processes)
+            Reference(folder / "reference", policy, reference, processes)
             if algorithm.needs_reference
             else None
         )
@@ -101,6 +111,7 @@ class Loop:
             policy=policy,
             backend=self._backend,
             guard=self._guard,
+            samples=self._supply.samples,
             processes=processes,
         )
         self._restore(resume)
@@ -122,6 +133,22 @@ class Loop:
             self._reference.policy if self._reference is not None else None,
         )
 
+        self._state = TrainerState(policy, folder, config.steps, self.step, processes.first)
+        self._callbacks = callbacks
+        self._trackers = trackers
+        self._evaluator = None
+        if held_out is not None:
+            self._evaluator = Evaluator(
+                held_out,
+                folder,
+                self.step,
+                config.steps,
+                policy=policy,
+                player=engine or policy,
+                backend=self._backend,
+                processes=processes,
+            )
+
     def _restore(self, resume: bool) -> None:
         if not resume and self._processes.first:  # of a run that was killed before its first step
             shutil.rmtree(self._folder / "journal", ignore_errors=True)
@@ -133,7 +160,7 @@ class Loop:
             return
         if self.step:
             raise RunError(f"{self._folder} holds no reference to go on with; begin another run.")
-        self._reference.renew(0, self._backend)
+        self._reference.begin(self._backend)
 
     # -------------------------------------------------------------------------- the steps
 
@@ -147,40 +174,56 @@ class Loop:
             EpisodeError: If a reward is not finite; the step is saved.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
-        first, steps = self._processes.first, self._config.steps
-        label = type(self._algorithm).__name__
-        size = self._supply.size // self._processes.count
-        log = MetricsLog(self._folder, self.step, self._stage) if first else None
-        with Display(label, steps, self.step, size, shown=first) as display:
-            try:
+        steps = self._config.steps
+        try:
+            with self._observing() as observers:
                 self._sync.send()
-                while self.step < steps:
-                    self._take_step(log, display)
-            except KeyboardInterrupt:
-                done = f"step {self.step} of {steps} with the checkpoint {self._save()}"
-                raise KeyboardInterrupt(
-                    f"Stopped after {done}; continue with --resume (Trainer(..., resume=True))."
-                ) from None
-            except RuntimeError as error:
-                if self._processes.caused(error):
-                    raise self._processes.lost(error) from error
-                raise
-            finally:
-                if log is not None:
-                    log.close()
-                self._supply.close()
-                self._policy.train_mode(False)
+                observers.begin()
+                with self._together():
+                    self._evaluate_due(observers)  # killed before an evaluation that was due
+                should_stop = False
+                while self.step < steps and not should_stop:
+                    with self._together():
+                        self._take_step(observers)
+                        self._evaluate_due(observers)
+                        should_stop = observers.should_stop
+                if self.step < steps:  # a callback stopped the run
+                    self._save()
+                observers.end()
+        except KeyboardInterrupt:
+            done = f"step {self.step} of {steps} with the checkpoint {self._save()}"
+            raise KeyboardInterrupt(
+                f"Stopped after {done}; continue with --resume (Trainer(..., resume=True))."
+            ) from None
+        except RuntimeError as error:
+            if self._processes.caused(error):
+                raise self._processes.lost(error) from error
+            raise
+        finally:
+            self._supply.close()
+            self._policy.train_mode(False)
+            if self._evaluator is not None:
+                self._evaluator.close()
         self._backend.close()
 
-    def _take_step(self, log: MetricsLog | None, display: Display) -> None:
+    def _observing(self) -> Observers:
+        return Observers(
+            type(self._algorithm).__name__,
+            self._supply.size // self._processes.count,
+            self._stage,
+            trackers=self._trackers,
+            state=self._state,
+            callbacks=self._callbacks,
+            processes=self._processes,
+        )
+
+    def _take_step(self, observers: Observers) -> None:
         processes = self._processes
         with ExitStack() as held:
-            if processes.count > 1:  # all stop after the same step
-                held.enter_context(uninterrupted(lambda any_: any(processes.gather(any_))))
             torch.manual_seed(int(self._stream(_TORCH, processes.rank).generate_state(1)[0]))
             start = time.perf_counter()
             with self._backend.playing():
-                groups = self._supply.groups(self.step, display.episode)
+                groups = self._supply.groups(self.step, observers.episode)
             played = time.perf_counter()
             if processes.count == 1:
                 held.enter_context(uninterrupted())
@@ -189,11 +232,21 @@ class Loop:
             metrics["seconds/play"] = played - start
             metrics["seconds/learn"] = time.perf_counter() - played
             self.step += 1
+            self._state.step = self.step
             self._renew_reference()
-            if log is not None:
-                log.write(self.step, metrics)
-                display.step(self.step, metrics)
-            self._save_due(groups)
+            observers.step(metrics, groups)
+            self._save_due(groups, observers)
+
+    def _evaluate_due(self, observers: Observers) -> None:
+        """Evaluate the policy if it is due after the present step."""
+        if self._evaluator is not None and self._evaluator.due(self.step):
+            observers.evaluated(self._evaluator.evaluate(self.step))
+
+    def _together(self) -> AbstractContextManager[None]:
+        """Return a context at whose end all processes stop if any was interrupted inside of it."""
+        if self._processes.count == 1:
+            return nullcontext()
+        return uninterrupted(lambda any_: any(self._processes.gather(any_)))
 
     def _learn(self, groups: Sequence[Group]) -> dict[str, float]:
         """Change the weights by this process's groups and those of the others."""
@@ -215,6 +268,8 @@ class Loop:
         except (DivergedError, EpisodeError) as error:
             raise self._inspected(error, groups) from error
         self._sync.send()
+        if self._supply.samples is not None:
+            self._supply.samples.observe(self.step, everyones)
         return measure(everyones) | metrics
 
     def _inspected(
@@ -239,7 +294,7 @@ class Loop:
 
     # ------------------------------------------------------------------------- saving
 
-    def _save_due(self, groups: Sequence[Group]) -> None:
+    def _save_due(self, groups: Sequence[Group], observers: Observers) -> None:
         """Save what this step has to, the last step everything."""
         saving, last = self._config.saving, self.step == self._config.steps
         if last or self.step % saving.episodes_every == 0:
@@ -247,6 +302,7 @@ class Loop:
             if self._processes.first:
                 episodes = [one for each in everyones for group in each for one in group]
                 write_episodes(self._folder / "episodes" / f"step_{self.step:06d}.jsonl", episodes)
+                observers.example("train", episodes[0])
         if last or self.step % saving.checkpoint_every == 0:
             self._save()
 
@@ -256,6 +312,8 @@ class Loop:
             self._reference.saved(self.step)
         if self._processes.first:
             self._supply.prune(self.step)
+        for callback in self._callbacks:
+            callback.on_save(self._state, path)
         return path
 
     def _stream(self, purpose: int, rank: int = 0) -> np.random.SeedSequence:

@@ -1,4 +1,4 @@
-"""What a step is measured by, and where the measures go: JSON lines and TensorBoard."""
+"""The metrics of a step, and the file that keeps them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from torch.utils.tensorboard import SummaryWriter
 
 from visenv.evaluation.summary import tool_metrics
 from visenv.files import replacing
@@ -80,34 +79,34 @@ def _reduce(name: str, values: Sequence[float]) -> float:
 
 
 class MetricsLog:
-    """Writes ``metrics.jsonl``, one object a step, and TensorBoard's files beside it.
+    """Writes a file of metrics, one JSON object a line.
 
     Args:
-        folder: The run's folder.
-        step: Steps taken; what an earlier run wrote after them is dropped.
-        stage: Of a curriculum, noted in each object; ``""`` if there is none.
+        path: The file, for example ``metrics.jsonl``.
+        step: Steps taken; what an earlier process wrote of later steps is dropped.
+        stage: The name of the phase, written in each object; ``""`` writes none.
+
+    Attributes:
+        steps: The steps that the file has an object of.
     """
 
-    def __init__(self, folder: Path, step: int, stage: str = "") -> None:
+    def __init__(self, path: Path, step: int, stage: str = "") -> None:
         self._stage = {"stage": stage} if stage else {}
-        path = folder / "metrics.jsonl"
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
+        self.steps = {int(json.loads(line)["step"]) for line in kept}
         with replacing(path) as partial:
             partial.write_text("".join(kept), encoding="utf-8")
         self._file = path.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Write the metrics of one step, counted from 1."""
         self._file.write(json.dumps({**self._stage, "step": step, **metrics}) + "\n")
         self._file.flush()
-        for name, value in metrics.items():
-            self._board.add_scalar(name, value, step)
+        self.steps.add(step)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Close the file."""
         self._file.close()
-        self._board.close()
 
 
 def _lines(path: Path) -> list[str]:

@@ -22,6 +22,17 @@ PROCESS_NAMES: Final = (
 )
 """Checked by `Processes`, for every run."""
 
+TRACKER_NAMES: Final = members(
+    "accelerate.tracking:",
+    "sends metrics and example episodes to a tracker",
+    "GeneralTracker",
+    "MLflowTracker",
+    "TensorBoardTracker",
+    "TrackioTracker",
+    "WandBTracker",
+)
+"""Checked by `check_trackers`, when a trainer is made."""
+
 ZERO_NAMES: Final = (
     PrivateName(
         "accelerate.utils:DeepSpeedPlugin.deepspeed_config", "writes the settings of a run into it"

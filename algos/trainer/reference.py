@@ -1,4 +1,4 @@
-"""The reference of a KL term: the policy as it was, kept on disk so that a resumed run has it too.
+"""The reference of a KL term: a frozen policy, kept on disk so that a resumed run has it too.
 
 ::
 
@@ -19,29 +19,48 @@ from .processes import Processes
 
 
 class Reference:
-    """A frozen copy of a policy; every process makes the same calls.
+    """A frozen policy; every process makes the same calls.
 
-    Make it before the backend of the policy, whose weights may be in parts afterwards.
+    Make it before the backend of the trained policy, whose weights may be in parts afterwards.
 
     Args:
-        folder: Of the references of a run.
-        policy: What is copied.
-        processes: Who takes part.
+        folder: The folder of the references of a run.
+        policy: The policy that is trained.
+        start: The reference at the start of a run; its weights are changed by `renew`. By default
+            it is a frozen copy of `policy`.
+        processes: The processes that take part.
 
     Attributes:
-        policy: The frozen copy.
+        policy: The frozen policy.
     """
 
-    def __init__(self, folder: Path, policy: TrainablePolicy[Any], processes: Processes) -> None:
-        self.policy = policy.copy_frozen()
+    def __init__(
+        self,
+        folder: Path,
+        policy: TrainablePolicy[Any],
+        start: TrainablePolicy[Any] | None,
+        processes: Processes,
+    ) -> None:
+        self.policy = policy.copy_frozen() if start is None else start
+        self._given = start is not None
         self._folder = folder
-        self._source = policy
+        self._trained = policy
         self._processes = processes
 
-    def restore(self, step: int) -> bool:
-        """Be what it was in a run that goes on after `step` steps; whether there is such a one.
+    def begin(self, backend: Backend) -> None:
+        """Write the reference of a run that begins."""
+        if self._given:
+            self._write(0, self.policy)
+        else:
+            self.renew(0, backend)
 
-        What a run that was stopped made later is dropped: it will be made again.
+    def restore(self, step: int) -> bool:
+        """Load the reference of a run that goes on after `step` steps.
+
+        References that the stopped run wrote later are deleted: the run will write them again.
+
+        Returns:
+            Whether the folder holds such a reference.
         """
         kept = [path for path in sorted(self._folder.glob("step_*")) if _step(path) <= step]
         if not kept:
@@ -51,21 +70,25 @@ class Reference:
         return True
 
     def renew(self, step: int, backend: Backend) -> None:
-        """Become the present policy, after `step` steps."""
-        final = self._folder / f"step_{step:06d}"
+        """Copy the weights of the trained policy, as they are after `step` steps."""
         with backend.reading():
-            if self._processes.first:
-                partial = self._folder / f".{final.name}"
-                for old in (partial, final):
-                    shutil.rmtree(old, ignore_errors=True)
-                partial.mkdir(parents=True)
-                self._source.save(partial)
-                publish(partial, final)
+            written = self._write(step, self._trained)
+        self.policy.load_weights(written)
+
+    def _write(self, step: int, policy: TrainablePolicy[Any]) -> Path:
+        final = self._folder / f"step_{step:06d}"
+        if self._processes.first:
+            partial = self._folder / f".{final.name}"
+            for old in (partial, final):
+                shutil.rmtree(old, ignore_errors=True)
+            partial.mkdir(parents=True)
+            policy.save(partial)
+            publish(partial, final)
         self._processes.wait()
-        self.policy.load_weights(final)
+        return final
 
     def saved(self, step: int) -> None:
-        """A checkpoint was written after `step` steps: forget what no run can go back to."""
+        """Delete the references that no run can go back to, as step `step` has a checkpoint."""
         kept = [path for path in sorted(self._folder.glob("step_*")) if _step(path) <= step]
         self._keep_only(kept[-1])
 

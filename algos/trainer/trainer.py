@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from visenv.algorithm import Algorithm
-from visenv.errors import RunError
+from visenv.errors import ConfigurationError, RunError
 from visenv.policy import EnginePolicy, TrainablePolicy
-from visenv.rollout import Collector, Env, Executor
+from visenv.rollout import Collector, Env, Executor, Mixture
 from visenv.types import Episode, Sampling
 
+from .callbacks import Callback
 from .config import TrainerConfig
+from .evaluation import HeldOut
 from .interrupt import sigterm_interrupts
 from .lock import locked
 from .loop import Loop, MakeSupply, Revive
 from .processes import Processes, is_first
 from .supply import Ahead, Played, Share, Supply, Taken
+from .trackers import check_trackers
 
 
 class Trainer:
@@ -29,8 +32,9 @@ class Trainer:
         Trainer(policy, GRPO(), config, folder="runs/first").train(make_env)
 
     The folder gets ``metrics.jsonl``, ``tensorboard/``, ``episodes/step_000123.jsonl`` and
-    ``checkpoints/step_000123/``. A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with
-    ``resume=True`` from its last checkpoint as if nothing had happened: on a CPU to the bit.
+    ``checkpoints/step_000123/``, and with `held_out` also ``evaluations.jsonl`` and ``best/``. A
+    run that was stopped by Ctrl-C, SIGTERM or a kill goes on with ``resume=True`` from its last
+    checkpoint as if nothing had happened: on a CPU to the bit.
 
     Started by ``accelerate launch --config_file configs/…`` the same program trains on several
     processes: each plays its share of the groups, all change one set of weights, as replicas or
@@ -48,12 +52,21 @@ class Trainer:
         sampler: An engine that samples in the policy's place; it is sent the weights after each
             step. Every process has its own.
         executor: Where environments run; by default here, on the event loop.
-        stage: Of a curriculum, for ``metrics.jsonl``.
+        stage: The name of the phase, which is written to ``metrics.jsonl``.
+        reference: The frozen reference of the KL term (`TrainablePolicy.copy_frozen`); by default a
+            copy of `policy` as it is when a run begins. A resumed run reads it from its folder.
+        held_out: The policy is evaluated on these samples during training: scores go to
+            ``evaluations.jsonl`` and the trackers, the best weights to ``best/``.
+        callbacks: Called in their order, on every process.
+        trackers: Where metrics and example episodes go beside the folder's files: "tensorboard",
+            "wandb", "trackio", "mlflow".
 
     Attributes:
         step: Steps taken.
 
     Raises:
+        ConfigurationError: If a tracker is unknown or not installed, or a reference is given to an
+            algorithm that has no KL term.
         RunError: If the folder holds a run and `resume` is off, or is missing and `resume` is on.
     """
 
@@ -68,6 +81,10 @@ class Trainer:
         sampler: EnginePolicy[Any] | None = None,
         executor: Executor | None = None,
         stage: str = "",
+        reference: TrainablePolicy[Any] | None = None,
+        held_out: HeldOut | None = None,
+        callbacks: Sequence[Callback] = (),
+        trackers: Sequence[str] = ("tensorboard",),
     ) -> None:
         self.policy = policy
         self.algorithm = algorithm
@@ -78,14 +95,22 @@ class Trainer:
         self.step = 0
         self._stage = stage
         self._resume = resume
+        self._held_out = held_out
+        self._callbacks = tuple(callbacks)
+        self._trackers = tuple(trackers)
+        self._reference = reference
+        check_trackers(self._trackers)
+        if reference is not None and not algorithm.needs_reference:
+            raise ConfigurationError("A reference was given, but the algorithm has no KL term.")
         if is_first():  # another may come when the first has begun to write
             _check_folder(self.folder, resume)
 
-    def train(self, make_env: Callable[[], Env]) -> None:
+    def train(self, make_env: Callable[[], Env] | Mixture) -> None:
         """Play and learn until `TrainerConfig.steps` steps are taken.
 
         Args:
-            make_env: Makes one environment, for example ``lambda: gym.make("visenv/…")``.
+            make_env: Makes one environment, for example ``lambda: gym.make("visenv/…")``, or a
+                mixture of several.
 
         Raises:
             RunError: If a checkpoint does not fit, every episode of a step was aborted, the
@@ -169,6 +194,10 @@ class Trainer:
             resume=processes.broadcast(self._resume),
             processes=processes,
             stage=self._stage,
+            reference=self._reference,
+            held_out=self._held_out,
+            callbacks=self._callbacks,
+            trackers=self._trackers,
         )
         try:
             loop.run()

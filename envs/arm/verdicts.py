@@ -12,15 +12,34 @@ from visenv.grammar.tool_call import Compat
 
 HEAD = "Overall Judgment:"
 
-_HEADED_TRUTH = re.compile(r"overall judge?ment\s*+:\s*+\**+\s*+(true|false)\b", re.IGNORECASE)
-_TRUTH = re.compile(r"\b(true|false)\b", re.IGNORECASE)
+_NOT = r"((?:\bnot|\bnever|n't)\s{1,4}(?:(?:entirely|quite|really|fully|completely)\s{1,4})?)?"
+_STATED = rf"{_NOT}\b(true|false)\b(?:\s{{0,4}}[(/]?\s{{0,4}}(?:or\s{{1,4}})?(true|false)\b)?"
+"""Groups: a negation, the truth value, and another value that the text leaves open."""
+
+_HEADED_TRUTH = re.compile(rf"overall judge?ment\s*+:\s*+\**+\s*+{_STATED}", re.IGNORECASE)
+_TRUTH = re.compile(_STATED, re.IGNORECASE)
+_NAME = r"(?:(?:answer|response)\s{1,4}|resp_)"
 _PREFERENCE = re.compile(
-    r"\b(?:answer|response)\s+(\d{1,2})\s+is\s+(?:the\s+)?(?:slightly\s+|much\s+|clearly\s+)?"
-    r"(?:better|best|preferred|correct)\b",
+    rf"(?<!\w){_NAME}(\d{{1,2}})\s+is\s+(?:the\s+)?"
+    r"(?:(?:slightly|somewhat|marginally|much|far|clearly|definitely|significantly|considerably"
+    r"|substantially)\s+)?(?:better|best|preferred|correct)\b",
     re.IGNORECASE,
 )
+_UNSURE = re.compile(
+    rf"(?:{_NAME}\d{{1,2}}\s{{0,4}}(?:/|&|and|or)"
+    r"|\b(?:false|untrue|wrong|incorrect|not true|not the case|deny|doubt)(?:\s{1,4}that)?"
+    r"|\b(?:if|whether|neither|nor))\s{0,4}$",
+    re.IGNORECASE,
+)
+"""What takes back the preference before which it stands, or leaves it open."""
+
+_BEFORE = 60
+"""Characters before a preference that are searched for `_UNSURE`."""
+
 _NUMBER = re.compile(
-    r"(?:overall judge?ment\s*:\s*)?(?:(?:answer|response)\s+)?(\d{1,2})\.?", re.IGNORECASE
+    r"(?:overall judge?ment\s*:\s*)?"
+    rf"(?:\$?\\boxed\{{{_NAME}?(\d{{1,2}})\}}\$?|{_NAME}?(\d{{1,2}}))\.?",
+    re.IGNORECASE,
 )
 _ARM_PREFERENCE = re.compile(
     r"answer\s*([12])\s*is\s*(?:the\s*)?(?:slightly\s*)?(?:better|preferred|correct)",
@@ -59,10 +78,12 @@ def verdict_of_rating(rating: int, scale: Sequence[int]) -> str | None:
 
 
 def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | None:
-    """The verdict of an answer, or None when it gives none or contradicts itself.
+    """Return the verdict of an answer, or None if it gives none, several, or leaves it open.
+
+    A negated truth value is the other one: "not true" is read as False.
 
     Args:
-        answer: What stands in ``<answer>``.
+        answer: The text in ``<answer>``.
         candidates: How many responses were judged.
         compat: ``"arm"`` reads as the public reward does: the last of several preferences counts,
             only answers 1 and 2 can be preferred, and a text that is no preference is taken as it
@@ -74,14 +95,34 @@ def read_verdict(answer: str, candidates: int, compat: Compat = None) -> str | N
     if compat == "arm":
         return _read_as_arm(answer)
     if candidates == 1:
-        found = _HEADED_TRUTH.findall(answer) or _TRUTH.findall(answer)
-        verdicts = {each.capitalize() for each in found}
+        verdicts = _truths(answer)
     else:
         whole = _NUMBER.fullmatch(answer.strip())
-        found = [whole[1]] if whole else _PREFERENCE.findall(answer)
-        verdicts = {str(int(each)) for each in found}
+        numbers = {int(whole[1] or whole[2])} if whole else _preferred(answer)
+        verdicts = {str(number) for number in numbers}
         verdicts = verdicts if verdicts <= set(map(str, range(1, candidates + 1))) else set()
     return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def _truths(answer: str) -> set[str]:
+    """Return the truth values that an answer states; those behind the heading count alone."""
+    found: set[str] = set()
+    for negation, stated, other in _HEADED_TRUTH.findall(answer) or _TRUTH.findall(answer):
+        is_true = (stated.lower() == "true") != bool(negation)
+        found.add(str(is_true))
+        if other:
+            found.add(other.capitalize())
+    return found
+
+
+def _preferred(answer: str) -> set[int]:
+    """Return the numbers of the responses that an answer prefers; none if it takes one back."""
+    numbers: set[int] = set()
+    for found in _PREFERENCE.finditer(answer):
+        if _UNSURE.search(answer[max(0, found.start() - _BEFORE) : found.start()]):
+            return set()
+        numbers.add(int(found[1]))
+    return numbers
 
 
 def _read_as_arm(answer: str) -> str:

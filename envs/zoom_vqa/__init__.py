@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -29,6 +31,7 @@ def make(
     *,
     data: str | Source = "procedural",
     preset: str | None = None,
+    scenes: Mapping[str, Any] = MappingProxyType({}),
     reward: Literal["paper", "outcome"] = "paper",
     compat: Compat = None,
     tool_calls: int = 1,
@@ -46,6 +49,8 @@ def make(
         preset: ``"train"`` (images of at most 1024 px, crops from those), ``"eval"`` (native size),
             ``"scenes"`` (a 1024 px view, crops from the native scene) or ``"tiny"`` (a 96 px view);
             by default ``"scenes"`` for procedural data and ``"train"`` for a data set.
+        scenes: Fields of the procedural scenes to change
+            (`visenv.worlds.scenes.presets.Preset`), for example ``{"frames": ["orange"]}``.
         reward: ``"paper"`` or ``"outcome"``.
         compat: ``"r1_vlm"`` reproduces the public code's quirks (docs/zoom_vqa.md lists them).
         tool_calls: Zooms allowed; the last turn must answer. The paper allows 1.
@@ -63,7 +68,7 @@ def make(
     check_choice("reward", reward, ("paper", "outcome"))
     check_choice("compat mode", compat or "r1_vlm", ("r1_vlm",))
     check_count("tool_calls", tool_calls, least=0)
-    source = _source(data, chosen)
+    source = _source(data, chosen, scenes)
     answer_score = _answer_score(source, compat)
     env = ZoomVQA(
         source=source,
@@ -79,17 +84,17 @@ def make(
     return RewardWrapper(env, paper_terms(answer_score, compat))
 
 
-def _source(data: str | Source, preset: Preset) -> Source:
-    if not isinstance(data, str):
-        return data
+def _source(data: str | Source, preset: Preset, scenes: Mapping[str, Any]) -> Source:
     if data != "procedural":
-        return open_data(data)
+        if scenes:
+            raise ConfigurationError("scenes changes procedural scenes; a data set has none.")
+        return open_data(data) if isinstance(data, str) else data
     if preset.world is None:
         raise ConfigurationError(
             "This preset has no procedural world: it crops from the image as shown, or shows it at "
             'native size. Use preset="scenes" or "tiny", or name a data set.'
         )
-    return ScenesWorld(preset.world)
+    return ScenesWorld(preset.world, **scenes)
 
 
 def _answer_score(source: Source, compat: Compat) -> AnswerScore:

@@ -63,6 +63,7 @@ class ZoomVQA(VisEnv):
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {"no_tool": {"tool_calls": 0}, "random_crop": {"zoom": "random"}}
     )
+    headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "zoomed", "hit")
 
     def __init__(
         self,

@@ -37,6 +37,7 @@ class Batcher(Generic[Item]):
         if self._worker is None or self._worker.done() or self._worker.get_loop() is not loop:
             self._waiting = []
             self._worker = loop.create_task(self._work())
+            self._worker.add_done_callback(_retrieve)
         done = loop.create_future()
         self._waiting.append((item, done))
         await done
@@ -66,6 +67,15 @@ class Batcher(Generic[Item]):
         else:
             for done in _unanswered(batch):
                 done.set_result(None)
+
+
+def _retrieve(worker: asyncio.Task[None]) -> None:
+    """Mark the exception of a worker as seen: Ctrl-C, which the event loop raises itself.
+
+    Otherwise asyncio prints a traceback when the worker is collected.
+    """
+    if not worker.cancelled():
+        worker.exception()
 
 
 def _unanswered(batch: Sequence[tuple[Any, asyncio.Future[None]]]) -> list[asyncio.Future[None]]:

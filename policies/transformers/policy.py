@@ -51,7 +51,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         freeze_vision: Whether the vision tower is left as it is; what it made of an image is then
             kept and used again.
         vision_cache: Bytes of such features kept.
-        lora: Given, adapters of the language model learn and nothing else does.
+        lora: Settings, or their fields by name: adapters of the language model learn and nothing
+            else does.
         gradient_checkpointing: Whether each layer's activations are made again for the gradient,
             not kept: a third more work for a fraction of the memory.
         threads: CPU threads of PyTorch, for the whole process; None leaves them as they are. More
@@ -80,7 +81,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         fp32_head: bool = False,
         freeze_vision: bool = False,
         vision_cache: int = 2**30,
-        lora: LoraSettings | None = None,
+        lora: LoraSettings | Mapping[str, Any] | None = None,
         gradient_checkpointing: bool = False,
         threads: int | None = None,
     ) -> None:
@@ -92,6 +93,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             torch.set_num_threads(threads)
         loaded = load_model(str(model), getattr(torch, dtype), ATTENTION).to(device).eval()
         loaded.model.visual.requires_grad_(not freeze_vision)
+        if isinstance(lora, Mapping):
+            lora = LoraSettings(**lora)
         if lora is not None:
             adapt(loaded, lora)
         if gradient_checkpointing:

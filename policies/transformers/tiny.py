@@ -129,6 +129,26 @@ def tiny_arft(folder: Path, seed: int) -> Path:
     return build_tiny(folder, TinyConfig(words="arft", seed=seed))
 
 
+def tiny_mags(folder: Path, seed: int) -> Path:
+    """A model of the same size whose tokenizer knows the words of the Mags-RL environment."""
+    return build_tiny(folder, TinyConfig(words="mags", seed=seed))
+
+
+def tiny_argos(folder: Path, seed: int) -> Path:
+    """A model of the same size whose tokenizer knows the words of the Argos environments."""
+    return build_tiny(folder, TinyConfig(words="argos", seed=seed))
+
+
+def tiny_libero(folder: Path, seed: int) -> Path:
+    """A model of the same size whose tokenizer knows the words of Libero."""
+    return build_tiny(folder, TinyConfig(words="libero", seed=seed))
+
+
+def tiny_embodied(folder: Path, seed: int) -> Path:
+    """A model of the same size whose tokenizer knows the words of the embodied environments."""
+    return build_tiny(folder, TinyConfig(words="embodied", seed=seed))
+
+
 def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
     """Build the model and its processor, and save them as a checkpoint.
 

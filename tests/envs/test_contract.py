@@ -8,12 +8,12 @@ from functools import partial
 import gymnasium as gym
 import pytest
 
-from visenv.registration import ENVIRONMENTS
+from tests.environments import IDS
 from visenv.testing.contract import CHECKS
 from visenv.testing.record import MakeEnv
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_keeps_the_contract(env_id: str, check: Callable[[MakeEnv], None]) -> None:
     check(partial(gym.make, env_id))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from visenv.errors import ConfigurationError, UnknownNameError
-from visenv.makers import env_id, find_model, settings, split_of
+from visenv.makers import env_id, find_model, held_out_data, settings
 
 
 def test_the_namespace_may_be_left_out() -> None:
@@ -34,9 +34,9 @@ def test_what_is_no_option_is_refused(word: str) -> None:
 
 
 def test_sets_with_splits_are_told_from_those_without() -> None:
-    assert split_of("textvqa:data?split=train", "val") == "textvqa:data?split=val"
-    assert split_of("vstar:data", "val") == "vstar:data"
-    assert split_of(None, "val") is None
+    assert held_out_data("textvqa:data?split=train") == "textvqa:data?split=val"
+    assert held_out_data("textvqa:data?x=1&split=train&y=2") == "textvqa:data?x=1&y=2&split=val"
+    assert held_out_data("vstar:data") is None
 
 
 def test_a_checkpoint_is_its_own_name(tmp_path: Path) -> None:

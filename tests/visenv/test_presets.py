@@ -8,9 +8,9 @@ from typing import Any, Literal, TypedDict, Unpack
 import gymnasium as gym
 import pytest
 
+from tests.environments import IDS
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.presets import check_choice, check_count, choose_preset, options_of, pop_env_options
-from visenv.registration import ENVIRONMENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +115,10 @@ def test_count_from_its_least_up(value: int, least: int) -> None:
         check_count("calls", least - 1, least)
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", IDS)
 def test_environment_lists_each_of_its_options_once(env_id: str) -> None:
     with pytest.raises(UnknownNameError, match="option of") as error:
         gym.make(env_id, no_such_option=1)
     options = str(error.value).partition("Known: ")[2].removesuffix(".").split(", ")
     assert len(options) == len(set(options))
-    assert {"data", "preset", "reward", "compat", "on_abort", "prompt", "world"} <= {*options}
+    assert {"data", "preset", "reward", "on_abort", "prompt"} <= {*options}

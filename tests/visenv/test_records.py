@@ -13,6 +13,9 @@ from visenv.data.hrbench import HRBenchTruth
 from visenv.data.rows import RowSource
 from visenv.envs.arft.coding.ground_truth import CodingTruth, Distortion
 from visenv.envs.arft.search.ground_truth import SearchTruth, WorldId
+from visenv.envs.argos.ground_truth import Entailment, GroundedTruth, MediaTruth
+from visenv.envs.argos.world.events import Event
+from visenv.envs.argos.world.things import Thing
 from visenv.envs.arm.datasets.deepeyes import DeepEyesTruth
 from visenv.envs.arm.ground_truth import (
     Check,
@@ -22,12 +25,20 @@ from visenv.envs.arm.ground_truth import (
     JudgingTruth,
     Tie,
 )
+from visenv.envs.embodied.datasets.published import PublishedTruth
+from visenv.envs.embodied.ground_truth import HouseTruth
+from visenv.envs.embodied.world.goals import Clause, Fact, Goal
+from visenv.envs.libero.ground_truth import LiberoTruth
+from visenv.envs.mags.env import TextIgnored
+from visenv.envs.mags.ground_truth import MagsTruth
 from visenv.envs.zoom_vqa.datasets.textvqa import TextVQATruth
 from visenv.errors import EpisodeError
+from visenv.grammar.points import FrameNote, Point, SpanNote
 from visenv.records import UnknownRecord, truth_from_json, truth_to_json
 from visenv.registration import DATA, RECORD_TYPES, load
 from visenv.testing.toy import SumTruth
 from visenv.types import QuestionTruth
+from visenv.verifier import Referred, Selected
 from visenv.worlds.scenes import SceneTruth, SignTruth
 
 BOX = (1, 2.5, 3, 4)
@@ -35,6 +46,9 @@ CHECK = Check(name="words", arguments={"keywords": ["a"], "lower_bound": 1, "nes
 SIGN = SignTruth(
     name="the red sign", frame="red", shape="round", answer="7", box=BOX, detail_box=BOX
 )
+FACT = Fact("in", ("?0", "table_1"))
+CLAUSE = Clause("exists", (("mug_1", "mug_2"),), (FACT,), 2)
+GOAL = Goal((CLAUSE,), (Clause("forall", (("mug_1",),), (Fact("clean", ("?0",)),)),))
 TRUTHS: dict[str, Any] = {
     "QuestionTruth": QuestionTruth(options=("a", "b"), target_boxes=(BOX, BOX), document="d"),
     "SceneTruth": SceneTruth(signs=(SIGN, SIGN), labels={"kind": "text"}, detail_box=BOX),
@@ -62,6 +76,54 @@ TRUTHS: dict[str, Any] = {
     "SearchTruth": SearchTruth(
         queries=("q",), names=(("n", "m"),), world=WorldId(preset="tiny", seed=7)
     ),
+    "Referred": Referred(
+        0,
+        (Point(1.5, 2.0, "cup \ud800", 3, None),),
+        (FrameNote(None, 0.5, "rain"),),
+        (SpanNote(1, None, 0.0, None, "snow"),),
+        2,
+        (96, 48),
+        "so",
+    ),
+    "Selected": Selected(0, ("exact", "spatial"), "rules"),
+    "MediaTruth": MediaTruth(options=("a", "b"), times=(0.0, 0.5), labels={"source": "x"}),
+    "GroundedTruth": GroundedTruth(
+        width=20,
+        height=10,
+        frames=((Thing("red", "plain", "ball", "small", 5, 5, 2, 3),),),
+        targets=("ball",),
+        events=(Event(kind="turns", names=("red ball",), first=0, last=1, color="blue"),),
+        entailments=(Entailment(statement="it is so", answer="a"),),
+    ),
+    "MagsTruth": MagsTruth(target_boxes=(BOX,), evidence_boxes=(BOX, BOX), signs=(SIGN,)),
+    "TextIgnored": TextIgnored(0, "more \ud800"),
+    "LiberoTruth": LiberoTruth("libero_goal", 6, 3, 1, (0.5, -0.25)),
+    "PublishedTruth": PublishedTruth(
+        benchmark="eb_alfred", subset="base", scene="FloorPlan1", task="t", content='{"a": 1}'
+    ),
+    "HouseTruth": HouseTruth(
+        seed=7,
+        dialect="alfred",
+        subset="base",
+        split="eval",
+        rooms=3,
+        kinds=35,
+        extra=2,
+        lookalikes=3,
+        fixtures=("sink",),
+        tasks=("pick",),
+        longest_plan=12,
+        types=("mug",),
+        attributes=("color",),
+        task="pick",
+        goal=GOAL,
+        plan=(3, 1, 2),
+        targets=("mug_1",),
+        others=("mug_2",),
+    ),
+    "Goal": GOAL,
+    "Clause": CLAUSE,
+    "Fact": FACT,
     "SumTruth": SumTruth(add=(1, 2)),
 }
 

@@ -9,11 +9,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.environments import IDS
 from visenv.env import Limits, VisEnv
 from visenv.errors import ServiceError
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.policies.oracle import OraclePolicy
-from visenv.registration import ENVIRONMENTS
 from visenv.rollout import Collector
 from visenv.testing import toy
 from visenv.tools.base import Store, Tool, ToolResult
@@ -184,7 +184,7 @@ def test_tools_are_opened_once_in_100_episodes() -> None:
     assert tool.calls[-2:] == ["open", "reset"]
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", IDS)
 def test_tools_of_every_environment_are_opened_and_closed_once(
     env_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

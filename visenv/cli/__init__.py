@@ -30,7 +30,7 @@ COMMANDS = {
     "card": Command("visenv.cli.card:Card", "an environment: its actions, reward, limits, options"),
     "play": Command("visenv.cli.play:Play", "play an environment yourself"),
     "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),
-    "train": Command("", "warm a model up, train it with RL, compare, report"),
+    "train": Command("", "train a model by a recipe: phases, evaluation, controls, report"),
     "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
     "validate": Command(
         "visenv.cli.validate:Validate", "check an environment against the contract"
@@ -45,7 +45,10 @@ COMMANDS = {
         "visenv.cli.judge_check:JudgeCheck", "compare a judge with exact ground truth"
     ),
     "doctor": Command(
-        "visenv.cli.doctor:Doctor", "how code that a model wrote is isolated on this machine"
+        "visenv.cli.doctor:Doctor", "how model-written code is isolated here, and the simulators"
+    ),
+    "simulators": Command(
+        "visenv.cli.simulators:Simulators", "install LIBERO, habitat-lab and ai2thor beside visenv"
     ),
     "view": Command("visenv.cli.view:View", "a run's report: curves and episodes on one page"),
 }
@@ -74,7 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "" not in sys.path:
         sys.path.append("")  # so that module:Class is also found in the current folder
     try:
-        _command(words[0], words[1:]).run()
+        if words[0] == "train":  # its options live with the recipes, which load PyTorch
+            load("recipe", "train")(words[1:])
+        else:
+            _command(words[0], words[1:]).run()
     except BrokenPipeError:  # the reader of our output has gone, as in `visenv list | head`
         sys.stderr.close()
         return 0
@@ -104,11 +110,8 @@ def _command(name: str, words: Sequence[str]) -> Any:
 
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS)
-    if name == "train":  # its options live with the recipe, which loads PyTorch
-        made = load("recipe", "warm-up-then-rl")
-    else:
-        module, _, attribute = COMMANDS[name].place.partition(":")
-        made = getattr(importlib.import_module(module), attribute)
+    module, _, attribute = COMMANDS[name].place.partition(":")
+    made = getattr(importlib.import_module(module), attribute)
     return tyro.cli(
         made,
         prog=f"visenv {name}",

@@ -8,10 +8,11 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Doctor:
-    """Say how code that a model wrote is isolated on this machine, and whether that holds.
+    """Say how code that a model wrote is isolated on this machine, and which simulators there are.
 
-    Each layer is tried, then programs try what no program may. Ends with status 1 if something is
-    amiss; then environments that run code refuse to.
+    Each layer of the isolation is tried, then programs try what no program may. Ends with status 1
+    if something is amiss; then environments that run code refuse to. Simulators, their interpreter
+    and OpenGL are listed; what is missing of them is no fault.
     """
 
     isolation: Literal["auto", "namespaces", "landlock"] = "auto"
@@ -43,4 +44,18 @@ class Doctor:
             raise ConfigurationError(
                 found.refusal or f"The sandbox does not hold: {', '.join(broken)}."
             )
-        print(f"programs run in isolation by: {found.mode}")
+        print(f"programs run in isolation by: {found.mode}\n")
+        print_simulators()
+
+
+def print_simulators() -> None:
+    """Print what simulators there are."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from visenv.simulators.survey import survey
+
+    table = Table("simulators", "", "", box=None, pad_edge=False, show_header=False)
+    for finding in survey():
+        table.add_row(finding.name, "there" if finding.there else "missing", finding.detail)
+    Console().print(table)

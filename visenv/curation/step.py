@@ -86,6 +86,13 @@ class Step:
     def remember(self, row: Row, outcome: Outcome) -> None:
         """Take note of a row that was finished before; a step that goes by order may have to."""
 
+    def notes(self) -> list[str]:
+        """Return remarks on the whole run, after its last row, for example that rows are missing.
+
+        `visenv data` prints them.
+        """
+        return []
+
     def close(self) -> None:
         """Release what the step holds."""
 

@@ -7,12 +7,12 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import parse_qsl
 from weakref import WeakValueDictionary
 
 from visenv.data.hub_snapshot import PREFIX, download
 from visenv.data.rows import RowSource
 from visenv.errors import ConfigurationError, UnknownNameError, VisenvError
+from visenv.options import read_options
 from visenv.plugins import describe_error
 from visenv.registration import known_names, load, title_of
 
@@ -48,11 +48,15 @@ def open_data(text: str) -> RowSource:
     return source
 
 
-def _open(text: str) -> RowSource:
+def data_set_name(text: str) -> str:
+    """Return the name of the data set that `text` names, or its ``module:Class``."""
     name = text.partition(":")[0]
     own = _OWN.match(text)
-    if own and name not in known_names("data set"):
-        name = own[1]
+    return own[1] if own and name not in known_names("data set") else name
+
+
+def _open(text: str) -> RowSource:
+    name = data_set_name(text)
     made: Callable[..., RowSource] = load("data set", name)
     place, _, query = text[len(name) + 1 :].partition("?")
     if not place:
@@ -86,12 +90,7 @@ def _made(
 
 
 def _options(name: str, query: str, made: Callable[..., RowSource]) -> dict[str, str]:
-    try:
-        options = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
-    except ValueError as error:
-        raise ConfigurationError(
-            f"Options of a data set are option=value&option=value, got {query!r}."
-        ) from error
+    options = read_options(query, "a data set")
     known = [each for each in inspect.signature(made).parameters if each != "folder"]
     for option in options:
         if option not in known:

@@ -74,12 +74,14 @@ class RowSource(ABC):
 
     Attributes:
         ground_truth: The type of `Sample.ground_truth` of all rows.
+        splits: Values of the argument ``split`` of the data set, if it has one.
         problems: Rows that cannot be used, in the order they were found.
         left_out: How many of them were left out when the source was opened.
         revision: The commit, for a data set of the Hugging Face Hub; None for a folder.
     """
 
     ground_truth: ClassVar[type]
+    splits: ClassVar[Sequence[str]] = ()
     left_out = 0
     revision: str | None = None
 
@@ -113,9 +115,21 @@ class RowSource(ABC):
             images = self._open_images(row.place, row.images)
             for image in images:
                 _ = image.size  # reads the header, and refuses what is broken or too large
+            return self._opened(row.sample, row.images, images)
         except DataError as error:
             raise type(error)(str(self._list(row.place, error))) from error
-        return replace(row.sample, images=images)
+
+    def _opened(self, sample: Sample, files: Any, images: tuple[Image, ...]) -> Sample:
+        """Return a sample with its images.
+
+        A subclass may add what only the files of the images say, such as the times of frames.
+
+        Args:
+            sample: The sample without images.
+            files: What `_keep` was given as the images of the row.
+            images: The images.
+        """
+        return replace(sample, images=images)
 
     def _keep(self, place: Place, sample: Sample, images: Any = None) -> None:
         """Keep a row; `images` is whatever `_open_images` needs to find its images again."""

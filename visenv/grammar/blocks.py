@@ -74,10 +74,10 @@ class TurnReader:
         ).fullmatch
         self._closing = {f"<{name}>": f"</{name}>" for name in names}
         actions = [f"one <{name}>…</{name}>" for name in names[1:]]
+        nothing = "neither a tool call nor an answer" if readers else "no answer"
+        listed = " or ".join(part for part in (", ".join(actions[:-1]), actions[-1]) if part)
         self._nothing = Problem(
-            "no_action",
-            "Your turn holds neither a tool call nor an answer. After </think> write "
-            f"{', '.join(actions[:-1])} or {actions[-1]}.",
+            "no_action", f"Your turn holds {nothing}. After </think> write {listed}."
         )
 
     def read(self, text: str) -> ParsedTurn:

@@ -15,10 +15,14 @@ _LETTER_ALONE = re.compile(r"[^A-Za-z0-9]*([A-Za-z])[^A-Za-z0-9]*")
 _LETTER_FIRST = re.compile(r"[\s\"'*(\[]{0,8}([A-Za-z])\s?[)\].:](?!\s*(?:or|and)\b)")
 _AFTER_CUE = re.compile(
     r"\b(?i:answer|option|choice)\b(?:\s+is\b)?\s?:?\s?[\"'*(\[]{0,4}"
-    r"([A-Z]|[a-z](?!\s+\w))(?![A-Za-z0-9'])"
+    r"([A-Z]|[a-z](?!\s+\w))(?![A-Za-z0-9'])(?!\s?(?:/|,|or\b|and\b)\s?[A-Za-z](?![A-Za-z0-9']))"
 )
 _IN_BRACKETS = re.compile(r"[(\[]([A-Z])[)\]]")
 _ARTICLE = r"A\s+(?!(?:or|and|is|because|since|as)\b)[a-z]"
+_NEGATED = re.compile(
+    r"(?:\b[Nn](?:ot|either|or)\b|n't\b)\s{1,4}(?:(?:the\s)?(?:answer|option|choice)\s{1,4})?"
+    rf"[\"'*(\[]{{0,4}}(?!{_ARTICLE})[A-Z](?![A-Za-z0-9'])"
+)
 _CAPITAL = re.compile(rf"(?<![A-Za-z0-9'])(?!{_ARTICLE})([A-Z])(?![A-Za-z0-9'])")
 
 
@@ -45,9 +49,10 @@ def choice_score(
 
 
 def chosen_letter(answer: str, options: Sequence[str]) -> str | None:
-    """The letter of the option that `answer` picks, or None when that is not clear.
+    """Return the letter of the option that `answer` picks, or None if that is not clear.
 
-    The first of these rules that gives a letter of an option decides:
+    Letters and option texts behind "not" are left out ("It is not (A)"). Then the first of these
+    rules that gives a letter of an option decides:
 
     1. the answer is a letter, whatever punctuation stands around it: ``A``, ``(a)``, ``"B".``;
     2. it is the text of an option;
@@ -64,7 +69,8 @@ def chosen_letter(answer: str, options: Sequence[str]) -> str | None:
     if is_too_long(answer):
         return None
     lettered = dict(zip(ascii_uppercase, options, strict=False))
-    picks = (rule(answer.strip(), lettered) for rule in _RULES)
+    stated = _NEGATED.sub(" ", answer).strip()
+    picks = (rule(stated, lettered) for rule in _RULES)
     return next((letter for letter in picks if letter in lettered), None)
 
 
@@ -99,6 +105,8 @@ def _capital_alone(answer: str, options: Options) -> str | None:
 def _option_within(answer: str, options: Options) -> str | None:
     given = f" {_words(answer)} "
     texts = {letter: f" {_words(option)} " for letter, option in options.items()}
+    for text in sorted(texts.values(), key=len, reverse=True):
+        given = given.replace(f" not{text}", " ") if text.strip() else given
     within = {letter: text for letter, text in texts.items() if text.strip() and text in given}
     # "dark red" holds "red": an option counts unless a longer one that was found contains it.
     return _only(

@@ -10,6 +10,7 @@ from visenv.rollout.adapter import Env, EnvAdapter, MakeEnv
 from visenv.rollout.collector import Collector
 from visenv.rollout.episode import EpisodeSpec, play
 from visenv.rollout.executor import Executor, InlineExecutor
+from visenv.rollout.mixture import Mixture
 from visenv.rollout.replicas import Replicas
 from visenv.rollout.vector_env import EpisodePool
 from visenv.rollout.vector_result import Reset, Result
@@ -24,6 +25,7 @@ __all__ = [
     "Executor",
     "InlineExecutor",
     "MakeEnv",
+    "Mixture",
     "ProcessExecutor",
     "Replicas",
     "Reset",

@@ -64,10 +64,11 @@ class Advisor:
                 return self._description()
 
     def _demonstrated(self, request: Demonstration) -> ParsedTurn:
-        turn = self._env.oracle_turn()
         if self._hasty:
             answer = self._env.random_answer(self._rng) if request.guess else GIVING_UP
-            turn = turn._replace(calls=(), answer=answer)
+            turn = self._env.hasty_turn(answer)
+        else:
+            turn = self._env.oracle_turn()
         return turn if request.thought is None else turn._replace(thought=request.thought)
 
     def _random(self) -> str:

@@ -14,6 +14,7 @@ from visenv.policy import Policy
 from visenv.rollout.adapter import MakeEnv
 from visenv.rollout.episode import EpisodeSpec, play_in
 from visenv.rollout.executor import EnvSlot, Executor, InlineExecutor
+from visenv.rollout.mixture import Mixture
 from visenv.rollout.priority_semaphore import PrioritySemaphore
 from visenv.rollout.stats import RolloutStats
 from visenv.rollout.wave import Wave
@@ -37,7 +38,7 @@ class Collector:
     policy raises other than `PolicyError` and `ServiceError` is a bug, and raised.
 
     Args:
-        make_env: Makes one environment.
+        make_env: Makes one environment, or a mixture of several.
         policy: The policy that plays.
         sampling: How to sample.
         concurrency: Maximum number of episodes that take turns at the same time.
@@ -57,7 +58,7 @@ class Collector:
 
     def __init__(
         self,
-        make_env: MakeEnv,
+        make_env: MakeEnv | Mixture,
         policy: Policy[Any],
         sampling: Sampling | None = None,
         concurrency: int = 128,
@@ -70,12 +71,14 @@ class Collector:
         self.policy = policy
         self.sampling = sampling or Sampling()
         self.stats = RolloutStats()
-        self._make_env = make_env
+        if not isinstance(make_env, Mixture):
+            make_env = Mixture({"": make_env}, {"": 1.0})
+        self.mixture = make_env
         self._executor = executor or InlineExecutor(threads=not deterministic)
         self._retries = retries
         self._semaphore = PrioritySemaphore(concurrency)
         self._wave = Wave() if deterministic else None
-        self._idle: list[EnvSlot] = []
+        self._idle: dict[str, list[EnvSlot]] = {name: [] for name in make_env.make_envs}
         self._revive = revive
         self._reviving = PrioritySemaphore(1)
         self._revivals = 0
@@ -171,7 +174,9 @@ class Collector:
 
         try:
             with self.stats.playing:
-                slot = self._idle.pop() if self._idle else self._executor.slot(self._make_env)
+                name = spec.env or self.mixture.choose(spec.seed)
+                idle = self._idle[name]
+                slot = idle.pop() if idle else self._executor.slot(self.mixture.make_envs[name])
                 usable = True
                 try:
                     episode = await play_in(
@@ -181,7 +186,7 @@ class Collector:
                 finally:
                     # After a first reset that failed, Gymnasium's checker refuses a step.
                     if usable and slot.usable and slot.begun:
-                        self._idle.append(slot)
+                        idle.append(slot)
                     else:
                         slot.close()
         finally:
@@ -205,6 +210,7 @@ class Collector:
 
     def close(self) -> None:
         """Close the environments; the policy stays open."""
-        while self._idle:
-            self._idle.pop().close()
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
         self._executor.close()

@@ -37,12 +37,14 @@ class EpisodeSpec:
         group: Index of the group in the batch.
         member: Index in the group; members share the sample and sample differently.
         index: Row of a finite source to play instead of the one that the seed picks.
+        env: Name of the environment in a mixture; ``""`` lets the mixture choose it by the seed.
     """
 
     seed: int
     group: int = 0
     member: int = 0
     index: int | None = None
+    env: str = ""
 
     @property
     def policy_seed(self) -> int:

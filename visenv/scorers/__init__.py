@@ -4,7 +4,15 @@ from visenv.scorers.backend import Backend, InProcessBackend, ServiceLimits
 from visenv.scorers.judge import Judge
 from visenv.scorers.recording import VerdictLog, current_log, using
 from visenv.scorers.replies import JsonScore, OneOf, ReplyError, YesNo
-from visenv.scorers.request import Embed, Generate, LogProbs, ScoreRequest, digest
+from visenv.scorers.request import (
+    Detect,
+    Embed,
+    Generate,
+    HitMasks,
+    LogProbs,
+    ScoreRequest,
+    digest,
+)
 from visenv.scorers.retry import RefusedError, TransientError
 from visenv.scorers.scorer import Scorer
 from visenv.scorers.service import ServiceCounts, Verdict
@@ -12,8 +20,10 @@ from visenv.scorers.services import for_worker
 
 __all__ = [
     "Backend",
+    "Detect",
     "Embed",
     "Generate",
+    "HitMasks",
     "InProcessBackend",
     "JsonScore",
     "Judge",

@@ -47,7 +47,7 @@ class JsonScore:
         Raises:
             ReplyError: If the reply holds anything else.
         """
-        found = _object(text)
+        found = json_reply(text)
         if list(found) != [self.key]:
             raise ReplyError(f"expected the one key {self.key!r}, got {_shown(list(found))}")
         value = found[self.key]
@@ -110,7 +110,14 @@ def verdict_text(text: str) -> str:
     return said
 
 
-def _object(text: str) -> dict[str, Any]:
+def json_reply(text: str) -> dict[str, Any]:
+    """Return the one JSON object that a reply is.
+
+    A Markdown fence around the object is allowed, other text is not.
+
+    Raises:
+        ReplyError: If the reply is anything else, a key occurs twice, or a number is not finite.
+    """
     said = verdict_text(text)
     fenced = _FENCE.fullmatch(said)
     try:

@@ -93,6 +93,41 @@ class Embed(ScoreRequest):
     content: str | Image
 
 
+@dataclass(frozen=True)
+class Detect(ScoreRequest):
+    """Asks an open-vocabulary detector where a phrase is in an image.
+
+    The value is a list of ``[left, top, right, bottom, score]`` in pixels of the image.
+
+    Attributes:
+        image: The image.
+        phrase: One phrase, for example ``"a chest of drawers"``.
+    """
+
+    kind: ClassVar[str] = "detect"
+    image: Image
+    phrase: str
+
+
+@dataclass(frozen=True)
+class HitMasks(ScoreRequest):
+    """Asks a segmenter whether points lie in the union of the masks of its prompts.
+
+    The value is a list of bools, one for each point: masks themselves would be too large to save
+    with an episode.
+
+    Attributes:
+        image: The image.
+        prompts: Boxes ``(left, top, right, bottom)``, or points ``(x, y)``, one mask for each.
+        points: The points ``(x, y)``, inside the image.
+    """
+
+    kind: ClassVar[str] = "hit_masks"
+    image: Image
+    prompts: tuple[tuple[float, ...], ...]
+    points: tuple[tuple[float, float], ...]
+
+
 def digest(request: ScoreRequest) -> str:
     """Return the SHA-256 of a request, hexadecimal.
 

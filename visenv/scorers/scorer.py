@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.options import read_options
 from visenv.registration import SCORERS
 from visenv.scorers.backend import Backend
 from visenv.scorers.loop import loop
@@ -87,13 +87,8 @@ class Scorer:
         if name not in SCORERS:
             raise UnknownNameError("scorer", name, SCORERS)
         main, _, query = rest.partition("?")
-        try:
-            pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
-        except ValueError as error:
-            raise ConfigurationError(
-                f"Options of a scorer are option=value&option=value, got {query!r}."
-            ) from error
-        options: dict[str, Any] = {key: _json_or_text(value) for key, value in pairs}
+        told = read_options(query, "a scorer")
+        options: dict[str, Any] = {key: _json_or_text(value) for key, value in told.items()}
         if main:
             options[backend_class(name).main_option] = main
         return cls(name, **options)

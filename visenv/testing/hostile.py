@@ -9,6 +9,7 @@ TEXTS: dict[str, str] = {
     "blank": " \t\r\n\u2028",
     "one megabyte": "a" * 2**20,
     "one megabyte of tags": ("<think><tool></answer>" * 2**16)[: 2**20],
+    "one megabyte of full stops": "." * 2**20 + "x",
     "NUL": "\0",
     "lone surrogate": "<think>\ud800</think><answer>\udfff</answer>",
     "right to left": "\u202e<rewsna>\u202d",

@@ -33,12 +33,28 @@ class Image:
     are equal when their pixels are.
     """
 
-    __slots__ = ("__weakref__", "_encoded", "_path", "_pixels", "_sha256", "_size", "name")
+    __slots__ = (
+        "__weakref__",
+        "_encoded",
+        "_frame",
+        "_path",
+        "_pixels",
+        "_sha256",
+        "_size",
+        "name",
+    )
 
     def __init__(
-        self, *, path: Path | None, encoded: bytes | None, pixels: Pixels | None, name: str
+        self,
+        *,
+        path: Path | None,
+        encoded: bytes | None,
+        pixels: Pixels | None,
+        name: str,
+        frame: int | None = None,
     ) -> None:
         self._path = path
+        self._frame = frame
         self._encoded = encoded
         self._pixels = pixels
         self._size: tuple[int, int] | None = None
@@ -49,6 +65,12 @@ class Image:
     def from_file(cls, path: str | Path) -> Image:
         """A handle to an image file; nothing is opened yet."""
         return cls(path=Path(path), encoded=None, pixels=None, name=str(path))
+
+    @classmethod
+    def from_frame(cls, path: str | Path, number: int) -> Image:
+        """A handle to frame `number`, from 0, of a video file; nothing is opened yet."""
+        name = f"frame {number} of {path}"
+        return cls(path=Path(path), encoded=None, pixels=None, name=name, frame=number)
 
     @classmethod
     def from_bytes(cls, encoded: bytes, name: str = "image bytes") -> Image:
@@ -78,7 +100,9 @@ class Image:
             ImageError: If the file is missing, is not an image, or exceeds `MAX_PIXELS`.
         """
         if self._size is None:
-            if self._pixels is not None:
+            if self._frame is not None:
+                self._size = self._frame_size()
+            elif self._pixels is not None:
                 height, width = self._pixels.shape[:2]
                 self._size = (width, height)
             else:
@@ -93,6 +117,12 @@ class Image:
         Raises:
             ImageError: If it cannot be decoded.
         """
+        if self._pixels is None and self._frame is not None:
+            from visenv.types.frames import decode_frame
+
+            _ = self.size  # refuses what is too large
+            self._pixels = decode_frame(str(self._path), self._frame)
+            self._pixels.flags.writeable = False
         if self._pixels is None:
             with self._open() as opened:
                 try:
@@ -135,10 +165,23 @@ class Image:
         """
         if self._path is None:
             return self
+        if self._frame is not None:
+            return Image.from_bytes(self.png(), self.name)
         try:
             return Image.from_bytes(self._path.read_bytes(), self.name)
         except OSError as error:
             raise ImageError(f"{self.name} cannot be read: {error}.") from error
+
+    def _frame_size(self) -> tuple[int, int]:
+        from visenv.types.frames import video_facts
+
+        facts = video_facts(str(self._path))
+        if facts.width * facts.height > MAX_PIXELS:
+            raise ImageError(
+                f"{self.name} has {facts.width}x{facts.height} pixels; at most {MAX_PIXELS:,} are "
+                "decoded."
+            )
+        return facts.width, facts.height
 
     def _open(self) -> PIL.Image.Image:
         """Open the file or bytes far enough to know the size, and refuse bombs."""
@@ -180,6 +223,7 @@ class Image:
             "encoded": self._encoded,
             "pixels": None if keeps_source else self._pixels,
             "name": self.name,
+            "frame": self._frame,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

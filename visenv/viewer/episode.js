@@ -1,15 +1,15 @@
 // One episode, turn by turn, with its images and what was drawn on them.
 
-const SMALLEST = 240, LARGEST = 420;
+const SMALLEST = 240, LARGEST = 420, FRAME = 150;
 
 function episodeDetails(episode) {
   const conversation = make("div", { class: "conversation" });
   const marks = episode.marks;
   for (const [index, turn] of episode.turns.entries()) {
-    conversation.append(...turn.messages.map((message) => messageBubble(message, marks)));
+    conversation.append(...turn.messages.map((message) => messageBubble(message, marks, episode.lanes)));
     conversation.append(turnBubble(turn, index));
   }
-  conversation.append(...episode.closing.map((message) => messageBubble(message, marks)));
+  conversation.append(...episode.closing.map((message) => messageBubble(message, marks, episode.lanes)));
   const ended = { ended: episode.reason ? `${episode.status}: ${episode.reason}` : episode.status };
   const facts = { ...ended, kind: episode.kind, seed: episode.seed, group: episode.group, member: episode.member, tokens: episode.tokens };
   return [
@@ -18,8 +18,11 @@ function episodeDetails(episode) {
   ];
 }
 
-function messageBubble(message, marks) {
-  const parts = message.parts.map((part) => (part.image ? picture(part, marks) : make("pre", {}, part.text.replace(/^\n+|\n+$/g, ""))));
+function messageBubble(message, marks, lanes) {
+  const parts = message.parts.map((part) => {
+    if (part.video) return filmStrip(part.video, marks, lanes);
+    return part.image ? picture(part, marks) : make("pre", {}, part.text.replace(/^\n+|\n+$/g, ""));
+  });
   return make("div", { class: "bubble" }, make("b", {}, message.role), ...parts);
 }
 
@@ -29,7 +32,7 @@ function turnBubble(turn, index) {
   if (turn.reward !== 0) head.append(make("span", { class: "paid" }, `reward ${number(turn.reward)}`));
   const text = make("pre", {}, make("span", { class: "prefix", title: "pre-filled, not sampled" }, turn.prefix), turn.text);
   const events = make("ul", { class: "events" }, ...turn.events.map(eventLine));
-  return make("div", { class: "bubble policy" }, head, text, ...(turn.events.length ? [events] : []));
+  return make("div", { class: "bubble policy" }, head, text, ...(turn.film ? [hiddenFrames(turn.film)] : []), ...(turn.events.length ? [events] : []));
 }
 
 function eventLine(event) {
@@ -59,9 +62,27 @@ function factValue(value) {
   return make("ul", {}, ...value.map((each) => make("li", {}, inWords(each))));
 }
 
-/** An image under its name, with the boxes that were cut out of it. */
-function picture(part, marks) {
-  const width = Math.min(Math.max(part.width, SMALLEST), LARGEST);
+/** The frames of a video side by side, under a bar that shows what happens when. */
+function filmStrip(frames, marks, lanes) {
+  const strip = make("div", { class: "frames" }, ...frames.map((frame) => picture(frame, marks, FRAME)));
+  return make("div", { class: "film" }, ...(lanes.length ? [timeBar(frames, lanes)] : []), strip);
+}
+
+/** One lane for each event; a frame is as wide as the others, whatever its time. */
+function timeBar(frames, lanes) {
+  const share = (count) => `${100 * count / frames.length}%`;
+  const rows = lanes.map(({ what, label, first, last }) => {
+    const when = first === last ? `frame ${first + 1}` : `frames ${first + 1} to ${last + 1}`;
+    const bar = make("i", { class: what, style: `left: ${share(first)}; width: ${share(last - first + 1)}`, title: `${when}: ${label}` });
+    return make("div", { class: "lane" }, make("span", { class: "track" }, bar), make("span", { class: `key ${what}` }, label));
+  });
+  const ticks = frames.map((frame) => make("small", { style: `width: ${share(1)}` }, number(frame.time)));
+  return make("div", { class: "timebar" }, ...rows, make("div", { class: "lane" }, make("span", { class: "track ticks" }, ...ticks), make("span", {}, "seconds")));
+}
+
+/** An image under its name, with the boxes that were cut out of it, and what was pointed to. */
+function picture(part, marks, smallest = SMALLEST) {
+  const width = Math.min(Math.max(part.width, smallest), LARGEST);
   const image = make("img", { src: part.image, width, height: Math.round(width * part.height / part.width), alt: part.name, loading: "lazy" });
   if (part.width < width) image.className = "enlarged";
   const link = make("a", { href: part.image, target: "_blank", title: "open by itself" }, image);
@@ -74,10 +95,13 @@ function picture(part, marks) {
 
 function overlay(part, marks) {
   const layer = draw("svg", { viewBox: `0 0 ${part.width} ${part.height}` });
-  for (const { what, label, box, point } of marks) {
-    const [left, top, right, bottom] = box;
-    layer.append(draw("rect", { class: what, x: left, y: top, width: right - left, height: bottom - top }, draw("title", {}, label)));
-    if (point) layer.append(draw("circle", { class: "point", cx: point[0], cy: point[1], r: Math.max(part.width, part.height) / 80 }));
+  for (const { what, label, box, point, mask } of marks) {
+    if (mask) layer.append(draw("path", { class: "mask", d: mask }, draw("title", {}, label)));
+    if (box) {
+      const [left, top, right, bottom] = box;
+      layer.append(draw("rect", { class: what, x: left, y: top, width: right - left, height: bottom - top }, draw("title", {}, label)));
+    }
+    if (point) layer.append(draw("circle", { class: box ? "point" : `point ${what}`, cx: point[0], cy: point[1], r: Math.max(part.width, part.height) / 80 }, draw("title", {}, label)));
   }
   return layer;
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from visenv.records import event_to_json, known_fields
 from visenv.types import (
@@ -15,28 +15,13 @@ from visenv.types import (
     Message,
     ToolCalled,
     TurnTaken,
+    Video,
 )
+from visenv.viewer.film import film
+from visenv.viewer.grounding import Mark, grounding_marks, lanes
 
 _ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
 """The name of the image that follows, as the grammars write it."""
-
-
-class Mark(NamedTuple):
-    """A box to draw on an image.
-
-    Attributes:
-        image: The name under which the image was shown.
-        what: ``"zoom"`` (the policy cut it out) or ``"truth"``.
-        label: What the legend says.
-        box: ``[left, top, right, bottom]`` in pixels of the image as shown.
-        point: The keypoint in the same pixels, for a zoom.
-    """
-
-    image: str
-    what: str
-    label: str
-    box: Sequence[float]
-    point: Sequence[float] | None = None
 
 
 def episode_record(episode: Episode, images: str) -> dict[str, Any]:
@@ -64,7 +49,8 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
         "tokens": sum(len(segment) for segment in episode.segments),
         "turns": list(_turns(episode, images)),
         "closing": _messages(episode.closing, images),
-        "marks": [mark._asdict() for mark in marks(episode)],
+        "marks": [mark._asdict() for mark in (*marks(episode), *grounding_marks(episode))],
+        "lanes": [lane._asdict() for lane in lanes(episode)],
     }
 
 
@@ -77,6 +63,7 @@ def _turns(episode: Episode, images: str) -> Iterator[dict[str, Any]]:
             "text": turn.text[len(prefix) :],
             "reward": turn.reward,
             "finish": turn.finish_reason,
+            "film": film(turn, images),
             # That a turn was taken is seen from the turn.
             "events": [event_to_json(each) for each in turn.events if type(each) is not TurnTaken],
         }
@@ -87,39 +74,53 @@ def _messages(messages: Sequence[Message], images: str) -> list[dict[str, Any]]:
 
 
 def _parts(message: Message, images: str) -> Iterator[dict[str, Any]]:
-    """Texts, and images under the name that the text before them announces."""
+    """Texts, images under the name that the text before them announces, and videos of frames."""
     before = ""
-    for part in message.with_frames().parts:
+    for part in message.parts:
         if isinstance(part, str):
             before = part
             yield {"text": part}
         elif isinstance(part, Image):
-            width, height = part.size
             named = _ANNOUNCED.search(before)
-            name = named[1] if named else "image"
-            file = f"{images}/{part.sha256}.png"
-            yield {"image": file, "name": name, "width": width, "height": height}
+            yield _picture(part, named[1] if named else "image", images)
+        else:
+            yield {"video": list(_frames(part, images))}
+
+
+def _frames(video: Video, images: str) -> Iterator[dict[str, Any]]:
+    for number, (frame, time) in enumerate(zip(video.frames, video.times, strict=True), start=1):
+        yield {**_picture(frame, f"frame {number}", images), "time": time}
+
+
+def _picture(image: Image, name: str, images: str) -> dict[str, Any]:
+    width, height = image.size
+    return {"image": f"{images}/{image.sha256}.png", "name": name, "width": width, "height": height}
 
 
 def marks(episode: Episode) -> list[Mark]:
     """The boxes that were cut out of images, and those of the truth.
 
+    A call cuts one box, ``detail["shown_box"]``, or several, each with a ``problem`` if it was
+    rejected: ``detail["boxes"]``.
+
     The truth is in native pixels. How large these are on the image as shown is known from a zoom
     straight into it, which tells its box in both; without one, there is nothing to draw.
     """
     zooms = [
-        call
+        detail
         for call in _calls(episode.events)
-        if "image" in call.detail and _box(call.detail.get("shown_box"))
+        for detail in _boxes(call.detail)
+        if "image" in detail and _box(detail.get("shown_box"))
     ]
     several = len(zooms) > 1
     drawn = []
     truths: list[Mark] = []
-    for number, call in enumerate(zooms, start=1):
-        label = f"zoom {number}" if several else "zoom"
-        detail = call.detail
-        image = detail["image"]
-        drawn.append(Mark(image, "zoom", label, detail["shown_box"], detail.get("keypoint")))
+    for number, detail in enumerate(zooms, start=1):
+        problem = detail.get("problem", "")
+        name = f"zoom {number}" if several else "zoom"
+        label = f"{name}, rejected: {problem}" if problem else name
+        image, what = detail["image"], "rejected" if problem else "zoom"
+        drawn.append(Mark(image, what, label, detail["shown_box"], detail.get("keypoint")))
         scale = _scale(detail) if detail.get("origin", image) == image else None
         if scale is not None and not truths:
             truths = list(_truths(episode, image, scale))
@@ -134,7 +135,17 @@ def _truths(episode: Episode, image: str, scale: tuple[float, float]) -> Iterato
 
 
 def _calls(events: Sequence[Event]) -> list[ToolCalled]:
-    return [event for event in events if isinstance(event, ToolCalled) and event.ok]
+    """Return the calls that succeeded, and those that failed with boxes to show."""
+    calls = [event for event in events if isinstance(event, ToolCalled)]
+    return [call for call in calls if call.ok or "boxes" in call.detail]
+
+
+def _boxes(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the facts of each box of a call."""
+    if "boxes" not in detail:
+        return [detail]
+    shared = {key: value for key, value in detail.items() if key != "boxes"}
+    return [{**shared, **each} for each in detail["boxes"]]
 
 
 def _scale(detail: Mapping[str, Any]) -> tuple[float, float] | None:

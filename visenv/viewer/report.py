@@ -16,7 +16,7 @@ from typing import Any
 from visenv.errors import RunError
 from visenv.viewer.gather import gather
 
-SCRIPTS = ("page.js", "curves.js", "episode.js", "episodes.js")
+SCRIPTS = ("page.js", "curves.js", "film.js", "episode.js", "episodes.js")
 """In the order they run in."""
 
 LONGEST_TEXT = 20_000

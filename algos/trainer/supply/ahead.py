@@ -19,6 +19,7 @@ from visenv.types import Episode, Group
 
 from .base import OnEpisode, Share, Supply
 from .player import Kept, StepPlayer
+from .samples import SampleOrder
 from .selection import Selection
 
 Result = TypeVar("Result")
@@ -74,7 +75,8 @@ class Ahead(Supply):
             )
         self.size = groups * group_size
         self._policy = policy
-        self._player = StepPlayer(collector, groups, group_size, seed, share, selection)
+        self.samples = SampleOrder(collector.mixture, groups, seed, max_staleness)
+        self._player = StepPlayer(collector, groups, group_size, self.samples, share, selection)
         self._max_staleness = max_staleness
         self._updates = updates
         self._steps = steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from visenv.errors import RunError
 from visenv.types import Episode, Group
 
 from ..journal import Journal
+
+if TYPE_CHECKING:
+    from .samples import SampleOrder
 
 OnEpisode = Callable[[Episode], None]
 OnExhausted = Literal["drop_member", "drop_group"]
@@ -46,11 +49,13 @@ class Supply(ABC):
 
     Attributes:
         size: Episodes in a step, of all processes.
+        samples: Which sample each group plays; None if nothing is played.
         journal: Keeps finished episodes for a run that is killed and resumed; None keeps none. Set
             before the first step.
     """
 
     size: int
+    samples: SampleOrder | None = None
     journal: Journal | None = None
 
     @abstractmethod

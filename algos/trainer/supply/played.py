@@ -11,6 +11,7 @@ from visenv.types import Group
 
 from .base import OnEpisode, Share, Supply
 from .player import StepPlayer
+from .samples import SampleOrder
 from .selection import Selection
 
 
@@ -39,7 +40,8 @@ class Played(Supply):
     ) -> None:
         self.size = groups * group_size
         self._policy = policy
-        self._player = StepPlayer(collector, groups, group_size, seed, share, selection)
+        self.samples = SampleOrder(collector.mixture, groups, seed)
+        self._player = StepPlayer(collector, groups, group_size, self.samples, share, selection)
 
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
         """Play them."""

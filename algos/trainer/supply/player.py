@@ -9,16 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from visenv.rollout import Collector, EpisodeSpec
-from visenv.seeding import seeds
 from visenv.types import Episode, Group
 
 from ..journal import Journal
-from .base import OnEpisode, Share, random_stream, whole
+from .base import OnEpisode, Share, whole
+from .samples import SampleOrder
 from .selection import Choice, Selection
-
-_SCENES = 1
-"""Key of the scenes' stream of random numbers."""
-
 
 Known = Mapping[tuple[int, int], Episode]
 """Episodes by group and member."""
@@ -43,7 +39,7 @@ class StepPlayer:
         collector: Plays episodes.
         groups: Groups in a step.
         size: Episodes in a group.
-        seed: The run's seed.
+        samples: Which sample each group plays.
         share: Which of a step's groups this process plays.
         selection: Which of those are kept.
 
@@ -58,7 +54,7 @@ class StepPlayer:
         collector: Collector,
         groups: int,
         size: int,
-        seed: int,
+        samples: SampleOrder,
         share: Share,
         selection: Selection,
     ) -> None:
@@ -67,7 +63,7 @@ class StepPlayer:
         self.counts: Counter[str] = Counter()
         self._groups = groups
         self._size = size
-        self._seed = seed
+        self._samples = samples
         self._share = share
         self._own = share.of(groups)
         self._selection = selection
@@ -120,16 +116,16 @@ class StepPlayer:
 
     async def _group(self, step: int, number: int, known: Known, on_episode: OnEpisode) -> Group:
         """Play what is not known of a group, until it is large enough; cancel the slowest."""
-        seed = seeds(random_stream(self._seed, _SCENES, step), number + 1)[number]
+        sample = self._samples.choose(step, number)
         places = [
-            EpisodeSpec(seed, number, member)
+            EpisodeSpec(sample.seed, number, member, sample.row, sample.env)
             for member in range(self._size + self._selection.spare_members)
         ]
         ended: dict[int, Episode] = {}
         running: dict[asyncio.Task[Episode], int] = {}
         for place in places:
             episode = known.get((number, place.member))
-            if episode is not None and episode.seed == seed:
+            if episode is not None and (episode.seed, episode.index) == (place.seed, place.index):
                 ended[place.member] = self._replay(episode, on_episode)
             else:
                 playing = self._play(step, place, on_episode)

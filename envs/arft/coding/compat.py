@@ -5,7 +5,7 @@ from __future__ import annotations
 from visenv.tools import Store, ToolResult
 from visenv.types import Image, Sample, ToolCalled
 
-from ..compat.loop import RebuiltPrompt
+from ..compat.loop import RebuiltArftPrompt
 from ..compat.scores import with_box
 from . import prompts
 from .env import ArftCoding
@@ -29,7 +29,7 @@ class CroppingProgramTool(ProgramTool):
         return self.run_program(code, store)
 
 
-class PublishedCoding(RebuiltPrompt, ArftCoding):
+class PublishedCoding(RebuiltArftPrompt, ArftCoding):
     """`ArftCoding` with ``compat="arft"``.
 
     Nothing says why a program failed. A crop is cut out by the harness, from the box in the

@@ -1,6 +1,6 @@
-"""The public code's loop: a prompt made anew every turn, which shows nothing else of a result.
+"""The public code's loop: a prompt that is rebuilt every turn and alone shows results.
 
-Of its faults, those that let one item see another's image or answer are not repeated.
+The faults of the public code that let one item see another's image or answer are not repeated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from visenv.grammar import Call
 from visenv.grammar.tags import TagGrammar
-from visenv.types import Image, Message, Part, ToolCalled, TurnRequest, TurnTaken
+from visenv.rebuilt_prompt import RebuiltPrompt, SilentResults
+from visenv.types import Image, Message, Part, ToolCalled, TurnTaken
 
 from .. import prompts
 from ..base import ArftEnv
@@ -18,19 +19,11 @@ from ..rewards.qa import Compat
 from ..rewards.steps import by_turn
 
 
-class SilentTags(TagGrammar):
-    """Shows nothing of a result: what there is to see stands in the prompt that follows."""
-
-    def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Nothing."""
-        return ()
-
-    def render_error(self, message: str) -> tuple[Part, ...]:
-        """Nothing."""
-        return ()
+class SilentTags(SilentResults, TagGrammar):
+    """The tags of Visual-ARFT, without results."""
 
 
-class RebuiltPrompt(ArftEnv):
+class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
     """Base of the two environments with ``compat="arft"``.
 
     Every turn begins with one message: the images as they are now, the task, and all turns so far
@@ -40,20 +33,16 @@ class RebuiltPrompt(ArftEnv):
     compat: Compat = "arft"
 
     def make_grammar(self) -> TagGrammar:
-        """Silent."""
+        """Return the silent grammar."""
         return SilentTags(self.actions)
 
     def initial_messages(self) -> list[Message]:
-        """The first of the prompts."""
-        super().initial_messages()
-        return [Message("user", self.turn_notice())]
+        """Prepare the episode, and return the first prompt."""
+        super(RebuiltPrompt, self).initial_messages()
+        return super().initial_messages()
 
-    def turn_request(self) -> TurnRequest:
-        """A free turn on the new prompt alone."""
-        return super().turn_request()._replace(context="replace")
-
-    def turn_notice(self) -> tuple[Part, ...]:
-        """The prompt of the coming turn."""
+    def prompt(self) -> tuple[Part, ...]:
+        """Return the prompt of the coming turn."""
         images = [self.view(image) for image in self.current_images()]
         head = "\n" if images else ""
         task = prompts.task(self.preset.prompt, self.steps(), self.question())

@@ -30,6 +30,7 @@ def make_search(
     search: str | Searcher = "world",
     similarity: str | None = None,
     hops: Sequence[int] | None = None,
+    worlds: Sequence[int] | None = None,
     **settings: Unpack[SearchSettings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArftSearch-v0``.
@@ -46,6 +47,8 @@ def make_search(
             ``compat="arft"``. See `visenv.envs.arft.search.similarity`.
         hops: How many searches the questions take, for example ``[1]``; by default as many as the
             world has. Procedural questions alone.
+        worlds: Which procedural worlds: the seed of the first, and the one after the last. Worlds
+            of other seeds share no fact, so that what is held out was never seen.
         **settings: See `SearchSettings` and `Settings`.
 
     Raises:
@@ -57,21 +60,29 @@ def make_search(
     )
     made = PublishedSearch if compat else ArftSearch
     searcher = _searcher(search, data)
-    source = search_source(data, hops, preset.world)
+    source = search_source(data, hops, preset.world, worlds)
     env = made(source=source, preset=preset, searcher=searcher, **options)
     return env if reward == "outcome" else rewarded(env, similarity, reward, compat)
 
 
-def search_source(data: str | Source, hops: Sequence[int] | None, world: str) -> Source:
-    """The samples that `data` is or names.
+def search_source(
+    data: str | Source,
+    hops: Sequence[int] | None,
+    world: str,
+    worlds: Sequence[int] | None = None,
+) -> Source:
+    """Return the samples that `data` is or names.
 
     Raises:
-        ConfigurationError: If `hops` are named for samples that are there already.
+        ConfigurationError: If `hops` or `worlds` are named for samples that are there already.
     """
     if data == "procedural":
-        return EntitiesWorld(world, hops=hops)
-    if hops is not None:
-        raise ConfigurationError("hops choose among procedural questions: leave them out.")
+        chosen = {} if worlds is None else {"worlds": worlds}
+        return EntitiesWorld(world, hops=hops, **chosen)
+    if hops is not None or worlds is not None:
+        raise ConfigurationError(
+            "hops and worlds choose among procedural questions: leave them out for a data set."
+        )
     return open_data(data) if isinstance(data, str) else data
 
 

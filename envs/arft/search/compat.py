@@ -27,7 +27,7 @@ from visenv.rewards import RewardTerm, of_log
 from visenv.tools import Tool
 from visenv.types import Image, Log, Sample, ToolCalled
 
-from ..compat.loop import RebuiltPrompt
+from ..compat.loop import RebuiltArftPrompt
 from ..compat.scores import answer_score, body_of, has_form
 from .env import ArftSearch
 from .ground_truth import SearchTruth
@@ -37,7 +37,7 @@ from .tools.world import SnippetTool
 _STEPS = ("search", "answer")
 
 
-class PublishedSearch(RebuiltPrompt, ArftSearch):
+class PublishedSearch(RebuiltArftPrompt, ArftSearch):
     """`ArftSearch` with ``compat="arft"``.
 
     A search shows the texts of its results, without their titles; nothing says that one failed.

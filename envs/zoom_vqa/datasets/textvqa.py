@@ -73,6 +73,7 @@ class TextVQA(RowSource):
     """
 
     ground_truth = TextVQATruth
+    splits = SPLITS
 
     def __init__(self, folder: str | Path, split: str = "train") -> None:
         super().__init__()

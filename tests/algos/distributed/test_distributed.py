@@ -5,6 +5,7 @@ What DeepSpeed builds when it is first used on a machine takes a minute or two, 
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Callable
@@ -24,6 +25,9 @@ pytestmark = [
     pytest.mark.component("accelerate", "deepspeed", "torch"),
     pytest.mark.timeout(900),
 ]
+
+
+RUNS = ("alone", "straight")
 
 
 def _launch(how: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -48,6 +52,11 @@ def _try(how: str, model: str | Path, folder: Path) -> None:
     resumed = _launch(how, folder, model, "resume")
     assert resumed.returncode == 0, resumed.stderr
     assert metrics(folder / "straight") == metrics(folder / "killed")
+    evaluated = [
+        (folder / name / "evaluations.jsonl").read_text() for name in ("straight", "killed")
+    ]
+    assert evaluated[0] == evaluated[1] != ""
+    assert (folder / "straight" / "best" / "step_000002" / "score.json").exists()
     one, other = _weights(folder / "straight"), _weights(folder / "killed")
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -58,6 +67,8 @@ def test_zero_2_learns_what_one_process_does_which_refuses_its_checkpoint(tmp_pa
     alone = _launch("alone", tmp_path, "", "alone", "resume")
     rows = zip(metrics(tmp_path / "alone"), metrics(tmp_path / "straight"), strict=True)
     for one, two in rows:
+        assert two == pytest.approx(one, rel=1e-4, abs=1e-6)
+    for one, two in zip(*map(_evaluations, (tmp_path / name for name in RUNS)), strict=True):
         assert two == pytest.approx(one, rel=1e-4, abs=1e-6)
     assert alone.returncode == 1
     said = alone.stderr.splitlines()[-1]
@@ -92,6 +103,13 @@ def test_processes_stop_with_a_checkpoint_when_their_launcher_is_killed(tmp_path
     *_, last = sorted((folder / "checkpoints").iterdir())
     steps = len((folder / "metrics.jsonl").read_text().splitlines())
     assert last.name == f"step_{steps:06d}"  # one checkpoint, of the same step for both
+
+
+def _evaluations(folder: Path) -> list[dict[str, float]]:
+    """Return the rows that the evaluations of a run have written."""
+    lines = (folder / "evaluations.jsonl").read_text().splitlines()
+    assert lines
+    return [json.loads(line) for line in lines]
 
 
 def _is_alive(process: int) -> bool:

@@ -16,9 +16,18 @@ import visenv  # noqa: F401 - registers the environments
 from tests.algos import toy
 from tests.algos.runs import Sloped
 from visenv.algos.policy_gradient import GRPO
-from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig, checkpoint
+from visenv.algos.trainer import (
+    HeldOut,
+    Optimisation,
+    Rollouts,
+    Saving,
+    Trainer,
+    TrainerConfig,
+    checkpoint,
+)
 from visenv.algos.trainer.processes import is_first
 from visenv.registration import load
+from visenv.rollout import Mixture
 
 CONFIG = TrainerConfig(
     steps=3,
@@ -36,8 +45,16 @@ def make_env() -> Any:
 def train(model: str, folder: Path, resume: bool = False) -> None:
     """Train, and write the weights that came of it."""
     policy = load("policy", "transformers")(model, threads=1) if model else toy.ToyPolicy()
-    trainer = Trainer(policy, Sloped(kl_weight=0.1), CONFIG, folder=folder, resume=resume)
-    trainer.train(make_env if model else toy.Echo)
+    made = make_env if model else toy.Echo
+    trainer = Trainer(
+        policy,
+        Sloped(kl_weight=0.1),
+        CONFIG,
+        folder=folder,
+        resume=resume,
+        held_out=HeldOut({"a": made}, {"a": "reward"}, episodes=3, max_tokens=6, every=2),
+    )
+    trainer.train(Mixture({"a": made, "b": made}, {"a": 1.0, "b": 1.0}, by_pass_rate=True))
     if is_first():
         weights = {name: each.detach() for name, each in policy.module.named_parameters()}
         torch.save(weights, folder / "final.pt")

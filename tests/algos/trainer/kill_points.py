@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ import torch._dynamo  # the first optimiser step would load it, in every fork
 
 from tests.algos import toy
 from tests.algos.runs import Sloped
-from visenv.algos.trainer import Optimisation, Rollouts, Saving, Trainer, TrainerConfig
+from visenv.algos.trainer import HeldOut, Optimisation, Rollouts, Saving, Trainer, TrainerConfig
 from visenv.algos.trainer import checkpoint as checkpoint_module
+from visenv.algos.trainer import evaluation as evaluation_module
 from visenv.algos.trainer.metrics import MetricsLog
 from visenv.algos.trainer.reference import Reference
 
@@ -33,11 +34,21 @@ CONFIG = TrainerConfig(
     saving=Saving(checkpoint_every=2, keep_checkpoints=1, episodes_every=2),
 )
 
+HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=4, max_tokens=3, every=2)
+
 
 def train(folder: Path, resume: bool = False) -> Any:
     policy = toy.ToyPolicy(dropout=0.3)
     algorithm, sampler = Sloped(kl_weight=0.1), toy.ToyEngine()
-    trainer = Trainer(policy, algorithm, CONFIG, folder=folder, resume=resume, sampler=sampler)
+    trainer = Trainer(
+        policy,
+        algorithm,
+        CONFIG,
+        folder=folder,
+        resume=resume,
+        sampler=sampler,
+        held_out=HELD_OUT,
+    )
     trainer.train(toy.Echo)
     return policy
 
@@ -90,19 +101,33 @@ def points() -> dict[str, Callable[[], None]]:
         "sending weights": dying(toy.ToyEngine, "load", 4),
         "having sent them": dying(toy.ToyEngine, "load", 4, after=True),
         "renewing the reference": dying(Reference, "renew", 2, after=True),
-        "logging": dying(MetricsLog, "write", 3, after=True),
+        "logging": dying(MetricsLog, "write", 4, after=True),
+        "beginning an evaluation": dying(evaluation_module, "play_held_out", 1),
+        "having played held-out episodes": dying(evaluation_module, "flattened", 1),
+        "having logged an evaluation": dying(MetricsLog, "write", 3, after=True),
+        "naming the best weights": dying(evaluation_module, "publish", 1),
+        "having named the best weights": dying(evaluation_module, "publish", 1, after=True),
         "saving the first checkpoint": dying(toy.ToyPolicy, "save", 2, after=True),
-        "saving a reference": dying(toy.ToyPolicy, "save", 3, after=True),
-        "saving the second checkpoint": dying(toy.ToyPolicy, "save", 4, after=True),
+        "saving the best weights": dying(toy.ToyPolicy, "save", 3, after=True),
+        "saving a reference": dying(toy.ToyPolicy, "save", 4, after=True),
+        "saving the second checkpoint": dying(toy.ToyPolicy, "save", 5, after=True),
         "naming a checkpoint": dying(checkpoint_module, "publish", 2),
         "having named it": dying(checkpoint_module, "publish", 2, after=True),
         "removing an old one": removing("step_000002"),
     }
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
-    for name, install in points().items():
+def kill_each(
+    points: Mapping[str, Callable[[], None]], train: Callable[[Path], None], folder: Path
+) -> None:
+    """Train in a fork for each point, in a folder of that name, and check that the fork dies.
+
+    Args:
+        points: What makes the process die at a point, by the name of the point.
+        train: Trains in a folder.
+        folder: Where the folders are made.
+    """
+    for name, install in points.items():
         print(name, flush=True)
         child = os.fork()
         if child == 0:
@@ -114,4 +139,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    kill_each(points(), train, Path(sys.argv[1]))

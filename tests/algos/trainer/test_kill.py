@@ -33,7 +33,9 @@ def test_wherever_a_run_is_killed_it_goes_on_to_the_bit(tmp_path: Path) -> None:
         assert resumed.version == policy.version, name
         assert metrics(folder) == metrics(straight), name
         assert _episodes(folder) == _episodes(straight), name
-        for kept in ("checkpoints", "reference"):
+        evaluations = [(each / "evaluations.jsonl").read_text() for each in (folder, straight)]
+        assert evaluations[0] == evaluations[1], name
+        for kept in ("checkpoints", "reference", "best"):
             names = [
                 sorted(path.name for path in (each / kept).iterdir()) for each in (folder, straight)
             ]

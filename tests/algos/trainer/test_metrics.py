@@ -64,13 +64,13 @@ def test_measures_by_hand() -> None:
 def test_what_was_logged_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:
     from visenv.algos.trainer.metrics import MetricsLog
 
-    log = MetricsLog(tmp_path, step=0)
+    log = MetricsLog(tmp_path / "metrics.jsonl", step=0)
     for step in range(1, 5):
         log.write(step, {"reward": step / 10})
     log.close()
     path = tmp_path / "metrics.jsonl"
     path.write_text(path.read_text() + '{"step": 5, "rew')  # killed while writing
-    log = MetricsLog(tmp_path, step=2)
+    log = MetricsLog(tmp_path / "metrics.jsonl", step=2)
     log.write(3, {"reward": 0.33})
     log.close()
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -84,26 +84,8 @@ def test_what_was_logged_after_the_checkpoint_is_dropped(tmp_path: Path) -> None
 def test_rows_of_a_curriculum_tell_their_stage(tmp_path: Path) -> None:
     from visenv.algos.trainer.metrics import MetricsLog
 
-    log = MetricsLog(tmp_path, step=0, stage="look")
+    log = MetricsLog(tmp_path / "metrics.jsonl", step=0, stage="look")
     log.write(1, {"reward": 0.5})
     log.close()
     row = json.loads((tmp_path / "metrics.jsonl").read_text())
     assert row == {"stage": "look", "step": 1, "reward": 0.5}
-
-
-def test_tensorboard_holds_the_same_numbers(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    from visenv.algos.trainer.metrics import MetricsLog
-
-    log = MetricsLog(tmp_path, step=0)
-    log.write(1, {"reward": 0.25, "terms/right": 0.5})
-    log.write(2, {"reward": 0.75, "terms/right": 1.0})
-    log.close()
-    board = EventAccumulator(str(tmp_path / "tensorboard"))
-    board.Reload()
-    assert [(event.step, event.value) for event in board.Scalars("reward")] == [
-        (1, 0.25),
-        (2, 0.75),
-    ]
-    assert board.Tags()["scalars"] == ["reward", "terms/right"]

@@ -192,6 +192,31 @@ def test_a_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "run" / "reference").iterdir()] == ["step_000006"]
 
 
+def test_a_given_reference_stays_the_reference_of_a_resumed_run(tmp_path: Path) -> None:
+    def train(folder: str, steps: int, resume: bool = False, seed: int | None = 5) -> list[float]:
+        policy = toy.ToyPolicy()
+        reference = None if seed is None else toy.ToyPolicy(seed=seed).copy_frozen()
+        config, where = _config(steps), tmp_path / folder
+        algorithm = Sloped(kl_weight=0.1)
+        Trainer(policy, algorithm, config, folder=where, resume=resume, reference=reference).train(
+            toy.Echo
+        )
+        return [row["kl"] for row in _metrics(where)]
+
+    straight = train("straight", 3)
+    assert min(straight) > 1e-3  # another policy from the first step on
+    assert train("own", 1, seed=None) == [0]
+    train("resumed", 2)
+    # The reference in the folder counts, whatever is given to a resumed run.
+    assert train("resumed", 3, resume=True, seed=9) == straight
+
+
+def test_a_reference_needs_an_algorithm_with_a_kl_term(tmp_path: Path) -> None:
+    frozen = toy.ToyPolicy(seed=5).copy_frozen()
+    with pytest.raises(ConfigurationError, match="no KL term"):
+        Trainer(toy.ToyPolicy(), GRPO(), _config(1), folder=tmp_path / "run", reference=frozen)
+
+
 # ------------------------------------------------------------------------------ checkpoints
 
 

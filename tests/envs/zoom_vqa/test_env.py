@@ -153,6 +153,17 @@ def test_the_random_control_ignores_the_keypoint_and_repeats_by_sample() -> None
     assert boxes[0] == boxes[1]
 
 
+def test_fields_of_the_scenes_are_an_option() -> None:
+    def bluest(**options: Any) -> int:
+        """Return how much the bluest pixel of a scene is blue rather than red."""
+        observation, _ = make(preset="tiny", **options).reset(seed=0)
+        view = observation["images"][0].astype(int)
+        return int((view[..., 2] - view[..., 0]).max())
+
+    assert bluest(scenes={"frames": ["blue"]}) > 150  # the frame is (24, 72, 190)
+    assert bluest() < 100  # the frame is orange
+
+
 def test_outcome_pays_the_answer_alone() -> None:
     env = make(reward="outcome")
     env.reset(seed=0)
@@ -187,6 +198,11 @@ def test_compat_scores_one_of_ten_answers_as_the_public_code_does() -> None:
         ({"view_sid": 3}, UnknownNameError, "view_side"),
         ({"render_mode": "humane"}, ConfigurationError, "render_mode"),
         ({"on_abort": "ignore"}, ConfigurationError, "on_abort"),
+        ({"scenes": {"frame_s": ["red"]}}, UnknownNameError, "frames"),
+        ({"scenes": {"frames": ["rde"]}}, UnknownNameError, "red"),
+        ({"scenes": {"frames": 3}}, ConfigurationError, "frames: Input should be a valid tuple"),
+        ({"scenes": {"difficulty": "high"}}, ConfigurationError, "difficulty: Input should be"),
+        ({"scenes": {"grain": 1}, "data": "textvqa:x"}, ConfigurationError, "a data set has none"),
         ({"data": "textvq:/nowhere"}, UnknownNameError, "textvqa"),
         ({"data": "textvqa:/nowhere"}, DataError, "nowhere"),
     ],

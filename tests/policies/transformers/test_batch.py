@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -124,3 +125,16 @@ def test_one_batcher_serves_one_event_loop_after_another() -> None:
     submit_all(batcher, [1])
     submit_all(batcher, [2])
     assert recorder.batches == [[1], [2]]
+
+
+def test_ctrl_c_in_a_batch_leaves_no_traceback_behind(caplog: pytest.LogCaptureFixture) -> None:
+    def run(_: Sequence[int]) -> None:
+        raise KeyboardInterrupt
+
+    async def ask() -> None:
+        await batch.Batcher(run, 4).submit(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(ask())
+    gc.collect()  # asyncio reports an exception that nobody has seen when its task is collected
+    assert "never retrieved" not in caplog.text

@@ -19,9 +19,12 @@ import numpy as np
 import pytest
 
 from tests.algos.distributed.launching import ROOT, launch, require_two_who_sampled_alike
+from visenv.envs.argos.prompts import REASONER
 from visenv.errors import PolicyError
 from visenv.scorers import Generate, LogProbs, Scorer
-from visenv.types import Sampling, TurnRequest
+from visenv.types import Sample, Sampling, TurnRequest
+from visenv.verifier.models import ModelReasoner
+from visenv.verifier.reasoning import reasoning_score
 
 pytestmark = [
     pytest.mark.component("vllm", "torch", "transformers", "outlines-core"),
@@ -68,13 +71,21 @@ def test_the_server_says_what_transformers_says(served: Any, qwen3: Any, exam: A
     assert exam.error(qwen3, segments, exam.images(range(4))) < BOUND
 
 
-def test_scorers_on_the_server_and_in_this_process_agree(
-    served: Any, talk: Any, qwen3_folder: Path
-) -> None:
+@pytest.fixture(scope="module")
+def scorers(served: Any, qwen3_folder: Path) -> Iterator[tuple[Scorer, Scorer]]:
+    """The server and the same checkpoint in this process."""
     url = f"{served._present._control.url}/v1"
     [model] = httpx.get(f"{url}/models").json()["data"]
     there = Scorer("openai", model=model["id"], base_url=url, retries=0)
     here = Scorer("transformers", model=str(qwen3_folder))
+    yield there, here
+    here.close()
+
+
+def test_scorers_on_the_server_and_in_this_process_agree(
+    scorers: tuple[Scorer, Scorer], talk: Any
+) -> None:
+    there, here = scorers
     for number in range(4):
         images = [talk.picture(500 + number + each, 64 + 32 * each) for each in range(number % 3)]
         messages = tuple(talk.shown("what is in the crop", *images))
@@ -85,7 +96,26 @@ def test_scorers_on_the_server_and_in_this_process_agree(
     # Other prompts make the untrained model write ids without text, which vLLM leaves out.
     greedy = Generate(tuple(talk.shown("what is in the crop")), max_tokens=6)
     assert there.submit(greedy).result(300).value == here.submit(greedy).result(300).value
-    here.close()
+
+
+@pytest.mark.parametrize("answer", ["red", "the red cube , I see", "12"])
+def test_the_probability_of_an_answer_is_the_same_on_the_server(
+    scorers: tuple[Scorer, Scorer], talk: Any, answer: str
+) -> None:
+    """P(answer | question, reasoning, images) of Argos, eq. 5, with the prompt of the family."""
+    images = tuple(talk.picture(700 + number, 96, 64) for number in range(2))
+    sample = Sample("s", "what color is the cube ?", images, ("red",))
+    reasoning = "the cube at <point x='3' y='4'>cube</point> is red"
+
+    async def probabilities() -> list[float]:
+        return [
+            await reasoning_score(sample, reasoning, answer, ModelReasoner(scorer, REASONER))
+            for scorer in scorers
+        ]
+
+    one, other = asyncio.run(probabilities())
+    assert 0 < one < 1
+    assert abs(one - other) <= 1e-4
 
 
 def test_an_image_is_sent_once_and_again_when_the_server_forgot_it(

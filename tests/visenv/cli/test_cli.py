@@ -70,13 +70,13 @@ def test_each_command_has_help_without_a_blank_line_too_many(
 
 
 @pytest.mark.component("torch", "transformers")
-def test_train_has_the_recipes_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_has_the_options_of_its_recipe(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["train", "--help"])
     assert exit_.value.code == 0
     said = capsys.readouterr().out
     assert "usage: visenv train" in said
-    assert all(option in said for option in ("--resume", "--data", "--rl.steps"))
+    assert all(option in said for option in ("--resume", "scenes.data", "--phases.rl.steps"))
 
 
 MISTAKES = {

@@ -250,6 +250,9 @@ def test_every_curation_step_is_where_the_table_says() -> None:
     assert steps | {"difficulty"} == {words[0] for words in chain(Path("x"))} | {
         "constraints",
         "distort",
+        *("zoom-score", "clear", "stratify", "mags-train"),
+        *("argos-draft", "argos-entities", "argos-point", "argos-overlay", "argos-traces"),
+        *("argos-extract", "argos-score", "argos-verify", "argos-reformat", "argos-mix"),
     }
     for name in steps:
         assert load("curation step", name).name == name

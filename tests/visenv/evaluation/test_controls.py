@@ -10,19 +10,22 @@ import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
 
+from tests.environments import IDS
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.evaluation.controls import CONTROLS, NoImage, ShuffledResults, controlled
 from visenv.evaluation.rescore import Rescorer
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.random import RandomPolicy
-from visenv.registration import ENVIRONMENTS
 from visenv.rollout import Env, EpisodeSpec, MakeEnv, play
 from visenv.testing import toy
 from visenv.types import Episode, Message, Sample, ToolCalled, all_images
 
 ZOOM = "visenv/ZoomVQA-v0"
-WITH_IMAGES = [name for name in ENVIRONMENTS if name != "visenv/ArmIF-v0"]
+WITH_TOOLS = [name for name in IDS if "/Argos" not in name]
+# Tasks that are done by calls: without tools their oracle can only give up.
+ACTING = ("visenv/House-v0", "visenv/EBAlfred-v0", "visenv/EBHabitat-v0")
+WITH_IMAGES = [name for name in IDS if name != "visenv/ArmIF-v0"]
 
 
 def maker(env_id: str, **options: Any) -> MakeEnv:
@@ -74,7 +77,7 @@ def test_a_message_that_was_only_an_image_stays_as_a_message() -> None:
 # ------------------------------------------------------------------------------------- no tool
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", WITH_TOOLS)
 def test_no_tool_leaves_one_turn_and_a_prompt_without_tools(env_id: str) -> None:
     make = maker(env_id)
     plain = make()
@@ -99,7 +102,14 @@ def test_no_tool_leaves_one_turn_and_a_prompt_without_tools(env_id: str) -> None
     assert terminated or truncated
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", ACTING)
+def test_the_oracle_of_a_task_that_needs_actions_gives_up_without_tools(env_id: str) -> None:
+    episode = played(controlled(maker(env_id, preset="tiny"), "no_tool")())
+    assert (episode.status, len(episode.turns)) == ("terminated", 1)
+    assert episode.metrics["success"] == 0.0
+
+
+@pytest.mark.parametrize("env_id", [name for name in WITH_TOOLS if name not in ACTING])
 def test_the_oracle_answers_without_tools(env_id: str) -> None:
     episode = played(controlled(maker(env_id, preset="tiny"), "no_tool")())
     assert (episode.status, len(episode.turns)) == ("terminated", 1)
@@ -108,8 +118,7 @@ def test_the_oracle_answers_without_tools(env_id: str) -> None:
 
 @pytest.mark.parametrize(
     ("env_id", "option"),
-    [(ZOOM, {"tool_calls": 0})]
-    + [(name, {"mode": "no_tool"}) for name in ENVIRONMENTS if "/Arm" in name],
+    [(ZOOM, {"tool_calls": 0})] + [(name, {"mode": "no_tool"}) for name in IDS if "/Arm" in name],
     ids=str,
 )
 def test_no_tool_is_the_option_that_a_task_declares(env_id: str, option: Any) -> None:
@@ -149,7 +158,7 @@ def test_shuffled_results_depend_on_the_sample_alone() -> None:
     assert first == again == played(make(), seed=3)
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", WITH_TOOLS)
 @pytest.mark.parametrize("policy", [OraclePolicy(), RandomPolicy()], ids=["oracle", "random"])
 def test_shuffled_results_keep_events_in_every_environment(env_id: str, policy: Any) -> None:
     make = maker(env_id, preset="tiny")

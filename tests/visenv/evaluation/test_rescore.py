@@ -15,12 +15,12 @@ import PIL.Image
 import pytest
 
 import visenv  # noqa: F401 - registers the ids
+from tests.environments import IDS
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.evaluation.rescore import Rescorer
 from visenv.policies.oracle import OraclePolicy
 from visenv.policies.random import RandomPolicy
-from visenv.registration import ENVIRONMENTS
 from visenv.rewards import RewardContext, RewardTerm, RewardWrapper
 from visenv.rollout import Env, EpisodeSpec, play
 from visenv.scorers import Generate, JsonScore, Judge, Scorer
@@ -51,7 +51,7 @@ def saved(tmp_path: Path, *episodes: Episode) -> list[Episode]:
     return list(read_episodes(tmp_path / "episodes.jsonl"))
 
 
-@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+@pytest.mark.parametrize("env_id", IDS)
 def test_rescore_reproduces_the_paid_reward_in_a_new_process(env_id: str, tmp_path: Path) -> None:
     env = gym.make(env_id, preset="tiny")
     episodes = [

@@ -25,7 +25,7 @@ MakeEpisode = Callable[..., Episode]
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``runs/<name>`` as the recipe writes it: phases, evaluations, results."""
-    folder = tmp_path_factory.mktemp("runs") / "zoom-tiny"
+    folder = tmp_path_factory.mktemp("runs") / "zoom_tiny"
     _play("oracle", range(3), 1, folder / "warm-up" / "episodes" / "step_000004.jsonl")
     _play("random", range(4), 2, folder / "rl" / "episodes" / "step_000002.jsonl")
     _play("oracle", range(4), 2, folder / "rl" / "episodes" / "step_000004.jsonl")
@@ -53,6 +53,17 @@ def _play(policy: str, seeds: range, size: int, path: Path) -> None:
 def _log(phase: Path, metrics: Callable[[int], dict[str, float]]) -> None:
     lines = [json.dumps({"step": step, **metrics(step)}) for step in range(1, 5)]
     (phase / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="session")
+def grounded() -> dict[str, Episode]:
+    """The oracle's response about an image and about a video, with points and spans."""
+    episodes = {}
+    for name in ("ArgosImage", "ArgosVideo"):
+        collector = Collector(env_maker(f"{name}-v0", []), make_policy("oracle"))
+        [[episodes[name]]] = collector.groups([0])
+        collector.close()
+    return episodes
 
 
 @pytest.fixture(scope="session")
@@ -105,10 +116,12 @@ class Opened(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def opened(chromium: Path, run_folder: Path) -> Iterator[Callable[[Path], Opened]]:
+def opened(
+    chromium: Path, run_folder: Path, grounded: dict[str, Episode]
+) -> Iterator[Callable[[Path], Opened]]:
     """Opens files in headless Chromium.
 
-    Playwright keeps an event loop running in this thread, so the run is played before it starts,
+    Playwright keeps an event loop running in this thread, so episodes are played before it starts,
     and it ends with the module.
     """
     with ExitStack() as stack:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from visenv.episodes import read_episodes, write_episodes
 from visenv.records import UnknownRecord
-from visenv.types import Episode, Failure, ToolCalled
+from visenv.types import Episode, Failure, Image, ToolCalled, Video
+from visenv.verifier import Referred
 from visenv.viewer import write_report
 
 if TYPE_CHECKING:
@@ -82,7 +85,7 @@ def played(path: Path) -> list[Episode]:
 
 
 def test_shows_results_curves_and_every_episode(run: Page, run_folder: Path) -> None:
-    assert run.locator("h1").inner_text() == "zoom-tiny"
+    assert run.locator("h1").inner_text() == "zoom_tiny"
     assert run.locator("#summary").inner_text() == "8 steps logged, 29 episodes saved."
     cells = [row.locator("td").all_inner_texts() for row in run.locator("#results tbody tr").all()]
     assert cells == [
@@ -240,6 +243,58 @@ def test_what_a_policy_or_a_data_set_wrote_is_only_ever_text(
     assert page.locator("script").count() == 2
 
 
+def test_points_lie_on_the_masks_of_what_they_name(
+    page_of: Callable[..., Page], grounded: dict[str, Episode]
+) -> None:
+    episode = grounded["ArgosImage"]
+    (referred,) = [event for event in episode.events if isinstance(event, Referred)]
+    picture = unfold(page_of(episode)).locator(".picture")
+    points, masks = picture.locator("circle.point.hit"), picture.locator("path.mask")
+    assert points.count() == len(referred.points) > 0
+    assert masks.count() == len({point.label for point in referred.points})
+    on_image = picture.locator("img").bounding_box()
+    assert on_image
+    scale = on_image["width"] / referred.native_size[0]
+    for number, point in enumerate(referred.points):
+        box = points.nth(number).bounding_box()
+        assert box
+        assert box["x"] + box["width"] / 2 - on_image["x"] == pytest.approx(point.x * scale, abs=2)
+        assert box["y"] + box["height"] / 2 - on_image["y"] == pytest.approx(point.y * scale, abs=2)
+    assert all(
+        point.label in picture.locator("figcaption").inner_text() for point in referred.points
+    )
+
+
+def test_the_frames_of_a_video_stand_under_a_bar_with_its_events(
+    page_of: Callable[..., Page], grounded: dict[str, Episode]
+) -> None:
+    episode = grounded["ArgosVideo"]
+    (referred,) = [event for event in episode.events if isinstance(event, Referred)]
+    film = unfold(page_of(episode)).locator(".film")
+    count = len(episode.videos[0].frames)
+    names = film.locator(".picture code").all_inner_texts()
+    assert names == [f"frame {number}" for number in range(1, count + 1)]
+    ticks = film.locator(".ticks").bounding_box()
+    assert ticks
+    for number, span in enumerate(referred.spans):
+        said = film.locator(".track i.hit").nth(number)
+        assert said.get_attribute("title") == (
+            f"frames {span.start_frame} to {span.end_frame}: {span.description}"
+        )
+        bar = said.bounding_box()
+        assert bar
+        assert span.start_frame
+        assert span.end_frame
+        step = ticks["width"] / count
+        left, width = (span.start_frame - 1) * step, (span.end_frame - span.start_frame + 1) * step
+        assert bar["x"] - ticks["x"] == pytest.approx(left, abs=2)
+        assert bar["width"] == pytest.approx(width, abs=2)
+    assert film.locator(".track i.truth").count() == len(episode.ground_truth.events)
+    frames = [point.frame for point in referred.points]
+    for number, picture in enumerate(film.locator(".picture").all(), start=1):
+        assert picture.locator("circle.hit").count() == frames.count(number)
+
+
 def test_rewards_that_are_not_finite_say_so_and_fit_no_range(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
@@ -288,3 +343,28 @@ def test_a_run_without_episodes_shows_its_curves_alone(
     line = page.locator("[data-curve=loss] .raw").get_attribute("points") or ""
     assert len(line.split()) == 2
     assert "NaN" not in line
+
+
+def test_hidden_frames_play_under_a_slider(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    episode = make_episode()
+    pictures = [Image.from_pixels(np.full((4, 4, 3), level, np.uint8)) for level in (10, 20, 30)]
+    video = Video(tuple(pictures), (0.05, 0.10, 0.15))
+    detail = {"actions": [[0.5, 0.0], [-1.0, 0.25], [0.0, 1.0]], "goals": {"bowl on plate": True}}
+    call = ToolCalled(1, "act", {}, True, "", (), detail, 3)
+    last = replace(episode.turns[1], events=(call,), hidden_frames=(video,))
+    write_episodes(tmp_path / "episodes.jsonl", [replace(episode, turns=(episode.turns[0], last))])
+    found = opened(write_report(tmp_path))
+    page = found.page
+    unfold(page)
+    strip = page.locator(".hidden-frames")
+    strip.wait_for()
+    assert strip.locator("code").text_content() == "0.15 s  +0.00 +1.00"
+    assert strip.locator(".goal.met").is_visible()
+    strip.locator("input").fill("0")
+    assert strip.locator("code").text_content() == "0.05 s  +0.50 +0.00"
+    assert not strip.locator(".goal.met").is_visible()
+    source = strip.locator("img").get_attribute("src")
+    assert source == f"images/{pictures[0].sha256}.png"
+    assert_quiet(found)

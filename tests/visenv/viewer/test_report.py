@@ -34,7 +34,7 @@ def data_of(page: Path) -> dict[str, Any]:
 def test_holds_every_phase_result_and_episode_of_a_run(run_folder: Path) -> None:
     data = data_of(write_report(run_folder))
 
-    assert data["name"] == "zoom-tiny"
+    assert data["name"] == "zoom_tiny"
     assert [row["phase"] for row in data["metrics"]] == ["warm-up"] * 4 + ["rl"] * 4
     assert data["metrics"][7] == {"phase": "rl", "step": 4, "reward": 2, "loss": -0.01, "kl": 0.004}
     assert [row[""] for row in data["results"]] == ["before SFT", "after GRPO"]
@@ -83,7 +83,7 @@ def test_boxes_of_the_truth_are_scaled_to_the_image_as_shown(make_episode: MakeE
 
     # The zoom cut 40 x 20 shown pixels, which are 160 x 80 native ones: a quarter, both ways.
     # 120 / 4 = 30, 40 / 4 = 10, 240 / 4 = 60, 200 / 4 = 50; a box without an inside is left out.
-    assert [(mark.what, mark.label, list(mark.box)) for mark in drawn] == [
+    assert [(mark.what, mark.label, list(mark.box or ())) for mark in drawn] == [
         ("zoom", "zoom", [10, 20, 50, 40]),
         ("truth", "target box", [30, 10, 60, 50]),
     ]
@@ -195,7 +195,7 @@ def test_boxes_lie_on_the_image_they_were_cut_from(make_episode: MakeEpisode) ->
     drawn = marks(replace(episode, turns=(turn, *episode.turns[1:])))
 
     # The straight cut tells the scale of a: 10 shown pixels are 40 native ones.
-    assert [(mark.image, mark.label, list(mark.box)) for mark in drawn] == [
+    assert [(mark.image, mark.label, list(mark.box or ())) for mark in drawn] == [
         ("a", "zoom 1", [0, 0, 10, 10]),
         ("b", "zoom 2", [1, 1, 2, 2]),
         ("a", "target box", [0, 0, 25, 25]),

@@ -48,6 +48,8 @@ class StepCommand:
         finally:
             step.close()
         _print(account, self.out)
+        for note in step.notes():
+            print(note)
 
 
 @dataclass(frozen=True, kw_only=True)

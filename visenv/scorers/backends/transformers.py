@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-from visenv.errors import ConfigurationError
-from visenv.scorers.backend import InProcessBackend, ServiceLimits
+from visenv.scorers.backend import ServiceLimits
+from visenv.scorers.backends.local_model import LocalModelBackend
 from visenv.scorers.request import Generate, LogProbs
 from visenv.scorers.retry import RefusedError
 from visenv.types import Message, all_images
 
 
-class TransformersBackend(InProcessBackend):
+class TransformersBackend(LocalModelBackend):
     """Answers `Generate` and `LogProbs` with a model of transformers.
 
     Requests of one batch are padded on the left and computed together, so that their last bits may
@@ -30,51 +28,14 @@ class TransformersBackend(InProcessBackend):
     """
 
     requests = (Generate, LogProbs)
-    main_option = "model"
     limits = ServiceLimits(max_batch_size=8, max_delay=0.005, timeout=600.0)
 
     def __init__(self, model: str, device: str = "cpu", dtype: str = "auto") -> None:
-        super().__init__()
-        self._name = model
-        self._device = device
+        super().__init__(model, device)
         self._dtype = dtype
-        self._model: Any = None
-        self._processor: Any = None
         self._tokenizer: Any = None
         self._reads_images = False
         self._special = re.compile(r"(?!)")
-
-    @property
-    def model(self) -> str:
-        """The model's name or folder."""
-        return self._name
-
-    @property
-    def version(self) -> str:
-        """The versions of transformers and PyTorch, and the date of local weights."""
-        folder = Path(self._name)
-        files = sorted(folder.glob("*")) if folder.is_dir() else []
-        stamps = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
-        packages = [f"{package} {version(package)}" for package in ("transformers", "torch")]
-        return "; ".join([*packages, *stamps])
-
-    def load(self) -> None:
-        """Load the model.
-
-        Raises:
-            ConfigurationError: If the model, or transformers, is missing.
-        """
-        try:
-            self._load()
-        except ImportError as error:
-            raise ConfigurationError(
-                f"The scorer on {self._name!r} needs PyTorch and transformers: pip install "
-                f"'visenv[train]' ({error})."
-            ) from error
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(
-                f"The model {self._name!r} cannot be loaded: {str(error)[:300]}"
-            ) from error
 
     def _load(self) -> None:
         import transformers

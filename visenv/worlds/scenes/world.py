@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from visenv.errors import UnknownNameError
 from visenv.types import Image, Pixels, Sample
+from visenv.worlds.presets import changed_preset
+from visenv.worlds.recent import RECENT
 from visenv.worlds.scenes.background import add_grain, paint_background
 from visenv.worlds.scenes.details import KINDS, PANEL, Canvas, engrave
-from visenv.worlds.scenes.presets import PRESETS, Preset
-from visenv.worlds.scenes.recent import RECENT
+from visenv.worlds.scenes.presets import PRESETS
 from visenv.worlds.scenes.signs import Box, Sign, draw_plate, draw_post
 from visenv.worlds.scenes.truth import SceneTruth, SignTruth
 
@@ -47,12 +46,9 @@ class ScenesWorld:
     ground_truth: ClassVar[type] = SceneTruth
 
     def __init__(self, preset: str = "default", **overrides: Any) -> None:
-        if preset not in PRESETS:
-            raise UnknownNameError("preset of scenes", str(preset), PRESETS)
-        for field in overrides:
-            if field not in Preset.__slots__:
-                raise UnknownNameError("field of a scenes preset", field, Preset.__slots__)
-        self.preset = replace(PRESETS[preset], **overrides)
+        self.preset = changed_preset(
+            PRESETS, preset, overrides, "preset of scenes", "field of a scenes preset"
+        )
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Make a scene; a function of the generator's state alone.

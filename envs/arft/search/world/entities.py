@@ -9,7 +9,7 @@ import numpy as np
 from visenv.errors import ConfigurationError
 from visenv.types import Sample
 from visenv.worlds.draws import pick
-from visenv.worlds.scenes.recent import RECENT
+from visenv.worlds.recent import RECENT
 
 from ..ground_truth import SearchTruth, WorldId
 from .library import SEEDS, WorldEngine, genre

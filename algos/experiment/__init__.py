@@ -1,0 +1,17 @@
+"""Experiments: a recipe says how a model is trained, `visenv train` runs it."""
+
+from .command import train
+from .experiment import run_recipe
+from .files import read_recipe, read_sweep, recipe_path
+from .recipe import Recipe
+from .sweep import run_sweep
+
+__all__ = [
+    "Recipe",
+    "read_recipe",
+    "read_sweep",
+    "recipe_path",
+    "run_recipe",
+    "run_sweep",
+    "train",
+]

@@ -1,0 +1,249 @@
+"""Running a recipe: each phase is done once, and a run that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from visenv.errors import RunError
+from visenv.makers import make_algorithm
+from visenv.policy import Policy, TrainablePolicy
+from visenv.types import Episode
+from visenv.viewer import write_report
+
+from ..trainer import Trainer
+from ..trainer.interrupt import sigterm_interrupts
+from ..trainer.processes import Processes
+from . import parts
+from .curves import draw_curves
+from .demonstrations import find_demonstrations, phase_seed
+from .folder import check_folder, claimed, link_shared
+from .recipe import MODEL, Phase, Recipe
+from .results import Results, measure
+
+
+def run_recipe(recipe: Recipe, shared: Shared | None = None) -> None:
+    """Run the phases of a recipe, its evaluations and its controls, in the run's folder.
+
+    Args:
+        recipe: The recipe.
+        shared: Phases of another run with which this one begins.
+
+    Raises:
+        ConfigurationError: If a part of the recipe cannot be made; nothing is written then.
+        RunError: If the folder holds another run, is not there to resume, or is in use.
+        KeyboardInterrupt: After Ctrl-C or SIGTERM; a phase of training writes a checkpoint.
+    """
+    with sigterm_interrupts():
+        check_folder(recipe)
+        parts.check_parts(recipe)
+        processes = Processes(max(phase.timeout for phase in recipe.phases.values()))
+        with claimed(recipe) as folder:
+            if shared is not None and processes.first:
+                link_shared(shared.folder, folder, shared.phases)
+            processes.wait()  # the others use the folder from here on
+            try:
+                Experiment(recipe, folder, processes).run()
+            except KeyboardInterrupt as stop:
+                if str(stop):  # the trainer says which checkpoint it wrote
+                    raise
+                raise KeyboardInterrupt(f"Stopped {folder}; continue with --resume.") from None
+
+
+class Shared(NamedTuple):
+    """Phases that another run has done.
+
+    Attributes:
+        folder: The folder of that run.
+        phases: Their names.
+    """
+
+    folder: Path
+    phases: Sequence[str]
+
+
+class Experiment:
+    """Runs a recipe in its folder.
+
+    Args:
+        recipe: The recipe.
+        folder: The run's folder.
+        processes: The processes that take part; all make the same calls.
+
+    Attributes:
+        results: Scores, steps and seconds so far.
+        policy: What is trained.
+    """
+
+    def __init__(self, recipe: Recipe, folder: Path, processes: Processes) -> None:
+        self.recipe = recipe
+        self.folder = folder
+        self.processes = processes
+        self.console = Console(quiet=not processes.first)
+        self.results = Results(folder / "results.json")
+        if processes.first:
+            parts.model_of(recipe)
+        processes.wait()  # a tiny model is built by one process
+        self._model = parts.model_of(recipe)
+        self._frozen = recipe.model.freeze_vision
+        self.policy: TrainablePolicy[Any] = parts.make_policy(recipe, self._model, self._frozen)
+        self._newest: str | None = None  # the phase whose weights the policy has
+
+    def run(self) -> None:
+        """Run what is left to do, then print the table and write the report."""
+        self._evaluate("before training")
+        for name, phase in self.recipe.phases.items():
+            if phase.control and not self.recipe.controls:
+                continue
+            self._load_start(name, phase)
+            if not phase.is_sft:
+                self._evaluate_baselines()
+            self._train(name, phase)
+            self._newest = name
+            self._evaluate(f"{name} (control)" if phase.control else f"after {name}")
+            if self.recipe.controls and name == self.recipe.last_phase:
+                for control in self.recipe.evaluation.controls:
+                    self._evaluate(f"after {name}, {control}", control)
+        if self.processes.first:
+            self._report()
+        self.processes.wait()
+
+    # ------------------------------------------------------------------ phases
+
+    def _load_start(self, name: str, phase: Phase) -> None:
+        """Give the policy the weights that a phase begins with, and its frozen modules."""
+        before = self.recipe.begins_with(name)
+        frozen = phase.freeze_vision
+        if frozen is None:
+            frozen = self.recipe.model.freeze_vision
+        if frozen != self._frozen or (before is None and self._newest is not None):
+            self.policy = parts.make_policy(self.recipe, self._model, frozen)
+            self._frozen, self._newest = frozen, None
+        if before is not None and before != self._newest:
+            self.policy.load_weights(self._weights(before))
+
+    def _train(self, name: str, phase: Phase) -> None:
+        """Train, or load the weights of a phase that has ended."""
+        if name in self.results.steps:
+            self.policy.load_weights(self._weights(name))
+            return
+        demonstrations = self._demonstrations(name, phase) if phase.is_sft else []
+        folder, steps = self.folder / name, self._steps(name, phase)
+        sampler = None if phase.is_sft else parts.make_sampler(self.recipe, self._model)
+        trainer = Trainer(
+            self.policy,
+            make_algorithm(phase.algorithm, phase.algorithm_options),
+            phase.trainer(phase_seed(self.recipe, name), steps),
+            folder=folder,
+            resume=folder.is_dir(),
+            sampler=sampler,
+            executor=None if phase.is_sft else parts.make_executor(self.recipe),
+            stage=name,
+            reference=self._reference(phase),
+            held_out=parts.held_out(self.recipe, phase),
+            callbacks=parts.make_callbacks(self.recipe),
+            trackers=self.recipe.trackers,
+        )
+        self.console.rule(f"{name}: {steps} steps")
+        if phase.is_sft:
+            trainer.fit(demonstrations, phase.demonstrations.batch_size)
+        else:
+            trainer.train(parts.training_mixture(self.recipe, phase))
+        if sampler is not None:
+            sampler.close()
+        seconds = seconds_of(folder) if self.processes.first else 0.0
+        self.results.finish(name, trainer.step, self.processes.broadcast(seconds))
+
+    def _reference(self, phase: Phase) -> TrainablePolicy[Any] | None:
+        """Return the reference policy that a phase names, None for the weights it begins with."""
+        if not phase.reference:
+            return None
+        policy = parts.make_policy(self.recipe, self._model, self._frozen)
+        if phase.reference != MODEL:
+            policy.load_weights(self._weights(phase.reference))
+        return policy.copy_frozen()
+
+    def _demonstrations(self, name: str, phase: Phase) -> list[Episode]:
+        """Return the demonstrations of a phase of SFT; the time of sampling them is measured."""
+        started = time.perf_counter()
+        found = find_demonstrations(self.policy, self.recipe, phase)
+        if phase.demonstrations.samples_of and name not in self.results.sampling_seconds:
+            seconds = self.processes.broadcast(time.perf_counter() - started)
+            self.results.sampled(name, seconds)
+        return found
+
+    def _steps(self, name: str, phase: Phase) -> int:
+        """Return the number of steps, which may follow from the time of another phase.
+
+        The time of a step of SFT is known from the phase whose weights this one begins with. The
+        time of sampling the demonstrations counts too.
+        """
+        if not phase.as_long_as:
+            return phase.steps
+        results = self.results
+        a_step = results.seconds[phase.begins_with] / results.steps[phase.begins_with]
+        left = results.seconds[phase.as_long_as] - results.sampling_seconds.get(name, 0.0)
+        return max(1, round(left / a_step))
+
+    def _weights(self, phase: str) -> Path:
+        newest = max((self.folder / phase / "checkpoints").glob("step_*"), default=None)
+        if newest is None:
+            raise RunError(f"The phase {phase} of {self.folder} has no checkpoint.")
+        return newest / "policy"
+
+    # ------------------------------------------------------------------ evaluation
+
+    def _evaluate(self, label: str, control: str = "", policy: Policy[Any] | None = None) -> None:
+        """Score a policy on the held-out episodes, unless the scores are known.
+
+        Args:
+            label: What the table calls the scores.
+            control: A control of `visenv.evaluation.controls`.
+            policy: The policy; by default the one that is trained.
+        """
+        if label in self.results.scores:
+            return
+        told = self.recipe.evaluation
+        scores = measure(
+            policy or self.policy,
+            parts.evaluation_makers(self.recipe, control),
+            told.episodes,
+            told.max_tokens,
+            told.temperature,
+            self.folder / "evaluation" / label.replace(", ", "-").replace(" ", "-"),
+            self.processes,
+        )
+        self.results.add(label, scores)
+        for env, ways in scores.items():
+            named = f" ({env})" if len(scores) > 1 else ""
+            told_ways = "; ".join(f"{way} {score}" for way, score in ways.items())
+            self.console.print(f"{label}{named}: {told_ways}", highlight=False)
+
+    def _evaluate_baselines(self) -> None:
+        """Score the baselines of the model as it is before the first phase of RL."""
+        for name in self.recipe.evaluation.baselines:
+            baseline = parts.make_baseline(self.recipe, name, self.policy)
+            self._evaluate(f"baseline {name}", policy=baseline)
+
+    def _report(self) -> None:
+        logs = [self.folder / phase / "metrics.jsonl" for phase in self.recipe.phases]
+        draw_curves([path for path in logs if path.exists()], self.folder / "curves.png")
+        self.console.print(self.results.table(headline_metrics(self.recipe)))
+        self.console.print(f"Report: {write_report(self.folder)}")
+
+
+def headline_metrics(recipe: Recipe) -> tuple[str, ...]:
+    """Return the metrics of a recipe's table: its own, or those that its tasks declare."""
+    declared = [name for names in parts.headline_metrics(recipe).values() for name in names]
+    return recipe.evaluation.metrics or tuple(dict.fromkeys(declared))
+
+
+def seconds_of(folder: Path) -> float:
+    """Return the seconds that the steps of a phase took, those before an interruption included."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    return float(sum(row["seconds/play"] + row["seconds/learn"] for row in rows))

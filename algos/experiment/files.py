@@ -1,0 +1,197 @@
+"""Reading a recipe: a TOML file, changed by command-line options."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+import visenv
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.makers import settings
+
+from .recipe import Recipe
+from .sweep import Arm, Run, Sweep, merged
+
+FOLDER = Path(visenv.__file__).parent / "recipes"
+"""The folder of the recipes that visenv ships."""
+
+_OPEN_TABLES = (
+    "options",
+    "environment_options",
+    "evaluation_options",
+    "algorithm_options",
+    "baseline_options",
+)
+"""Fields whose keys are not known in advance."""
+
+
+def recipe_path(name: str) -> Path:
+    """Return the file of a recipe, given by its path or, if it is shipped, by its name.
+
+    Raises:
+        UnknownNameError: If there is neither; names the nearest shipped recipe.
+    """
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file():
+        return path
+    shipped = {each.stem: each for each in FOLDER.glob("*.toml")}
+    if name not in shipped:
+        raise UnknownNameError("recipe", name, shipped)
+    return shipped[name]
+
+
+def read_recipe(path: str | Path, words: Sequence[str] = ()) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        path: A TOML file. Its keys are the fields of `Recipe`.
+        words: Command-line options that change it, for example ``["--phases.rl.steps", "5"]``.
+
+    Raises:
+        ConfigurationError: If the file is no TOML, or a field is unknown or has a wrong value; the
+            message names the file and the field.
+    """
+    table = _read_table(path)
+    table.pop("sweep", None)
+    return _recipe(table, words, str(path))
+
+
+def read_sweep(path: str | Path, words: Sequence[str] = ()) -> tuple[Recipe, list[Run], float]:
+    """Read a recipe with the arms of its table ``sweep``.
+
+    Args:
+        path: A TOML file, as for `read_recipe`.
+        words: Command-line options that change the recipe of every arm.
+
+    Returns:
+        The recipe without changes, the arms with each of their seeds (those of each first seed
+        first), and the minutes after which no arm is begun.
+
+    Raises:
+        ConfigurationError: As `read_recipe`, or if there is no arm.
+    """
+    table = _read_table(path)
+    sweep: Sweep = _built(Sweep, table.pop("sweep", {}), f"{path}.sweep")
+    if not sweep.arms:
+        raise ConfigurationError(f"{path} has no arms; a sweep has tables [sweep.arms.<name>].")
+    base = _recipe(table, words, str(path))
+    runs = [
+        (place, Run(name, _of_arm(base, table, words, name, arm, seed)))
+        for name, arm in sweep.arms.items()
+        for place, seed in enumerate(arm.seeds)
+    ]
+    runs.sort(key=lambda each: each[0])  # stable: arms keep their order
+    return base, [run for _, run in runs], sweep.minutes
+
+
+def _of_arm(
+    base: Recipe, table: Mapping[str, Any], words: Sequence[str], name: str, arm: Arm, seed: int
+) -> Recipe:
+    recipe = _recipe(merged(table, arm.changes), words, f"sweep.arms.{name}")
+    return replace(recipe, runs=base.folder / name, name=f"seed-{seed}", seed=seed)
+
+
+def _read_table(path: str | Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not TOML: {error}.") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _recipe(table: Mapping[str, Any], words: Sequence[str], where: str) -> Recipe:
+    own = copy.deepcopy(dict(table))
+    left = _move_open_words(own, list(words))
+    recipe: Recipe = _built(Recipe, own, where)
+    return _with_words(recipe, left) if left else recipe
+
+
+def _with_words(recipe: Recipe, words: Sequence[str]) -> Recipe:
+    import tyro
+
+    return tyro.cli(
+        Recipe,
+        prog="visenv train RECIPE",
+        description=inspect.getdoc(Recipe),
+        args=words,
+        default=recipe,
+    )
+
+
+def _move_open_words(table: dict[str, Any], words: list[str]) -> list[str]:
+    """Move options such as ``--environments.x.options.preset tiny`` into the table.
+
+    The parser of the other options knows no key that the file does not have.
+
+    Returns:
+        The other words.
+    """
+    left: list[str] = []
+    while words:
+        word = words.pop(0)
+        key, equals, value = word.removeprefix("--").partition("=")
+        parts = [_as_field(part) for part in key.split(".")]
+        if not word.startswith("--") or not set(parts[:-1]) & set(_OPEN_TABLES):
+            left.append(word)
+            continue
+        if not equals:
+            if not words:
+                raise ConfigurationError(f"The option {word} needs a value.")
+            value = words.pop(0)
+        if parts[0] in ("environments", "phases") and parts[1] not in table.get(parts[0], {}):
+            raise UnknownNameError(f"name among the {parts[0]}", parts[1], table.get(parts[0], {}))
+        target = table
+        for part in parts[:-1]:
+            target = target.setdefault(part, {})
+            if not isinstance(target, dict):
+                raise ConfigurationError(f"{word}: {part} is no table.")
+        (target[parts[-1]],) = settings([f"value={value}"]).values()
+    return left
+
+
+def _as_field(part: str) -> str:
+    """Return the name of an open table as it is in a file, where it has no hyphen."""
+    field = part.replace("-", "_")
+    return field if field in _OPEN_TABLES else part
+
+
+def _built(kind: Any, value: Any, where: str) -> Any:
+    """Return the value of a field as its type, with errors that name the field."""
+    if is_dataclass(kind):
+        return _built_dataclass(kind, _table(value, where), where)
+    if get_origin(kind) is dict and is_dataclass(get_args(kind)[1]):
+        inner = get_args(kind)[1]
+        table = _table(value, where)
+        return {name: _built(inner, each, f"{where}.{name}") for name, each in table.items()}
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]["msg"]
+        raise ConfigurationError(f"{where}: {problem}, got {value!r:.80}.") from error
+
+
+def _built_dataclass(kind: Any, table: Mapping[str, Any], where: str) -> Any:
+    hints = get_type_hints(kind)
+    names = [each.name for each in fields(kind)]
+    for name in table:
+        if name not in names:
+            raise UnknownNameError(f"field of {where}", name, names)
+    given = {name: _built(hints[name], each, f"{where}.{name}") for name, each in table.items()}
+    try:
+        return kind(**given)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from error
+
+
+def _table(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"{where} must be a table, got {value!r:.80}.")
+    return value

@@ -1,0 +1,92 @@
+"""The folder of a run of a recipe: who may write to it, and what it begins with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from visenv.errors import RunError
+from visenv.files import replacing
+
+from ..trainer.identity import differences
+from ..trainer.lock import locked
+from ..trainer.processes import is_first
+from .recipe import Recipe
+
+
+@contextmanager
+def claimed(recipe: Recipe) -> Iterator[Path]:
+    """Hold the run's folder; a folder of a run that could not even begin is removed."""
+    folder = recipe.folder
+    if not is_first():
+        yield folder
+        return
+    is_new = not folder.exists()
+    with locked(folder):
+        check_folder(recipe)  # again, as nobody else can write now
+        if not (folder / "recipe.json").exists():
+            with replacing(folder / "recipe.json") as partial:
+                partial.write_text(_as_json(recipe), encoding="utf-8")
+        try:
+            yield folder
+        except Exception:
+            if is_new and not any(folder.glob("*/metrics.jsonl")):
+                shutil.rmtree(folder)
+            raise
+
+
+def link_shared(shared: Path, folder: Path, phases: Sequence[str]) -> None:
+    """Let a run begin with phases of another run, and with the scores up to them.
+
+    Args:
+        shared: The folder of the other run.
+        folder: The folder of the run.
+        phases: The phases, the first of the other run.
+    """
+    for path in [*shared.glob("model"), *(shared / name for name in phases)]:
+        target = folder / path.name
+        if not target.exists():
+            target.symlink_to(os.path.relpath(path, folder))
+    if (folder / "results.json").exists():
+        return
+    kept = json.loads((shared / "results.json").read_text(encoding="utf-8"))
+    labels = {"before training", *(f"after {name}" for name in phases)}
+    kept["scores"] = {label: kept["scores"][label] for label in kept["scores"] if label in labels}
+    for what in ("steps", "seconds"):
+        kept[what] = {name: kept[what][name] for name in phases}
+    with replacing(folder / "results.json") as partial:
+        partial.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+
+
+def check_folder(recipe: Recipe) -> None:
+    """Check that the run's folder is free, or that it holds this recipe and is to be resumed.
+
+    Raises:
+        RunError: If not.
+    """
+    if not is_first():
+        return
+    folder, path = recipe.folder, recipe.folder / "recipe.json"
+    if not recipe.resume:
+        if folder.exists() and any(each.name != "run.lock" for each in folder.iterdir()):
+            raise RunError(
+                f"{folder} exists already. Continue it with --resume, or choose another --name."
+            )
+        return
+    if not path.exists():
+        raise RunError(f"There is no run {folder} to resume.")
+    before, now = json.loads(path.read_text(encoding="utf-8")), json.loads(_as_json(recipe))
+    if changes := differences(before, now):
+        raise RunError(f"{folder} was begun with other settings: {'; '.join(changes)}.")
+
+
+def _as_json(recipe: Recipe) -> str:
+    told = asdict(recipe)
+    for changing in ("resume", "runs", "name"):
+        del told[changing]
+    return json.dumps(told, indent=2, default=str) + "\n"

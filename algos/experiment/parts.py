@@ -1,0 +1,247 @@
+"""The parts of a recipe: environments, model, sampler, executor, algorithms."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from visenv.curation.difficulty import Subset
+from visenv.curation.lines import JsonLines
+from visenv.data.open import open_data
+from visenv.data.source import Source
+from visenv.env import VisEnv
+from visenv.errors import ConfigurationError
+from visenv.evaluation.controls import controlled
+from visenv.makers import (
+    check_arguments,
+    env_maker,
+    find_model,
+    held_out_data,
+    make_algorithm,
+)
+from visenv.plugins import describe_error
+from visenv.policy import EnginePolicy, Policy, TrainablePolicy
+from visenv.registration import load
+from visenv.rollout import Env, Executor, Mixture, ProcessExecutor, ThreadExecutor
+
+from ..trainer import Callback, HeldOut
+from ..trainer.trackers import check_trackers
+from .config import EnvironmentConfig, SamplerConfig
+from .recipe import Phase, Recipe
+
+
+def training_mixture(recipe: Recipe, phase: Phase) -> Mixture:
+    """Return the environments that a phase plays.
+
+    Raises:
+        ConfigurationError: If one of them cannot be made.
+    """
+    return Mixture(
+        {name: _training_maker(name, each, phase) for name, each in recipe.environments.items()},
+        {name: each.weight for name, each in recipe.environments.items()},
+        by_pass_rate=recipe.mixture == "pass_rate",
+    )
+
+
+def _training_maker(name: str, told: EnvironmentConfig, phase: Phase) -> Callable[[], Env]:
+    options = {**told.options, **phase.options_of(name)}
+    return env_maker(told.id, options, _training_data(told))
+
+
+def _training_data(told: EnvironmentConfig) -> str | Source | None:
+    if told.rows is None:
+        return told.data or None
+    try:
+        rows = [line.row["index"] for line in JsonLines(told.rows)]
+    except KeyError as error:
+        raise ConfigurationError(
+            f"{told.rows} has a row without the field {error}; expected the rows that `visenv data "
+            "difficulty` writes."
+        ) from error
+    source: Any = open_data(told.data)
+    return Subset(source, rows)
+
+
+def evaluation_makers(recipe: Recipe, control: str = "") -> dict[str, Callable[[], Env]]:
+    """Return what makes the held-out environments, by name.
+
+    Args:
+        recipe: The recipe.
+        control: A control of `visenv.evaluation.controls`.
+
+    Raises:
+        ConfigurationError: If one of them cannot be made, or does not have the control.
+    """
+    made: dict[str, Callable[[], Env]] = {}
+    for name, each in recipe.environments.items():
+        data = each.evaluation_data or None
+        if each.data and data is None:
+            data = held_out_data(each.data)
+            if data is None:
+                raise ConfigurationError(
+                    f"environments.{name}: {each.data} has no held-out split; name the data to "
+                    "evaluate on with evaluation_data."
+                )
+        made[name] = env_maker(each.id, {**each.options, **each.evaluation_options}, data)
+        if control:
+            made[name] = controlled(made[name], control)
+    return made
+
+
+def headline_metrics(recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """Return the headline metrics of each environment, by the recipe's names."""
+    metrics: dict[str, tuple[str, ...]] = {}
+    for name, make_env in evaluation_makers(recipe).items():
+        env = make_env()
+        base = env.unwrapped
+        assert isinstance(base, VisEnv)  # checked by env_maker
+        metrics[name] = base.headline_metrics
+        env.close()
+    return metrics
+
+
+def held_out(recipe: Recipe, phase: Phase) -> HeldOut | None:
+    """Return what a phase is evaluated on during training; None if it is not."""
+    told = recipe.evaluation
+    if not told.every or phase.control:
+        return None
+    return HeldOut(
+        evaluation_makers(recipe),
+        {name: metrics[0] for name, metrics in headline_metrics(recipe).items()},
+        told.episodes,
+        told.max_tokens,
+        told.every,
+        told.temperature,
+    )
+
+
+def make_callbacks(recipe: Recipe) -> list[Callback]:
+    """Return the callbacks of the recipe, new ones for each phase.
+
+    Raises:
+        ConfigurationError: If one cannot be imported, made, or is no `Callback`.
+    """
+    made: list[Callback] = []
+    for name in recipe.callbacks:
+        kind = load("callback", name)
+        if not (isinstance(kind, type) and issubclass(kind, Callback)):
+            raise ConfigurationError(f"{name} is no subclass of visenv.algos.trainer.Callback.")
+        try:
+            made.append(kind())
+        except Exception as error:
+            raise ConfigurationError(f"{name} cannot be made: {describe_error(error)}") from error
+    return made
+
+
+def make_policy(recipe: Recipe, model: str | Path, freeze_vision: bool) -> TrainablePolicy[Any]:
+    """Return the policy that is trained.
+
+    Args:
+        recipe: The recipe.
+        model: The checkpoint to begin with.
+        freeze_vision: Whether the vision tower stays as it is.
+    """
+    told = recipe.model
+    options = dict(told.options)
+    if told.lora_rank:
+        options["lora"] = {"rank": told.lora_rank}
+    gpu = os.environ.get("LOCAL_RANK")
+    try:
+        policy: TrainablePolicy[Any] = load("policy", "transformers")(
+            model,
+            device=f"cuda:{gpu}" if gpu and told.device == "cuda" else told.device,
+            dtype=told.dtype,
+            freeze_vision=freeze_vision,
+            **options,
+        )
+    except TypeError as error:
+        raise ConfigurationError(f"model: {error}.") from error
+    return policy
+
+
+def make_baseline(recipe: Recipe, name: str, policy: Policy[Any]) -> Policy[Any]:
+    """Return a baseline of the recipe around a policy."""
+    made = load("policy", name)
+    try:
+        baseline: Policy[Any] = made(policy, **recipe.evaluation.baseline_options)
+    except TypeError as error:
+        raise ConfigurationError(f"evaluation.baseline_options: {error}.") from error
+    return baseline
+
+
+def make_sampler(recipe: Recipe, model: str | Path) -> EnginePolicy[Any] | None:
+    """Return the engine that samples in the policy's place, if the recipe names one."""
+    if recipe.sampler.name == "transformers":
+        return None
+    made = load("policy", recipe.sampler.name)
+    try:
+        engine: EnginePolicy[Any] = made(model, **recipe.sampler.options)
+    except TypeError as error:
+        raise ConfigurationError(f"sampler: {error}.") from error
+    return engine
+
+
+def make_executor(recipe: Recipe) -> Executor | None:
+    """Return the executor of the recipe; None calls environments on the event loop."""
+    match recipe.executor:
+        case "threads":
+            return ThreadExecutor()
+        case "processes":
+            return ProcessExecutor()
+        case "ray":
+            from visenv.rollout.ray_executor import RayExecutor
+
+            return RayExecutor()
+        case _:
+            return None
+
+
+def model_of(recipe: Recipe) -> str | Path:
+    """Return the checkpoint to begin with; a tiny model is built in the run's folder."""
+    return find_model(recipe.model.name, recipe.folder / "model", recipe.seed)
+
+
+def check_parts(recipe: Recipe) -> None:
+    """Make and close each environment, and make each algorithm, so that mistakes show at once.
+
+    Raises:
+        ConfigurationError: If something cannot be made; says what.
+    """
+    for name, phase in recipe.phases.items():
+        algorithm = make_algorithm(phase.algorithm, phase.algorithm_options)
+        if phase.reference and not algorithm.needs_reference:
+            raise ConfigurationError(
+                f"phases.{name}: a reference needs an algorithm with a KL term; set "
+                "algorithm_options.kl_weight."
+            )
+        for file in phase.demonstrations.files:
+            if not file.is_file():
+                raise ConfigurationError(f"phases.{name}: there is no file {file}.")
+        training_mixture(recipe, phase)
+    for baseline in recipe.evaluation.baselines:
+        _check_baseline(recipe, baseline)
+    for control in ("", *recipe.evaluation.controls):
+        evaluation_makers(recipe, control)
+    _check_sampler(recipe.sampler)
+    make_executor(recipe)
+    check_trackers(recipe.trackers)
+    make_callbacks(recipe)
+
+
+def _check_sampler(told: SamplerConfig) -> None:
+    if told.name == "transformers":
+        return
+    made = load("policy", told.name)
+    if not (isinstance(made, type) and issubclass(made, EnginePolicy)):
+        raise ConfigurationError(f"sampler: {told.name} is no engine that weights can be sent to.")
+    given = {"model": "", **told.options}
+    check_arguments(made, f"sampler {told.name!r}", "The sampler", "--sampler.options", given)
+
+
+def _check_baseline(recipe: Recipe, name: str) -> None:
+    if "policy" not in inspect.signature(load("policy", name)).parameters:
+        raise ConfigurationError(f"evaluation.baselines: {name} is no baseline around a policy.")
+    make_baseline(recipe, name, load("policy", "oracle")())

@@ -1,0 +1,228 @@
+"""What a recipe holds: environments, model, phases of training, evaluation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from visenv.errors import ConfigurationError, UnknownNameError
+
+from ..trainer import Optimisation, Rollouts, TrainerConfig
+from ..trainer.config import Saving
+from .config import Demonstrations, EnvironmentConfig, Evaluation, ModelConfig, SamplerConfig
+
+MODEL = "model"
+"""Names the model before training as the reference policy of a phase."""
+
+ExecutorName = Literal["inline", "threads", "processes", "ray"]
+
+
+def is_folder_name(name: str) -> bool:
+    """Return whether a name is that of one folder, and no path."""
+    return name not in ("", ".", "..") and Path(name).name == name
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of training: SFT on demonstrations, or RL."""
+
+    algorithm: str = "grpo"
+    """Name of the algorithm, or module:Class; "sft" learns from demonstrations."""
+    algorithm_options: dict[str, Any] = field(default_factory=dict)
+    """Arguments of the algorithm."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Arguments of every environment that differ in this phase, for example the reward."""
+    environment_options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Arguments of one environment of a mixture that differ in this phase, by its name."""
+    demonstrations: Demonstrations = field(default_factory=Demonstrations)
+    """What SFT learns from."""
+    freeze_vision: bool | None = None
+    """Leave the vision tower as it is in this phase; None is the setting of the model."""
+    begins_with: str = ""
+    """The phase whose weights this one begins with; by default the last one that is no control."""
+    reference: str = ""
+    """The reference policy of the KL term: "model", or an earlier phase; by default the weights
+    that the phase begins with."""
+    control: bool = False
+    """Whether this phase is a control, with which no later phase begins by default."""
+    as_long_as: str = ""
+    """A phase of RL: as many steps are taken as fit into its time, in place of `steps`."""
+    steps: int = 200
+    """Steps of the phase."""
+    rollouts: Rollouts = field(default_factory=Rollouts)
+    """How episodes are played."""
+    optimisation: Optimisation = field(default_factory=Optimisation)
+    """How weights are changed."""
+    saving: Saving = field(default_factory=Saving)
+    """What is written, and how often."""
+    timeout: float = 1800.0
+    """Seconds that one process waits for another."""
+
+    @property
+    def is_sft(self) -> bool:
+        """Whether the phase learns from demonstrations."""
+        return self.algorithm == "sft"
+
+    def options_of(self, environment: str) -> dict[str, Any]:
+        """Return the arguments of an environment that differ in this phase."""
+        return {**self.options, **self.environment_options.get(environment, {})}
+
+    @property
+    def refers_to(self) -> tuple[str, ...]:
+        """The names of the earlier phases that this phase needs."""
+        reference = "" if self.reference == MODEL else self.reference
+        named = (self.begins_with, self.as_long_as, self.demonstrations.samples_of, reference)
+        return tuple(filter(None, named))
+
+    def trainer(self, seed: int, steps: int | None = None) -> TrainerConfig:
+        """Return the settings of the phase's trainer.
+
+        Args:
+            seed: The seed of the phase.
+            steps: The number of steps, if it is not that of the phase.
+        """
+        return TrainerConfig(
+            steps=self.steps if steps is None else steps,
+            seed=seed,
+            rollouts=self.rollouts,
+            optimisation=self.optimisation,
+            saving=self.saving,
+            timeout=self.timeout,
+        )
+
+    def __post_init__(self) -> None:
+        if self.is_sft != bool(self.demonstrations):
+            raise ConfigurationError(
+                "A phase has demonstrations if and only if its algorithm is 'sft', got "
+                f"{self.algorithm!r} and {self.demonstrations}."
+            )
+        if self.reference and self.is_sft:
+            raise ConfigurationError("A phase of SFT has no reference policy.")
+        self.trainer(seed=0)  # checks steps and timeout
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Train a model in phases, evaluate it after each, and compare it with controls.
+
+    The run's folder, runs/<name>/, gets recipe.json, results.json, curves.png, report.html, model/
+    (of a tiny model), and a folder for each phase with its checkpoints, metrics and episodes.
+    """
+
+    name: str = "run"
+    """Name of the run, a folder under `runs`."""
+    runs: Path = Path("runs")
+    """Where runs are kept."""
+    resume: bool = False
+    """Continue the run of that name where it stopped."""
+    seed: int = 0
+    """Decides the weights of a tiny model, the demonstrations, the samples and the sampling."""
+    environments: dict[str, EnvironmentConfig] = field(default_factory=dict)
+    """The environments by a name of one's own; several are a mixture."""
+    mixture: Literal["weight", "pass_rate"] = "weight"
+    """Whether the pass rates of the environments count beside their weights
+    (`visenv.rollout.Mixture`)."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """The model that is trained."""
+    sampler: SamplerConfig = field(default_factory=SamplerConfig)
+    """What samples the episodes in RL."""
+    executor: ExecutorName = "inline"
+    """Where environments run."""
+    phases: dict[str, Phase] = field(default_factory=dict)
+    """The phases in their order, by name."""
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    """How the model is evaluated."""
+    controls: bool = True
+    """Run the controls too."""
+    trackers: tuple[str, ...] = ("tensorboard",)
+    """Where metrics and example episodes go: "tensorboard", "wandb", "trackio", "mlflow"."""
+    callbacks: tuple[str, ...] = ()
+    """Classes of callbacks (`visenv.algos.trainer.Callback`), each as module:Class."""
+
+    def __post_init__(self) -> None:
+        if not self.environments:
+            raise ConfigurationError("A recipe has at least one environment, got none.")
+        if not self.phases:
+            raise ConfigurationError("A recipe has at least one phase, got none.")
+        for name in (self.name, *self.environments, *self.phases):
+            if not is_folder_name(name):
+                raise ConfigurationError(f"A name must be a plain folder name, got {name!r}.")
+        self._check_environments()
+        self._check_phases()
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.runs / self.name
+
+    @property
+    def last_phase(self) -> str:
+        """The last phase that is no control: its weights are the result of the recipe."""
+        return [name for name, phase in self.phases.items() if not phase.control][-1]
+
+    def begins_with(self, phase: str) -> str | None:
+        """Return the phase whose weights a phase begins with, None for those of the model."""
+        named = self.phases[phase].begins_with
+        if named:
+            return named
+        names = list(self.phases)
+        before = names[: names.index(phase)]
+        return next((each for each in reversed(before) if not self.phases[each].control), None)
+
+    def _check_environments(self) -> None:
+        same = Counter(
+            repr(
+                (
+                    each.id.removeprefix("visenv/"),
+                    sorted(each.options.items()),
+                    each.data,
+                    each.rows,
+                )
+            )
+            for each in self.environments.values()
+        )
+        if max(same.values()) > 1:
+            raise ConfigurationError(
+                "Two environments of the recipe are the same: give one of them the sum of their "
+                "weights."
+            )
+
+    def _check_phases(self) -> None:
+        names = list(self.phases)
+        if all(phase.control for phase in self.phases.values()):
+            raise ConfigurationError("Every phase is a control; one at least must not be.")
+        if reserved := {"evaluation", MODEL, "samples"} & self.phases.keys():
+            raise ConfigurationError(f"A phase cannot be called {reserved.pop()!r}.")
+        for place, (name, phase) in enumerate(self.phases.items()):
+            for referred in phase.refers_to:
+                if referred not in names[:place]:
+                    raise UnknownNameError(f"phase before {name}", referred, names[:place])
+            if self._is_sft(phase.demonstrations.samples_of):
+                raise ConfigurationError(f"{name}: samples_of must name a phase of RL.")
+            if phase.demonstrations.samples_of and self.mixture == "pass_rate":
+                raise ConfigurationError(
+                    f"{name}: samples_of needs samples that do not depend on pass rates; use "
+                    'mixture = "weight".'
+                )
+            for environment in phase.environment_options:
+                if environment not in self.environments:
+                    raise UnknownNameError(f"environment of {name}", environment, self.environments)
+            self._check_control(name, phase)
+            if phase.as_long_as and not (phase.is_sft and self._is_sft(phase.begins_with)):
+                raise ConfigurationError(
+                    f"{name}: as_long_as needs a phase of SFT that begins_with one of SFT, as the "
+                    "time of a step is taken from there."
+                )
+
+    def _check_control(self, name: str, phase: Phase) -> None:
+        """Check that a phase that is no control does not begin with, or refer to, a control."""
+        for referred in phase.refers_to:
+            if self.phases[referred].control and not phase.control:
+                raise ConfigurationError(
+                    f"{name} is no control but refers to {referred}, which is."
+                )
+
+    def _is_sft(self, name: str) -> bool:
+        return name in self.phases and self.phases[name].is_sft

@@ -1,0 +1,143 @@
+"""What came of each phase: scores on held-out episodes, steps and seconds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from visenv.episodes import write_episodes
+from visenv.files import replacing
+from visenv.policy import Policy
+from visenv.rollout import MakeEnv
+
+from ..trainer.evaluation import WAYS, Score, Scores, play_held_out
+from ..trainer.processes import Processes, is_first
+
+
+def measure(
+    policy: Policy[Any],
+    make_envs: Mapping[str, MakeEnv],
+    episodes: int,
+    max_tokens: int,
+    temperature: float,
+    folder: Path,
+    processes: Processes,
+) -> dict[str, dict[str, Score]]:
+    """Play the held-out episodes of each environment, and return their scores.
+
+    Every process plays its share, and all return the scores of all episodes.
+
+    Args:
+        policy: The policy.
+        make_envs: Makes one environment, by name.
+        episodes: Held-out episodes of each environment.
+        max_tokens: Most tokens in a turn.
+        temperature: Temperature of the sampled episodes.
+        folder: The greedy episodes are kept here, in a file for each environment.
+        processes: The processes that take part.
+    """
+    scores: dict[str, dict[str, Score]] = {name: {} for name in make_envs}
+    numbers = (episodes, max_tokens, temperature, processes.rank, processes.count)
+    for name, way, played in play_held_out(policy, make_envs, *numbers):
+        everyones = processes.gather([episode.without_messages() for episode in played])
+        scores[name][way] = Score.of([episode for each in everyones for episode in each])
+        if way == "greedy":
+            collected = processes.collect(played)
+            if processes.first:
+                every = [episode for each in collected for episode in each]
+                write_episodes(folder / f"{name}.jsonl", every)
+    return scores
+
+
+class Results:
+    """The results so far, kept in a JSON file after each change.
+
+    Every process holds them; the first one writes the file.
+
+    Args:
+        path: The file.
+
+    Attributes:
+        scores: By label, in the order they were measured.
+        steps: Steps of each finished phase.
+        seconds: Seconds that the steps of each finished phase took.
+        sampling_seconds: Seconds that a policy took to play the demonstrations of a phase.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        kept: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        self.scores: dict[str, Scores] = {
+            label: {
+                env: {way: Score(**score) for way, score in ways.items()}
+                for env, ways in envs.items()
+            }
+            for label, envs in kept.get("scores", {}).items()
+        }
+        self.steps: dict[str, int] = kept.get("steps", {})
+        self.seconds: dict[str, float] = kept.get("seconds", {})
+        self.sampling_seconds: dict[str, float] = kept.get("sampling_seconds", {})
+
+    def add(self, label: str, scores: Scores) -> None:
+        """Keep the scores of a label."""
+        self.scores[label] = scores
+        self._save()
+
+    def finish(self, phase: str, steps: int, seconds: float) -> None:
+        """Keep what a phase took."""
+        self.steps[phase] = steps
+        self.seconds[phase] = seconds
+        self._save()
+
+    def sampled(self, phase: str, seconds: float) -> None:
+        """Keep how long it took to play the demonstrations of a phase."""
+        self.sampling_seconds[phase] = seconds
+        self._save()
+
+    def table(self, metrics: Sequence[str]) -> Table:
+        """Return the scores, one row for each label and environment.
+
+        Args:
+            metrics: Columns beside the reward.
+        """
+        columns = [*metrics, "reward"]
+        several = any(len(envs) > 1 for envs in self.scores.values())
+        names = ["", "environment"] if several else [""]
+        table = Table(*names, title="Held-out episodes, greedy / sampled")
+        for name in columns:
+            table.add_column(name, no_wrap=True)
+        for label, envs in self.scores.items():
+            for env, ways in envs.items():
+                named = [label, env] if several else [label]
+                table.add_row(*named, *(_cell(ways, name) for name in columns))
+        return table
+
+    def _save(self) -> None:
+        if not is_first():
+            return
+        scores = {
+            label: {
+                env: {way: asdict(score) for way, score in ways.items()}
+                for env, ways in envs.items()
+            }
+            for label, envs in self.scores.items()
+        }
+        kept = {
+            "scores": scores,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "sampling_seconds": self.sampling_seconds,
+        }
+        with replacing(self._path) as partial:
+            partial.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+
+
+def _cell(ways: Mapping[str, Score], name: str) -> str:
+    scores = (ways[way] for way in WAYS)
+    values = (each.value(name) for each in scores)
+    return " / ".join("–" if value is None else f"{value:.3f}" for value in values)

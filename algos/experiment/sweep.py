@@ -1,0 +1,243 @@
+"""Sweeps: the arms of an ablation, from one shared warm-up, in one table."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from visenv.errors import ConfigurationError, DivergedError, RunError
+from visenv.files import replacing
+
+from ..trainer.processes import Processes
+from .experiment import Shared, headline_metrics, run_recipe
+from .folder import check_folder
+from .parts import check_parts
+from .recipe import Recipe, is_folder_name
+from .results import Results
+
+SHARED = "shared"
+"""The folder of the phases that all arms have in common begins with this word."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm of a sweep.
+
+    Attributes:
+        changes: What differs from the recipe, as tables of the same form.
+        seeds: The seeds that the arm is run with.
+    """
+
+    changes: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
+            raise ConfigurationError(f"seeds must be different numbers, got {self.seeds}.")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The arms of a recipe.
+
+    Attributes:
+        arms: The arms by name.
+        minutes: No arm is begun after so many minutes of training in all.
+    """
+
+    arms: dict[str, Arm] = field(default_factory=dict)
+    minutes: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.minutes > 0:
+            raise ConfigurationError(f"minutes must be above 0, got {self.minutes}.")
+        for name in self.arms:
+            if name.startswith(SHARED) or not is_folder_name(name):
+                raise ConfigurationError(f"An arm's name is a plain folder name, got {name!r}.")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One arm with one seed.
+
+    Attributes:
+        arm: The name of the arm.
+        recipe: Its recipe; the name is that of the folder of the run.
+    """
+
+    arm: str
+    recipe: Recipe
+
+
+def run_sweep(base: Recipe, runs: Sequence[Run], minutes: float) -> None:
+    """Run the arms that are not done, and print one table of all of them.
+
+    The phases with which all arms begin alike are run once for each seed, in a folder of their own,
+    ``shared-<phases>/``. A sweep that was stopped goes on when it is run again. An arm that fails
+    does not keep the others from running.
+
+    Args:
+        base: The recipe without the changes of an arm; its folder holds the folders of the runs.
+        runs: The arms, those of each first seed first.
+        minutes: No arm is begun after so many minutes of training in all.
+
+    Raises:
+        ConfigurationError: If a part of a recipe cannot be made.
+        RunError: If a folder holds a run with other settings.
+    """
+    alike = shared_phases([run.recipe for run in runs])
+    for run in runs:
+        check_folder(_resumed(run.recipe))
+        if alike:
+            check_folder(_resumed(_shared_recipe(run.recipe, base.folder, alike)))
+        check_parts(run.recipe)
+    processes = Processes(max(phase.timeout for phase in base.phases.values()))
+    failed: dict[str, str] = {}
+    for run in runs:
+        is_due = not _is_done(run.recipe) and _minutes(base.folder) < minutes
+        if not processes.broadcast(is_due):  # the others may not see the files of the first yet
+            continue
+        try:
+            shared = _run_shared(run.recipe, base.folder, alike, processes) if alike else None
+            run_recipe(_resumed(run.recipe), shared)
+        except (DivergedError, RunError) as error:
+            failed[f"{run.arm}, seed {run.recipe.seed}"] = str(error)
+    if processes.first:
+        _report(base, runs, failed)
+
+
+def shared_phases(recipes: Sequence[Recipe]) -> list[str]:
+    """Return the names of the phases with which all recipes begin alike.
+
+    They are none if the recipes differ in anything but phases, controls and seeds.
+    """
+    phases = recipes[0].phases
+    rest = {
+        repr(
+            replace(
+                each, name="run", runs=Path(), seed=0, resume=False, controls=True, phases=phases
+            )
+        )
+        for each in recipes
+    }
+    if len(rest) > 1:
+        return []
+    alike: list[str] = []
+    for told in zip(*(each.phases.items() for each in recipes), strict=False):
+        if any(each != told[0] for each in told) or told[0][1].control:
+            break
+        alike.append(told[0][0])
+    return alike if len(alike) < min(len(each.phases) for each in recipes) else alike[:-1]
+
+
+def _shared_recipe(recipe: Recipe, folder: Path, alike: Sequence[str]) -> Recipe:
+    """Return the recipe of the phases with which all arms begin alike."""
+    return replace(
+        recipe,
+        runs=folder / f"{SHARED}-{'-'.join(alike)}",
+        name=f"seed-{recipe.seed}",
+        phases={name: recipe.phases[name] for name in alike},
+        controls=False,
+    )
+
+
+def _run_shared(recipe: Recipe, folder: Path, alike: Sequence[str], processes: Processes) -> Shared:
+    shared = _shared_recipe(recipe, folder, alike)
+    if processes.broadcast(not _is_done(shared)):
+        run_recipe(_resumed(shared))
+    return Shared(shared.folder, alike)
+
+
+def _resumed(recipe: Recipe) -> Recipe:
+    return replace(recipe, resume=(recipe.folder / "recipe.json").exists())
+
+
+def _is_done(recipe: Recipe) -> bool:
+    """Return whether the run has written its report, the last thing that it does."""
+    return (recipe.folder / "report.html").exists()
+
+
+def _minutes(folder: Path) -> float:
+    """Return the minutes of training of all runs, the shared phases counted once."""
+    seconds = 0.0
+    for path in folder.glob("*/*/results.json"):
+        told = json.loads(path.read_text(encoding="utf-8"))["seconds"]
+        own = (name for name in told if not (path.parent / name).is_symlink())
+        seconds += sum(told[name] for name in own)
+    return seconds / 60
+
+
+# ---------------------------------------------------------------------- the table
+
+
+def _report(base: Recipe, runs: Sequence[Run], failed: Mapping[str, str]) -> None:
+    metrics = headline_metrics(base)
+    rows = sweep_rows(runs, metrics)
+    with replacing(base.folder / "sweep.json") as partial:
+        partial.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    table = Table(title="Held-out episodes after the last phase, greedy")
+    for name in ("arm", "seeds"):
+        table.add_column(name, no_wrap=True)
+    for name in metrics:
+        table.add_column(name)
+    for arm, row in rows.items():
+        values = (_cell(row["metrics"][name]) for name in metrics)
+        wanted = sum(run.arm == arm for run in runs)
+        seeds = f"{len(row['seeds'])} of {wanted}" if row["seeds"] else "not run"
+        table.add_row(arm, seeds, *values)
+    console = Console()
+    console.print(table)
+    for run, problem in failed.items():
+        console.print(f"{run} failed: {problem}", markup=False)
+
+
+def sweep_rows(runs: Sequence[Run], metrics: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return, for each arm, the seeds that were run and the values of each metric, by seed.
+
+    The value of a seed is the mean over environments of the greedy scores after the last phase that
+    is no control.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        row = rows.setdefault(run.arm, {"seeds": [], "metrics": {name: [] for name in metrics}})
+        if not _is_done(run.recipe):
+            continue
+        row["seeds"].append(run.recipe.seed)
+        for name in metrics:
+            row["metrics"][name].append(_final(run.recipe, name))
+    return rows
+
+
+def _final(recipe: Recipe, metric: str) -> float | None:
+    scores = Results(recipe.folder / "results.json").scores[f"after {recipe.last_phase}"]
+    values = [
+        score for ways in scores.values() if (score := ways["greedy"].value(metric)) is not None
+    ]
+    return float(np.mean(values)) if values else None
+
+
+def _cell(values: Sequence[float | None]) -> str:
+    """Return the mean over seeds and, for several, the lowest and the highest."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    spread = f" [{min(known):.3f}, {max(known):.3f}]" if len(known) > 1 else ""
+    return f"{np.mean(known):.3f}{spread}"
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a nested table with the changes of another one."""
+    result = dict(table)
+    for key, value in changes.items():
+        inner = result.get(key)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        result[key] = merged(inner, value) if both else value  # type: ignore[arg-type]
+    return result

@@ -1,0 +1,108 @@
+"""The bound H(n) of theorem 1, its maximizer, and the bound with the gate of corollary 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from visenv.errors import ConfigurationError
+
+from .ranges import check
+
+
+def exploitation_rate(
+    delta: float, sigma: float, components: int, weights: Sequence[float] = ()
+) -> float:
+    """Return C m.
+
+    Args:
+        delta: The margin of Pareto domination.
+        sigma: The sub-Gaussian parameter of the noise; for Gaussian noise its deviation.
+        components: The number of reward components, m.
+        weights: Their weights; equal ones by default.
+
+    Raises:
+        ConfigurationError: If an argument is not positive and finite, the number of weights is not
+            that of the components, or C m is too large or too small for a float.
+    """
+    check(delta=delta, sigma=sigma, components=components, weights=weights)
+    if len(weights) not in (0, components):
+        raise ConfigurationError(
+            f"Expected a weight for each of {components} components, got {len(weights)}."
+        )
+    lightest, heaviest = (min(weights), max(weights)) if len(weights) else (1.0, 1.0)
+    ratio = (delta / sigma) * (lightest / heaviest) / 2
+    rate = components * ratio * ratio
+    check(cm=rate)
+    return rate
+
+
+def pareto_bound(n: int, beta: float, cm: float) -> float:
+    """Return H(n), the paper's lower bound (theorem 1).
+
+    Args:
+        n: The group size.
+        beta: The probability of a Pareto-optimal response, 0 to 1.
+        cm: C m.
+
+    Raises:
+        ConfigurationError: If an argument is out of its range.
+    """
+    check(n=n, beta=beta, cm=cm)
+    return (1 - (1 - beta) ** n) * max(0.0, 1 - (n - 1) * math.exp(-cm))
+
+
+def gated_bound(n: int, beta: float, cm: float, components: int, margin_ratio: float) -> float:
+    """Return the bound with the outcome gate (corollary 1).
+
+    The corollary prints m for the batch size, where n is meant.
+
+    Args:
+        n: The group size.
+        beta: The probability of a correct and Pareto-optimal response.
+        cm: C m, without the outcome.
+        components: m, without the outcome.
+        margin_ratio: gamma / sigma, the margin of the accuracy around the threshold.
+
+    Raises:
+        ConfigurationError: If an argument is out of its range.
+    """
+    check(n=n, beta=beta, cm=cm, components=components, margin_ratio=margin_ratio)
+    right_side = max(0.0, 1 - n * math.exp(-(margin_ratio * margin_ratio) / 2))
+    ranked = max(0.0, 1 - (n - 1) * math.exp(-cm * (components + 1) / components))
+    return (1 - (1 - beta) ** n) * right_side * ranked
+
+
+def best_group_size(beta: float, cm: float) -> int:
+    """Return the whole number that maximizes `pareto_bound`, the smallest among equals.
+
+    H is 0 from n = 1 + e^cm on, and log-concave before, so that it has one peak.
+
+    Raises:
+        ConfigurationError: If an argument is out of its range.
+    """
+    check(beta=beta, cm=cm)
+    if not beta:
+        return 1
+    low, high = 1, max(1, math.ceil(1 + math.exp(min(cm, 40.0))))
+    while low < high:
+        middle = (low + high) // 2
+        if pareto_bound(middle + 1, beta, cm) > pareto_bound(middle, beta, cm):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def approximate_group_size(beta: float, cm: float) -> float:
+    """Return the paper's approximation ln(1 + beta e^(C m)) / beta (remark 2).
+
+    Raises:
+        ConfigurationError: If an argument is out of its range, or beta is 0.
+    """
+    check(beta=beta, cm=cm)
+    if not beta:
+        raise ConfigurationError("beta must be above 0: the approximation divides by it.")
+    return float(np.logaddexp(0.0, math.log(beta) + cm) / beta)

@@ -1,0 +1,55 @@
+"""Rejection sampling: SFT on the best episodes of each group, sampled anew in every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from visenv.algorithm import Batch
+from visenv.types import Group
+
+from .advantage import Floats
+from .aggregation import token_mean
+from .base import PolicyGradient
+from .ratio import TokenLosses
+
+
+@dataclass(frozen=True, kw_only=True)
+class RejectionSampling(PolicyGradient):
+    """``-1/Σ_i |o_i| Σ_i A_i Σ_t log p(o_it)``, where ``A_i`` is 0, or ``N/K`` if i is kept.
+
+    N episodes were played in the step and K of them are kept.
+
+    The episodes with the highest reward of their group are kept; a group whose rewards are all
+    equal is left out. It samples the same episodes as GRPO and takes as many steps, so it shows
+    what learning from the failures adds.
+
+    Source: RAFT (arXiv:2304.06767), section 3; leaving out groups that are all alike follows
+    arXiv:2504.11343, section 4.
+    """
+
+    def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
+        """Return the weight of each episode: equal for kept episodes, with a mean of 1 over all."""
+        kept = [_best([episode.reward for episode in group]) for group in groups]
+        share = float(np.concatenate(kept).mean()) if kept else 0.0
+        scale = 1.0 / share if share else 0.0
+        return [[np.asarray(each * scale) for each in group] for group in kept]
+
+    def token_losses(self, batch: Batch) -> TokenLosses:
+        """Return the weighted negative log-likelihood of each token; nothing is watched."""
+        return TokenLosses(-batch.logprobs * batch.advantages, {})
+
+    def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the mean over all tokens of the step."""
+        return token_mean(values, batch)
+
+
+def _best(rewards: Sequence[float]) -> Floats:
+    """Return 1.0 for the highest rewards and 0.0 for the others; 0.0 for all if all are equal."""
+    values = np.asarray(rewards, np.float64)
+    if values.min() == values.max():
+        return np.zeros(len(values))
+    return np.asarray(values == values.max(), np.float64)

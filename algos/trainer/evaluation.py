@@ -1,0 +1,291 @@
+"""Evaluation on held-out samples: before, during and after training."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from visenv.errors import ConfigurationError
+from visenv.evaluation import places
+from visenv.evaluation.intervals import NOTHING
+from visenv.evaluation.summary import summarise
+from visenv.policy import Policy, TrainablePolicy
+from visenv.rollout import Collector, MakeEnv
+from visenv.types import Episode, Sampling
+
+from .backend import Backend
+from .checkpoint import publish
+from .metrics import MetricsLog
+from .processes import Processes
+
+WAYS = ("greedy", "sampled")
+"""The ways in which held-out samples are played."""
+
+
+class Played(NamedTuple):
+    """The held-out episodes of one environment, played in one way.
+
+    Attributes:
+        env: The name of the environment.
+        way: One of `WAYS`.
+        episodes: The episodes.
+    """
+
+    env: str
+    way: str
+    episodes: list[Episode]
+
+
+@dataclass(frozen=True)
+class Score:
+    """Means over the held-out episodes of one environment, played in one way.
+
+    Attributes:
+        episodes: Number of episodes that were not aborted.
+        reward: Mean reward; NaN if every episode was aborted.
+        metrics: Means of the metrics by name.
+        intervals: Half widths of their 95 % intervals.
+        kinds: Means of the metrics by kind of sample, if there are several kinds.
+    """
+
+    episodes: int
+    reward: float
+    metrics: dict[str, float] = field(default_factory=dict)
+    intervals: dict[str, float] = field(default_factory=dict)
+    kinds: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, episodes: Sequence[Episode]) -> Score:
+        """Return the means over episodes."""
+        first, *rows = summarise(episodes).rows
+        metrics = {name: mean for name, mean in first.means.items() if name != "reward"}
+        names = {name for episode in episodes for name in episode.metrics}
+        return cls(
+            first.episodes,
+            first.means.get("reward", NOTHING).value,
+            {name: mean.value for name, mean in metrics.items()},
+            {name: mean.half_width for name, mean in metrics.items()},
+            {
+                row.label: {name: row.means[name].value for name in names & row.means.keys()}
+                for row in rows
+                if row.label != "mean of groups"
+            },
+        )
+
+    def value(self, metric: str) -> float | None:
+        """Return the mean of a metric, or of the reward; None if no episode has it."""
+        return self.reward if metric == "reward" else self.metrics.get(metric)
+
+    def __str__(self) -> str:
+        accuracy = self.metrics.get("accuracy")
+        said = "" if accuracy is None else f"accuracy {accuracy:.3f}, "
+        return f"{said}reward {self.reward:.3f}"
+
+
+Scores = Mapping[str, Mapping[str, Score]]
+"""Scores by environment and by one of `WAYS`."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out samples, and when they are played during training.
+
+    Attributes:
+        make_envs: Makes one environment, by name.
+        headlines: The metric of each environment that decides which weights are best.
+        episodes: Samples of each environment.
+        max_tokens: Most tokens in a turn.
+        every: Steps between two evaluations during training.
+        temperature: Temperature of the sampled episodes, above 0.
+
+    Raises:
+        ConfigurationError: If a number is below 1, the temperature is not above 0, or an
+            environment has no headline metric.
+    """
+
+    make_envs: Mapping[str, MakeEnv]
+    headlines: Mapping[str, str]
+    episodes: int
+    max_tokens: int
+    every: int
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < math.inf:
+            raise ConfigurationError(f"temperature must be above 0, got {self.temperature}.")
+        for name in ("episodes", "max_tokens", "every"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if not self.make_envs or set(self.make_envs) != set(self.headlines):
+            raise ConfigurationError(
+                f"Each held-out environment has a headline metric, got {sorted(self.headlines)} "
+                f"for {sorted(self.make_envs)}."
+            )
+
+    def headline(self, scores: Scores) -> float:
+        """Return the mean over environments of the greedy headline metric; a missing one is 0."""
+        values = [
+            scores[name]["greedy"].value(metric) or 0.0 for name, metric in self.headlines.items()
+        ]
+        return sum(0.0 if math.isnan(value) else value for value in values) / len(values)
+
+
+def play_held_out(
+    policy: Policy[Any],
+    make_envs: Mapping[str, MakeEnv],
+    episodes: int,
+    max_tokens: int,
+    temperature: float,
+    rank: int = 0,
+    count: int = 1,
+) -> Iterator[Played]:
+    """Play the held-out samples of each environment greedily and sampled.
+
+    Args:
+        policy: The policy.
+        make_envs: Makes one environment, by name.
+        episodes: Samples of each environment.
+        max_tokens: Most tokens in a turn.
+        temperature: Temperature of the sampled episodes.
+        rank: The number of this process, from 0.
+        count: The number of processes that share the samples.
+    """
+    for name, make_env in make_envs.items():
+        env = make_env()
+        specs = places(env, episodes)[rank::count]
+        env.close()
+        for way, heat in zip(WAYS, (0.0, temperature), strict=True):
+            collector = Collector(make_env, policy, Sampling(heat, max_tokens))
+            yield Played(name, way, collector.episodes(specs))
+            collector.close()
+
+
+def flattened(scores: Scores) -> dict[str, float]:
+    """Return scores as ``eval/<environment>/<way>/<metric>``, also by kind: ``…/<kind>``."""
+    flat: dict[str, float] = {}
+    for env, ways in scores.items():
+        for way, score in ways.items():
+            prefix = f"eval/{env}/{way}"
+            flat[f"{prefix}/reward"] = score.reward
+            flat |= {f"{prefix}/{name}": value for name, value in score.metrics.items()}
+            for kind, metrics in score.kinds.items():
+                flat |= {f"{prefix}/{name}/{kind}": value for name, value in metrics.items()}
+    return flat
+
+
+class Evaluated(NamedTuple):
+    """One evaluation of `Evaluator`.
+
+    Attributes:
+        metrics: The scores by name (`flattened`), of all processes.
+        examples: A greedy episode of this process for each environment.
+    """
+
+    metrics: dict[str, float]
+    examples: dict[str, Episode]
+
+
+class Evaluator:
+    """Evaluates a policy every few steps of a run and after the last one; keeps the best weights.
+
+    The run's folder gets ``evaluations.jsonl``, an object for each evaluation, and
+    ``best/step_000123/`` with the policy's weights and ``score.json``. Every process plays its
+    share of the samples. An evaluation changes nothing that training depends on.
+
+    Args:
+        held_out: The samples, and when they are played.
+        folder: The run's folder.
+        step: Steps taken; evaluations of later steps are forgotten.
+        steps: Steps of the run.
+        policy: The policy that is trained; its weights are saved.
+        player: The policy that plays: the one that is trained, or an engine with its weights.
+        backend: The backend of the policy.
+        processes: The processes that take part.
+    """
+
+    def __init__(
+        self,
+        held_out: HeldOut,
+        folder: Path,
+        step: int,
+        steps: int,
+        *,
+        policy: TrainablePolicy[Any],
+        player: Policy[Any],
+        backend: Backend,
+        processes: Processes,
+    ) -> None:
+        self._held_out = held_out
+        self._steps = steps
+        self._best = folder / "best"
+        self._policy = policy
+        self._player = player
+        self._backend = backend
+        self._processes = processes
+        self._log = MetricsLog(folder / "evaluations.jsonl", step) if processes.first else None
+
+    def due(self, step: int) -> bool:
+        """Return whether the policy is to be evaluated after `step` steps, and has not been."""
+        if not step or (step % self._held_out.every and step != self._steps):
+            return False
+        return self._processes.broadcast(self._log is None or step not in self._log.steps)
+
+    def evaluate(self, step: int) -> Evaluated:
+        """Evaluate the policy after `step` steps; every process makes this call."""
+        self._policy.train_mode(False)
+        with self._backend.playing():
+            shares, examples = self._play()
+        scores: dict[str, dict[str, Score]] = {name: {} for name in self._held_out.make_envs}
+        for name, way in shares:
+            everyones = self._processes.gather(shares[name, way])
+            scores[name][way] = Score.of([episode for share in everyones for episode in share])
+        headline = self._held_out.headline(scores)
+        self._keep_best(step, headline)
+        metrics = {"eval/headline": headline, **flattened(scores)}
+        if self._log is not None:
+            self._log.write(step, metrics)
+        return Evaluated(metrics, examples)
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._log is not None:
+            self._log.close()
+
+    def _play(self) -> tuple[dict[tuple[str, str], list[Episode]], dict[str, Episode]]:
+        """Return this process's episodes without messages, and an example of each environment."""
+        told, processes = self._held_out, self._processes
+        shares: dict[tuple[str, str], list[Episode]] = {}
+        examples: dict[str, Episode] = {}
+        numbers = (told.episodes, told.max_tokens, told.temperature)
+        share = (processes.rank, processes.count)
+        for name, way, episodes in play_held_out(self._player, told.make_envs, *numbers, *share):
+            shares[name, way] = [episode.without_messages() for episode in episodes]
+            if way == "greedy" and episodes:
+                examples[name] = episodes[0]
+        return shares, examples
+
+    def _keep_best(self, step: int, headline: float) -> None:
+        known = sorted(self._best.glob("step_*/score.json")) if self._processes.first else []
+        values = [json.loads(path.read_text(encoding="utf-8"))["headline"] for path in known]
+        if not self._processes.broadcast(headline > max(values, default=float("-inf"))):
+            return
+        final = self._best / f"step_{step:06d}"
+        partial = self._best / f".{final.name}"
+        with self._backend.reading():
+            if self._processes.first:
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir(parents=True)
+                self._policy.save(partial)
+                told = json.dumps({"step": step, "headline": headline})
+                (partial / "score.json").write_text(told, encoding="utf-8")
+                shutil.rmtree(final, ignore_errors=True)
+                publish(partial, final)
+                for path in known:
+                    if path.parent != final:
+                        shutil.rmtree(path.parent)
+        self._processes.wait()

@@ -1,0 +1,119 @@
+"""What watches a run: the display, the metrics file, trackers and callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+
+from visenv.types import Episode, Group
+
+from .callbacks import Callback, TrainerState
+from .display import Display
+from .evaluation import Evaluated
+from .metrics import MetricsLog
+from .processes import Processes
+from .trackers import Trackers
+
+
+class Observers:
+    """Tells everything that watches a run what happens; a context manager.
+
+    The display, the files and the trackers belong to the first process, callbacks to every process.
+
+    Args:
+        label: The name of the algorithm.
+        episodes: Episodes of this process in a step.
+        stage: The name of the phase, which is written to ``metrics.jsonl``; ``""`` writes none.
+        trackers: Names of trackers.
+        state: The state of the run.
+        callbacks: Called in their order.
+        processes: The processes that take part.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        episodes: int,
+        stage: str,
+        *,
+        trackers: Sequence[str],
+        state: TrainerState,
+        callbacks: Sequence[Callback],
+        processes: Processes,
+    ) -> None:
+        self._state = state
+        self._callbacks = callbacks
+        self._processes = processes
+        first, folder, step = processes.first, state.folder, state.step
+        self._display = Display(label, state.steps, step, episodes, shown=first)
+        self._log = MetricsLog(folder / "metrics.jsonl", step, stage) if first else None
+        self._trackers = Trackers(trackers if first else (), folder, step)
+        self._open = ExitStack()
+
+    def __enter__(self) -> Observers:
+        self._open.callback(self._trackers.close)
+        if self._log is not None:
+            self._open.callback(self._log.close)
+        self._open.enter_context(self._display)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    def begin(self) -> None:
+        """Tell that the run begins or goes on."""
+        for callback in self._callbacks:
+            callback.on_train_begin(self._state)
+
+    def episode(self, episode: Episode) -> None:
+        """Tell that an episode of the present step has ended."""
+        self._display.episode(episode)
+
+    def step(self, metrics: Mapping[str, float], groups: Sequence[Group]) -> None:
+        """Tell that a step has ended.
+
+        Args:
+            metrics: The metrics of the step.
+            groups: The episodes of this process.
+        """
+        step = self._state.step
+        if self._log is not None:
+            self._log.write(step, metrics)
+            self._trackers.log(step, metrics)
+            self._display.step(step, metrics)
+        for callback in self._callbacks:
+            callback.on_step_end(self._state, metrics, groups)
+
+    def example(self, name: str, episode: Episode) -> None:
+        """Send an example episode to the trackers."""
+        self._trackers.log_example(self._state.step, f"examples/{name}", episode)
+
+    def evaluated(self, evaluated: Evaluated) -> None:
+        """Tell that the policy was evaluated after the present step."""
+        step = self._state.step
+        if self._processes.first:
+            self._trackers.log(step, evaluated.metrics)
+            for name, episode in evaluated.examples.items():
+                self.example(f"eval/{name}", episode)
+            headline = evaluated.metrics["eval/headline"]
+            self._display.say(f"step {step}: held-out headline metric {headline:.3f}")
+        for callback in self._callbacks:
+            callback.on_evaluate(self._state, evaluated.metrics)
+
+    def end(self) -> None:
+        """Tell that the run has ended."""
+        for callback in self._callbacks:
+            callback.on_train_end(self._state)
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether a callback of any process wants the run to end."""
+        if not self._callbacks:
+            return False
+        return any(self._processes.gather(self._state.should_stop))

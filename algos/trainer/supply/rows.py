@@ -1,0 +1,78 @@
+"""The order in which the rows of finite data sets are read."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from visenv.data.source import is_indexed
+from visenv.env import VisEnv
+from visenv.rollout import Mixture
+
+from .base import random_stream
+
+_ROWS = 7
+"""Key of the stream that orders the rows of a finite data set."""
+
+
+class Task(NamedTuple):
+    """What the order of samples needs to know of an environment.
+
+    Attributes:
+        rows: Rows of its data set; None if the data are procedural.
+        metric: The metric whose mean is the pass rate.
+    """
+
+    rows: int | None
+    metric: str
+
+
+class RowOrder:
+    """Reads each finite data set of a mixture in epochs; in an epoch each row is read once.
+
+    Each epoch has an order of its own, a function of the seed.
+
+    Args:
+        mixture: The environments.
+        seed: Decides the orders.
+    """
+
+    def __init__(self, mixture: Mixture, seed: int) -> None:
+        self._mixture = mixture
+        self._seed = seed
+
+    @cached_property
+    def tasks(self) -> dict[str, Task]:
+        """The data sets and headline metrics by the name of the environment."""
+        return {name: _task(make_env()) for name, make_env in self._mixture.make_envs.items()}
+
+    def row(self, env: str, place: int) -> int | None:
+        """Return the row that is read at a place; None if the environment's data are procedural.
+
+        Args:
+            env: The name of the environment in the mixture.
+            place: How many rows of the environment were read before, over all epochs.
+        """
+        rows = self.tasks[env].rows
+        if rows is None:
+            return None
+        return int(self._order(env, rows, place // rows)[place % rows])
+
+    @lru_cache(maxsize=64)  # noqa: B019 - an order lives as long as its run
+    def _order(self, env: str, rows: int, epoch: int) -> Any:
+        place = list(self._mixture.make_envs).index(env)
+        stream = random_stream(self._seed, _ROWS, place, epoch)
+        return np.random.default_rng(stream).permutation(rows)
+
+
+def _task(env: Any) -> Task:
+    try:
+        base = env.unwrapped
+        if not isinstance(base, VisEnv):
+            return Task(None, "reward")
+        rows = len(base.source) if is_indexed(base.source) else None
+        return Task(rows, base.headline_metrics[0])
+    finally:
+        env.close()

@@ -1,0 +1,167 @@
+"""Which sample each group of a run plays: the environment, and the row of a finite data set."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from threading import RLock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from visenv.rollout import Mixture
+from visenv.seeding import seeds
+from visenv.types import Episode, Group
+
+from .base import random_stream
+from .rows import RowOrder
+
+SCENES = 1
+"""Key of the stream of the samples' seeds."""
+
+_SPARE_ROWS = 8
+"""Key of the stream that draws the rows of spare groups."""
+
+DECAY = 0.9
+"""Share of a pass rate that a step keeps of the rate before it."""
+
+UNKNOWN_RATE = 0.5
+"""The pass rate of an environment that was not played yet."""
+
+
+class SampleChoice(NamedTuple):
+    """The sample of one group.
+
+    Attributes:
+        seed: The seed of the group.
+        env: The name of its environment in the mixture.
+        row: The row of a finite data set; None if the seed makes the sample.
+    """
+
+    seed: int
+    env: str
+    row: int | None
+
+
+class SampleOrder:
+    """Chooses the samples of a run, as a pure function of the seed and of earlier pass rates.
+
+    The environment of a group is drawn by the mixture's weights, or by its pass rates up to step
+    ``n - ahead - 1`` for step n, so that steps that are played ahead choose like others. A finite
+    data set is read in epochs, each in an order of its own; in an epoch each row is played once.
+    Groups that are played in place of others (`Selection.spare_groups`) draw their rows at random.
+
+    Args:
+        mixture: The environments.
+        groups: Groups in a step.
+        seed: The run's seed.
+        ahead: Steps that are played ahead at most.
+
+    Attributes:
+        identity: What a checkpoint has to agree with, JSON-like.
+    """
+
+    def __init__(self, mixture: Mixture, groups: int, seed: int, ahead: int = 0) -> None:
+        self.identity = {"weights": dict(mixture.weights), "by_pass_rate": mixture.by_pass_rate}
+        self._mixture = mixture
+        self._groups = groups
+        self._seed = seed
+        self._rows = RowOrder(mixture, seed)
+        self._ahead = ahead
+        self._rows_before: dict[int, Counter[str]] = {0: Counter()}
+        self._rates: dict[int, Mapping[str, float]] = {
+            0: dict.fromkeys(mixture.make_envs, UNKNOWN_RATE)
+        }
+        self._steps: dict[int, list[SampleChoice]] = {}
+        self._lock = RLock()  # steps that are played ahead are chosen in another thread
+
+    def choose(self, step: int, number: int) -> SampleChoice:
+        """Return the sample of a group.
+
+        Args:
+            step: The step, counted from 0.
+            number: The number of the group in the step; from `groups` on it is a spare group.
+        """
+        with self._lock:
+            return self._choose(step, number)
+
+    def _choose(self, step: int, number: int) -> SampleChoice:
+        if number < self._groups:
+            return self._step(step)[number]
+        seed = seeds(random_stream(self._seed, SCENES, step), number + 1)[number]
+        env = self._mixture.choose(seed, self._rates_for(step))
+        rows = self._rows.tasks[env].rows
+        stream = random_stream(self._seed, _SPARE_ROWS, step, number)
+        index = None if rows is None else int(np.random.default_rng(stream).integers(rows))
+        return SampleChoice(seed, env, index)
+
+    def observe(self, step: int, groups: Sequence[Group]) -> None:
+        """Update the pass rates by the episodes of all processes; the step is counted from 0."""
+        values: dict[str, list[float]] = defaultdict(list)
+        for episode in (episode for group in groups for episode in group):
+            env = self.choose(step, episode.group).env
+            value = _passed(episode, self._rows.tasks[env].metric)
+            if value is not None:
+                values[env].append(value)
+        with self._lock:
+            self._rates[step + 1] = {
+                env: DECAY * rate + (1 - DECAY) * float(np.mean(values[env]))
+                if values[env]
+                else rate
+                for env, rate in self._rates[step].items()
+            }
+            self._forget(step)
+
+    def state(self, step: int) -> dict[str, Any]:
+        """Return what a checkpoint after `step` steps keeps, JSON-like."""
+        known = range(max(0, step - self._ahead), step + 1)
+        with self._lock:
+            return {
+                "rows": dict(self._before(step)),
+                "rates": {str(number): dict(self._rates[number]) for number in known},
+            }
+
+    def restore(self, step: int, state: Mapping[str, Any]) -> None:
+        """Go on as after `step` steps, from what `state` returned then."""
+        self._steps.clear()
+        self._rows_before = {step: Counter(state["rows"])}
+        self._rates = {int(number): rates for number, rates in state["rates"].items()}
+
+    # ------------------------------------------------------------------ one step
+
+    def _step(self, step: int) -> list[SampleChoice]:
+        """Return the samples of the step's regular groups."""
+        if step not in self._steps:
+            taken = Counter(self._before(step))
+            rates = self._rates_for(step)
+            chosen: list[SampleChoice] = []
+            for seed in seeds(random_stream(self._seed, SCENES, step), self._groups):
+                env = self._mixture.choose(seed, rates)
+                chosen.append(SampleChoice(seed, env, self._rows.row(env, taken[env])))
+                taken[env] += 1
+            self._steps[step] = chosen
+            self._rows_before[step + 1] = taken
+        return self._steps[step]
+
+    def _before(self, step: int) -> Counter[str]:
+        """Return how many groups of each environment come before the step."""
+        for earlier in range(max(known for known in self._rows_before if known <= step), step):
+            self._step(earlier)
+        return self._rows_before[step]
+
+    def _rates_for(self, step: int) -> Mapping[str, float] | None:
+        return self._rates[max(0, step - self._ahead)] if self._mixture.by_pass_rate else None
+
+    def _forget(self, step: int) -> None:
+        """Drop what no coming step needs."""
+        for kept in (self._steps, self._rows_before, self._rates):
+            for old in [number for number in kept if number < step - self._ahead]:
+                del kept[old]
+
+
+def _passed(episode: Episode, metric: str) -> float | None:
+    """Return the metric of an episode, 0 to 1; None if it was aborted or lacks the metric."""
+    if episode.status == "aborted":
+        return None
+    value = episode.reward if metric == "reward" else episode.metrics.get(metric)
+    return None if value is None else min(1.0, max(0.0, value))

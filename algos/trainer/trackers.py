@@ -1,0 +1,186 @@
+"""Experiment trackers, through accelerate: TensorBoard, Weights & Biases, Trackio and MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from accelerate import PartialState
+from accelerate.tracking import (
+    GeneralTracker,
+    MLflowTracker,
+    TensorBoardTracker,
+    TrackioTracker,
+    WandBTracker,
+)
+
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.private_names import check_private_names
+from visenv.types import Episode, Pixels, all_images
+
+from .private_names import TRACKER_NAMES
+
+PROJECT = "visenv"
+"""The project, or experiment, that runs belong to."""
+
+_IMAGE_HEIGHT = 192
+"""Height of the images of example episodes, pixels."""
+
+
+def _tensorboard(folder: Path, step: int) -> GeneralTracker:
+    return TensorBoardTracker("tensorboard", logging_dir=folder, purge_step=step + 1)
+
+
+def _wandb(folder: Path, step: int) -> GeneralTracker:
+    name, identity = _run_name(folder), _run_id(folder)
+    return WandBTracker(PROJECT, name=name, id=identity, dir=str(folder), resume="allow")
+
+
+def _trackio(folder: Path, step: int) -> GeneralTracker:
+    name = f"{_run_name(folder)}-{_run_id(folder)[:8]}"  # Trackio knows a run by its name
+    return TrackioTracker(PROJECT, name=name, resume="allow")
+
+
+def _mlflow(folder: Path, step: int) -> GeneralTracker:
+    known = folder / "mlflow_run_id"
+    if known.exists():
+        return MLflowTracker(PROJECT, run_id=known.read_text(encoding="utf-8"))
+    return MLflowTracker(PROJECT, run_name=_run_name(folder))
+
+
+TRACKERS: dict[str, Callable[[Path, int], GeneralTracker]] = {
+    "tensorboard": _tensorboard,
+    "wandb": _wandb,
+    "trackio": _trackio,
+    "mlflow": _mlflow,
+}
+"""Makes a tracker for a run's folder and the number of steps taken, by name."""
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Check that each tracker is known and that its package is installed.
+
+    Raises:
+        UnknownNameError: If there is no such tracker; names the nearest.
+        ConfigurationError: If its package is not installed.
+    """
+    check_private_names(TRACKER_NAMES)
+    for name in names:
+        if name not in TRACKERS:
+            raise UnknownNameError("tracker", name, TRACKERS)
+        if find_spec(name) is None:
+            raise ConfigurationError(f"The tracker {name!r} needs a package: pip install {name}.")
+
+
+class Trackers:
+    """Sends metrics and example episodes to trackers.
+
+    Accounts, servers and modes are set by the trackers' own environment variables, for example
+    ``WANDB_MODE=offline`` or ``MLFLOW_TRACKING_URI``.
+
+    Args:
+        names: Keys of `TRACKERS`.
+        folder: The run's folder; TensorBoard writes to ``tensorboard/`` in it.
+        step: Steps taken; TensorBoard's files forget what was logged of later steps.
+    """
+
+    def __init__(self, names: Sequence[str], folder: Path, step: int) -> None:
+        PartialState()  # accelerate's trackers ask it whether they are in the main process
+        self._trackers = [TRACKERS[name](folder, step) for name in names]
+        for tracker in self._trackers:
+            tracker.start()
+            if isinstance(tracker, MLflowTracker):
+                identity = tracker.tracker.info.run_id
+                (folder / "mlflow_run_id").write_text(identity, encoding="utf-8")
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Send the metrics of a step, counted from 1."""
+        for tracker in self._trackers:
+            tracker.log(dict(metrics), step=step)
+
+    def log_example(self, step: int, name: str, episode: Episode) -> None:
+        """Send one episode: its transcript and its images.
+
+        Args:
+            step: The step, counted from 1.
+            name: What the episode is an example of, for example ``"examples/train"``.
+            episode: The episode.
+        """
+        text, picture = transcript(episode), image_strip(episode)
+        for tracker in self._trackers:
+            _log_example(tracker, step, name, text, picture)
+
+    def close(self) -> None:
+        """Close all trackers."""
+        for tracker in self._trackers:
+            tracker.finish()
+
+
+def _log_example(
+    tracker: GeneralTracker, step: int, name: str, text: str, picture: Pixels | None
+) -> None:
+    if isinstance(tracker, MLflowTracker):  # its `log` takes numbers only
+        from mlflow import MlflowClient
+
+        client, run = MlflowClient(), tracker.tracker.info.run_id
+        client.log_text(run, text, f"{name}/step_{step:06d}.md")
+        if picture is not None:
+            client.log_image(run, picture, f"{name}/step_{step:06d}.png")
+        return
+    tracker.log({name: text}, step=step)
+    if picture is None or isinstance(tracker, TrackioTracker):
+        return  # accelerate sends no images to Trackio
+    options = {"dataformats": "NHWC"} if isinstance(tracker, TensorBoardTracker) else {}
+    images: Any = tracker
+    images.log_images({f"{name}_images": picture[None]}, step=step, **options)
+
+
+def _run_name(folder: Path) -> str:
+    """Return the names of the run's folder and of the three folders above it."""
+    return "-".join(folder.resolve().parts[1:][-4:])
+
+
+def _run_id(folder: Path) -> str:
+    """Return the id of the run, drawn when it is first needed and kept in its folder."""
+    path = folder / "tracker_id"
+    if not path.exists():
+        path.write_text(uuid4().hex, encoding="utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------------- example episodes
+
+
+def transcript(episode: Episode) -> str:
+    """Return an episode as Markdown: messages, turns, and the reward with its terms."""
+    parts = [f"**{episode.env_id}** `{episode.sample_id}`"]
+    for turn in episode.turns:
+        parts += [f"**{each.role}:**\n\n{_verbatim(each.plain())}" for each in turn.messages]
+        parts.append(f"**policy:**\n\n{_verbatim(turn.text)}")
+    terms = [f"{name} {value:.3g}" for name, value in episode.terms.items() if value is not None]
+    parts.append(f"**reward {episode.reward:.3f}** {', '.join(terms)}")
+    return "\n\n".join(parts)
+
+
+def image_strip(episode: Episode) -> Pixels | None:
+    """Return the images of an episode side by side, uint8 ``[192, width, 3]``; None without one."""
+    import cv2
+
+    shown = all_images(message for turn in episode.turns for message in turn.messages)
+    images = [image.pixels for image in shown]
+    if not images:
+        return None
+    resized = [
+        cv2.resize(each, (max(1, each.shape[1] * _IMAGE_HEIGHT // each.shape[0]), _IMAGE_HEIGHT))
+        for each in images
+    ]
+    return np.concatenate(resized, axis=1).astype(np.uint8)
+
+
+def _verbatim(text: str) -> str:
+    """Return text as a code block of Markdown."""
+    return "\n".join(f"    {line}" for line in text.splitlines())

@@ -1,0 +1,124 @@
+"""Argos: grounded reasoning on images and video, scored by a verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import gymnasium as gym
+from typing_extensions import Unpack
+
+from visenv.data.open import open_data
+from visenv.data.source import Source
+from visenv.env import Observation
+from visenv.errors import ConfigurationError
+from visenv.presets import check_choice, choose_preset
+from visenv.rewards import RewardWrapper
+from visenv.verifier import Gate, Teachers, Verifier
+from visenv.verifier.reasoning import Mean
+from visenv.verifier.temporal import Categories
+
+from .env import ArgosImage, ArgosVideo
+from .env.base import ArgosEnv
+from .ground_truth import GroundedTruth, MediaTruth
+from .presets import PRESETS, Preset, Settings, TeacherNames
+from .rewards import TERMS_OF, Reward
+from .teachers import make_extractor, make_selector, make_teachers
+from .world.images import ImageWorld
+from .world.videos import VideoWorld
+
+__all__ = [
+    "PRESETS",
+    "ArgosImage",
+    "ArgosVideo",
+    "GroundedTruth",
+    "ImageWorld",
+    "MediaTruth",
+    "Preset",
+    "Settings",
+    "VideoWorld",
+    "make_image",
+    "make_video",
+]
+
+
+def make_image(**settings: Unpack[Settings]) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArgosImage-v0``; see `Settings` for the arguments."""
+    return make("visenv/ArgosImage-v0", ArgosImage, ImageWorld, **settings)
+
+
+def make_video(**settings: Unpack[Settings]) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArgosVideo-v0``; see `Settings` for the arguments."""
+    return make("visenv/ArgosVideo-v0", ArgosVideo, VideoWorld, **settings)
+
+
+def make(
+    env_id: str,
+    env_class: type[ArgosEnv],
+    world_class: type[ImageWorld] | type[VideoWorld],
+    *,
+    data: str | Source = "procedural",
+    preset: str = "default",
+    reward: Reward | None = None,
+    teachers: Literal["oracle"] | Mapping[TeacherNames, str] | Teachers = "oracle",
+    noise: float = 0.0,
+    threshold: float = 0.5,
+    weights: Mapping[str, float] | None = None,
+    empty: Literal["zero", "skip"] = "zero",
+    categories: Categories = 3,
+    mean: Mean = "geometric",
+    mask_answer: bool = False,
+    selector: str | None = None,
+    extractor: str | None = None,
+    kinds: list[str] | None = None,
+    render_mode: str | None = None,
+    on_abort: Literal["truncate", "raise"] = "truncate",
+    **overrides: Any,
+) -> gym.Env[Observation, str]:
+    """Make an Argos environment.
+
+    `Settings` describes the arguments; `env_class` and `world_class` are the environment and its
+    procedural world.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    chosen = choose_preset(env_id, make_image, PRESETS, preset, overrides)
+    if reward is None:
+        reward = "outcome" if data != "procedural" and teachers == "oracle" else "argos"
+    check_choice("reward", reward, TERMS_OF)
+    check_choice("empty", empty, ("zero", "skip"))
+    check_choice("mean", mean, ("geometric", "product"))
+    if categories not in (2, 3):
+        raise ConfigurationError(f"categories must be 2 or 3, got {categories!r}.")
+    source: Any
+    if data == "procedural":
+        source = world_class(
+            chosen.world, chosen.split, **({} if kinds is None else {"kinds": kinds})
+        )
+    else:
+        source = open_data(data) if isinstance(data, str) else data
+    outcome = getattr(source, "score", None)
+    env = env_class(
+        source=source,
+        preset=chosen,
+        selector=make_selector(selector),
+        # The paper reads points of images by a regular expression.
+        extractor=make_extractor(extractor) if env_class is ArgosVideo else None,
+        outcome=outcome,
+        render_mode=render_mode,
+        on_abort=on_abort,
+    )
+    gate = Gate(threshold, weights or {})
+    verifier = Verifier(
+        make_teachers(teachers, noise),
+        TERMS_OF[reward],
+        gate,
+        empty,
+        categories,
+        mean,
+        mask_answer,
+        outcome,
+    )
+    return RewardWrapper(env, verifier.reward_terms(), top=1.0, combine=gate)

@@ -1,0 +1,34 @@
+"""Steps that make training data of Argos (section 4, appendix C).
+
+They run in this order, each on the rows of the one before::
+
+    Draft, FindEntities, Point, Overlay    what there is to point to, drawn on the images
+    Traces, Extract, Score                 rollouts of a teacher, read and scored
+    Verify, Reformat, Mix                  the best of each sample, in the form of a turn
+"""
+
+from .draft import Draft
+from .entities import FindEntities
+from .extraction import Extract
+from .mix import Mix
+from .overlay import Overlay
+from .pointing import Point
+from .reformat import Reformat
+from .score import Score
+from .scripted import ScriptedTeacher
+from .traces import Traces
+from .verify import Verify
+
+__all__ = [
+    "Draft",
+    "Extract",
+    "FindEntities",
+    "Mix",
+    "Overlay",
+    "Point",
+    "Reformat",
+    "Score",
+    "ScriptedTeacher",
+    "Traces",
+    "Verify",
+]

@@ -1,0 +1,91 @@
+"""Draft: one answer to each sample, from which the entities are read (section 4.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import Step, seed_of
+from visenv.episodes import save_images
+from visenv.policy import Policy
+from visenv.types import GroundTruth, Sample, Sampling
+
+from ..env.base import options_shown
+from . import prompts
+from .rows import MakeEnv, SampleEnv, question_of, timeline
+from .teacher import Teacher, shown_parts
+
+
+class Draft(Step):
+    """Turns places into rows with question, images and a drafted answer (`.rows`).
+
+    Samples without an image or without a right answer are dropped.
+
+    Args:
+        make_env: Makes the environment whose samples are taken.
+        policy: Writes the answers.
+        folder: The folder that the rows are written to; images go to ``images/`` in it.
+        sampling: How the policy samples; the seed belongs to the row.
+        label: What the journal calls policy and environment.
+
+    Raises:
+        ConfigurationError: If the environment is none of this family, or has relative coordinates.
+    """
+
+    name: ClassVar[str] = "argos-draft"
+
+    def __init__(
+        self,
+        make_env: MakeEnv,
+        policy: Policy[Any],
+        folder: Path,
+        sampling: Sampling | None = None,
+        label: str = "",
+    ) -> None:
+        self._samples = SampleEnv(make_env)
+        self._teacher = Teacher(policy, sampling or Sampling(max_tokens=1024))
+        self._folder = folder / "images"
+        self._label = label
+
+    def settings(self) -> dict[str, Any]:
+        """Return who writes about what, and how the policy samples."""
+        return {"players": self._label, **self._teacher.settings()}
+
+    async def decide(self, row: Row) -> Outcome:
+        """Have one answer drafted."""
+        env = self._samples.at(row)
+        sample, times = env.sample, list(env.times())
+        images = [env.store.images[f"image_{n + 1}"] for n in range(len(sample.images))]
+        response = _right_response(sample)
+        if not images:
+            return dropped("no image")
+        if not response:
+            return dropped("no right answer")
+        drafted: Row = {
+            **row,
+            "question": sample.question,
+            "options": list(options_shown(sample)),
+            "images": [str(path) for path in save_images(self._folder, images)],
+            "times": times,
+            "response": response,
+            "kind": sample.kind,
+            "sample": sample.id,
+        }
+        when = prompts.DRAFT_WHEN.format(timeline=timeline(times)) if times else ""
+        prompt = prompts.DRAFT.format(question=question_of(drafted), when=when)
+        parts = [*shown_parts(images, times), prompt]
+        seed = seed_of("draft", row["id"])
+        drafted["draft"] = await self._teacher.write(parts, seed, self._samples, row)
+        return kept(drafted) if drafted["draft"].strip() else dropped("an empty draft")
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._samples.close()
+
+
+def _right_response(sample: Sample) -> str:
+    truth = sample.ground_truth
+    truth = truth if isinstance(truth, GroundTruth) else GroundTruth()
+    return truth.right_response(sample.answers)

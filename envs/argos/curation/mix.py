@@ -1,0 +1,48 @@
+"""Mix: samples are shared out between SFT and RL, so that none is in both (appendix C.4)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import Step, seed_of
+from visenv.errors import ConfigurationError
+
+from .verify import sample_of
+
+Part = Literal["sft", "rl"]
+
+
+class Mix(Step):
+    """Keeps the rows of one part. The part of a sample depends on its id and the seed alone.
+
+    Args:
+        part: ``"sft"`` or ``"rl"``.
+        rl_share: Share of the samples that are for RL; in the paper about 4.5K of 89.5K.
+        seed: Of the choice; the same for both parts.
+
+    Raises:
+        ConfigurationError: If `rl_share` is not between 0 and 1, or there is no such part.
+    """
+
+    name: ClassVar[str] = "argos-mix"
+
+    def __init__(self, part: Part, rl_share: float = 0.05, seed: int = 0) -> None:
+        if part not in ("sft", "rl") or not 0 <= rl_share <= 1:
+            raise ConfigurationError(
+                f"Expected 'sft' or 'rl' and rl_share from 0 to 1, got {part!r} and {rl_share}."
+            )
+        self._part = part
+        self._rl_share = rl_share
+        self._seed = seed
+
+    def settings(self) -> dict[str, Any]:
+        """Return the part, and how samples are shared out."""
+        return {"part": self._part, "rl_share": self._rl_share, "seed": self._seed}
+
+    async def decide(self, row: Row) -> Outcome:
+        """Keep the row if its sample is in this part."""
+        is_rl = seed_of(sample_of(row), self._seed) < self._rl_share * 2**32
+        mine = "rl" if is_rl else "sft"
+        return kept(row) if mine == self._part else dropped(f"the sample is for {mine}")

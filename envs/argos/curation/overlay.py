@@ -1,0 +1,133 @@
+"""Overlay: points with their coordinates drawn on images, number and time on frames (figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from visenv.curation.journal import Outcome, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import Step
+from visenv.episodes import save_images
+from visenv.types import Image
+
+from ..prompts import anchor
+from .rows import images_of, points_of, times_of_row
+
+if TYPE_CHECKING:
+    from PIL.ImageDraw import ImageDraw
+
+_INK, _PAPER, _SPOT = (255, 255, 255), (0, 0, 0), (255, 45, 111)
+
+Box = tuple[int, int, int, int]
+
+
+class Overlay(Step):
+    """Draws the points of each row.
+
+    The images of a row become the originals followed by as many overlays; those of a video become
+    the overlays alone, as in the paper, for which both were too much.
+
+    Args:
+        folder: The folder that the rows are written to; overlays go to ``images/`` in it.
+    """
+
+    name: ClassVar[str] = "argos-overlay"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "images"
+
+    async def decide(self, row: Row) -> Outcome:
+        """Draw the points of one row."""
+        images, times, points = images_of(row), times_of_row(row), points_of(row)
+        overlays = []
+        for number, image in enumerate(images):
+            spots = [(each.x, each.y) for each in points if each.image == number + 1]
+            title = anchor(number, times[number]).strip("[]") if times else ""
+            overlays.append(draw_points(image, spots, title))
+        paths = [str(path) for path in save_images(self._folder, overlays)]
+        return kept({**row, "images": paths if times else [*row["images"], *paths]})
+
+
+def draw_points(image: Image, points: Iterable[tuple[int, int]], title: str = "") -> Image:
+    """Return an image with a dot and the text ``(x, y)`` for each point inside it.
+
+    A text is moved to the first of several places around its point where it is inside the image and
+    covers no other text; if there is no such place, it is put into the image at the first.
+
+    Args:
+        image: The image, which stays as it is.
+        points: Whole pixels; those outside the image are left out.
+        title: Is written into the upper left corner.
+    """
+    import PIL.Image
+    from PIL.ImageDraw import Draw
+
+    width, height = image.size
+    canvas = PIL.Image.fromarray(np.array(image.pixels))
+    draw = Draw(canvas)
+    size = max(9, min(width, height) // 32)
+    radius = max(1, size // 5)
+    taken: list[Box] = []
+    if title:
+        taken.append(_write(draw, (0, 0), title, size))
+    inside = [(x, y) for x, y in dict.fromkeys(points) if 0 <= x < width and 0 <= y < height]
+    for x, y in inside:
+        box = (x - radius, y - radius, x + radius, y + radius)
+        draw.ellipse(box, fill=_SPOT, outline=_INK)
+    for x, y in inside:
+        text = f"({x}, {y})"
+        place = _free_place(_text_size(draw, text, size), (x, y), radius + 1, image.size, taken)
+        taken.append(_write(draw, place, text, size))
+    return Image.from_pixels(np.asarray(canvas))
+
+
+def _free_place(
+    text: tuple[int, int],
+    point: tuple[int, int],
+    gap: int,
+    size: tuple[int, int],
+    taken: Sequence[Box],
+) -> tuple[int, int]:
+    """Return where a text of a size is written, its upper left corner."""
+    (width, height), (x, y) = text, point
+    rows = (y - height - gap, y + gap, y - height // 2, y - 2 * height - gap, y + height + gap)
+    places = [(column, row) for row in rows for column in (x + gap, x - width - gap)]
+    moved = [
+        (max(0, min(left, size[0] - width)), max(0, min(top, size[1] - height)))
+        for left, top in places
+    ]
+    free = (
+        place
+        for place in moved
+        if not any(
+            _overlap((*place, place[0] + width, place[1] + height), other) for other in taken
+        )
+    )
+    return next(free, moved[0])
+
+
+def _write(draw: ImageDraw, place: tuple[int, int], text: str, size: int) -> Box:
+    """Write a text on a dark ground; return the box that it covers."""
+    width, height = _text_size(draw, text, size)
+    box = (*place, place[0] + width, place[1] + height)
+    draw.rectangle(box, fill=_PAPER)
+    draw.text((place[0] + 1, place[1] + 1), text, fill=_INK, font_size=size, anchor="lt")
+    return box
+
+
+def _text_size(draw: ImageDraw, text: str, size: int) -> tuple[int, int]:
+    left, top, right, bottom = draw.textbbox((0, 0), text, font_size=size, anchor="lt")
+    return int(right - left) + 2, int(bottom - top) + 2
+
+
+def _overlap(first: Box, second: Box) -> bool:
+    return (
+        first[0] < second[2]
+        and second[0] < first[2]
+        and first[1] < second[3]
+        and second[1] < first[3]
+    )

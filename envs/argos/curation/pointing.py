@@ -1,0 +1,87 @@
+"""Point: points for the entities of each image or frame, by a pointing model (appendix C.1)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from visenv.curation.journal import Outcome, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import Step
+from visenv.errors import DataError
+from visenv.scorers import Scorer
+from visenv.types import Sample
+from visenv.verifier.models import ModelPointing
+from visenv.verifier.oracle import OraclePointingModel
+from visenv.verifier.teachers import PointingModel, Seen
+
+from ..prompts import POINTING
+from .entities import entities_of
+from .rows import DrawnPoint, MakeEnv, SampleEnv
+
+
+class Point(Step):
+    """Adds ``points`` to each row: for each entity in each image or frame, in whole pixels.
+
+    Args:
+        make_env: Makes the environment whose samples the rows are.
+        model: The pointing model, ``"oracle"``, which knows procedural samples, or a scorer
+            (`Scorer.parse`), for example
+            ``"openai:allenai/Molmo-7B-D-0924?base_url=http://localhost:8000/v1"``. In the paper it
+            is Molmo-7B.
+        label: What the journal calls the environment.
+
+    Raises:
+        ConfigurationError: If there is no such scorer, or the environment is none of this family.
+    """
+
+    name: ClassVar[str] = "argos-point"
+
+    def __init__(self, make_env: MakeEnv, model: str, label: str = "") -> None:
+        self._model, self._name = _pointing_model(model)
+        self._samples = SampleEnv(make_env)
+        self._label = label
+
+    def settings(self) -> dict[str, Any]:
+        """Return who points to what."""
+        return {"env": self._label, "pointing_model": self._name}
+
+    async def decide(self, row: Row) -> Outcome:
+        """Have the model point to the entities of one row."""
+        labels = entities_of(row)
+        env = self._samples.at(row)
+        sample = env.sample
+        sizes = [env.store.images[f"image_{n + 1}"].size for n in range(len(sample.images))]
+        if sample.id != row.get("sample"):
+            raise DataError(f"the place holds {sample.id!r}, the row {row.get('sample')!r:.80}")
+        found = await asyncio.gather(
+            *(
+                self._points(sample, number, label, size)
+                for number, size in enumerate(sizes)
+                for label in labels
+            )
+        )
+        points = dict.fromkeys(point for each in found for point in each)
+        return kept({**row, "points": [point._asdict() for point in points]})
+
+    async def _points(
+        self, sample: Sample, number: int, label: str, size: tuple[int, int]
+    ) -> list[DrawnPoint]:
+        """Return the points of a label in one image, in pixels of that image as shown."""
+        width, height = sample.images[number].size
+        return [
+            DrawnPoint(number + 1, int(x * size[0] / width), int(y * size[1] / height), label)
+            for x, y in await self._model.places(Seen(sample, number), label)
+        ]
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._samples.close()
+
+
+def _pointing_model(line: str) -> tuple[PointingModel, str]:
+    """Return the pointing model that a line names, and its name for the journal."""
+    if line == "oracle":
+        return OraclePointingModel(), line
+    scorer = Scorer.parse(line)
+    return ModelPointing(scorer, POINTING), scorer.name

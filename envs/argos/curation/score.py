@@ -1,0 +1,103 @@
+"""Score: traces become episodes of the environment, which its verifier scores (section 4.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.curation.journal import Outcome, failed, kept
+from visenv.curation.lines import Row
+from visenv.curation.places import place_of
+from visenv.curation.step import Step
+from visenv.data.rows import text_of
+from visenv.episodes import episode_to_json, save_images
+from visenv.errors import DataError
+from visenv.grammar.points import References
+from visenv.policy import Policy, Session
+from visenv.rollout.episode import play
+from visenv.types import Reply, Sampling, TurnRequest
+
+from .extraction import references_of
+from .rows import MakeEnv, SampleEnv
+
+
+class Score(Step):
+    """Turns rows with traces into episodes, whose reward is the score of the verifier.
+
+    The trace is the turn of the policy, and the extraction says what it refers to. An aborted
+    episode (a teacher of the verifier failed) fails its row.
+
+    Args:
+        make_env: Makes the environment; its options name the teachers of the verifier.
+        folder: The folder that the episodes are written to; images go to ``images/`` in it.
+        label: What the journal calls the environment and its data.
+    """
+
+    name: ClassVar[str] = "argos-score"
+
+    def __init__(self, make_env: MakeEnv, folder: Path, label: str = "") -> None:
+        self._make_env = make_env
+        self._folder = folder / "images"
+        self._label = label
+        self._all = [SampleEnv(make_env)]
+        self._idle = list(self._all)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the environment."""
+        return {"env": self._label}
+
+    async def decide(self, row: Row) -> Outcome:
+        """Play one trace."""
+        place, trace, references = place_of(row), text_of(row, "trace"), references_of(row)
+        samples = self._free()
+        try:
+            samples.base.read_by(_Given(references))
+            episode = await play(samples.env, _Says(trace), place)
+        finally:
+            self._idle.append(samples)
+        if episode.status == "aborted":
+            return failed("aborted", episode.end_reason)
+        if episode.sample_id != row.get("sample"):
+            raise DataError(
+                f"the place holds {episode.sample_id!r}, the row {row.get('sample')!r:.80}"
+            )
+        save_images(self._folder, episode.images)
+        scored = {"id": row["id"], **episode_to_json(episode), "extraction": row["extraction"]}
+        return kept(scored)
+
+    def _free(self) -> SampleEnv:
+        if not self._idle:
+            self._idle.append(SampleEnv(self._make_env))
+            self._all += self._idle
+        return self._idle.pop()
+
+    def close(self) -> None:
+        """Close the environments."""
+        for samples in self._all:
+            samples.close()
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A reader that knows beforehand what the trace refers to."""
+
+    references: References
+
+    async def extract(self, trace: str) -> References:
+        return self.references
+
+
+class _Says(Policy[Session]):
+    """A policy that says one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def open(self, seed: int) -> Session:
+        return Session()
+
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
+        reply = Reply.of_text(self._text)
+        session.said(reply)
+        return reply

@@ -1,0 +1,138 @@
+"""Scripted writers, with which the chain of steps runs offline on procedural worlds.
+
+They show that the chain works, and have the form of the models' replies::
+
+    visenv data argos-draft … --policy visenv.envs.argos.curation:ScriptedTeacher
+    visenv data argos-entities … --scorer rules:visenv.envs.argos.curation.scripted:write_entities
+    visenv data argos-extract … --scorer rules:visenv.envs.argos.curation.scripted:write_extraction
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from visenv.errors import ConfigurationError, PolicyError
+from visenv.policy import Policy, Session
+from visenv.scorers import Generate, ScoreRequest
+from visenv.types import Demonstration, Message, Reply, Sampling, TurnRequest
+
+from .entities import MOST_ENTITIES
+from .prompts import DRAFT_HEADING, TRACE_HEADING
+
+_TAG = re.compile(r'<point x="([\d.]+)" y="([\d.]+)" alt="[^"]*">([^<]*)</point>')
+_ANNOUNCED = re.compile(r"\[F(\d+) @ t=([\d.]+)s\]")
+_SPAN, _FRAME = re.compile(r"From frame (\d+) to frame (\d+), "), re.compile(r"in frame (\d+)")
+
+_POINT = re.compile(
+    r"([\w -]{1,64}) at (\((\d[\d.]*), (\d[\d.]*)\)(?: in \[F(\d+) @ t=([\d.]+)s\])?)"
+)
+_EVENT = re.compile(r"In (\[F(\d+)-F(\d+) @ t=([\d.]+)-([\d.]+)s\]), ([^.]+)\.")
+
+
+class ScriptedTeacher(Policy[Session]):
+    """Writes what the environment demonstrates in the form of a trace with overlays.
+
+    Args:
+        care: Share of traces with the right answer, 0 to 1. The others answer at random.
+        miss: Share of traces whose first point is moved into the upper left corner, 0 to 1.
+
+    Raises:
+        ConfigurationError: If a share is not from 0 to 1.
+    """
+
+    def __init__(self, care: float = 1.0, miss: float = 0.0) -> None:
+        if not (0 <= care <= 1 and 0 <= miss <= 1):
+            raise ConfigurationError(f"care and miss are from 0 to 1, got {care!r} and {miss!r}.")
+        self.advice_request = Demonstration(care=care, guess=True)
+        self._miss = miss
+
+    def open(self, seed: int) -> Session:
+        """Return a new session; the seed of the advice is that of the session."""
+        return Session()
+
+    async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
+        """Write the demonstrated turn with points as ``(x, y)`` and anchors in brackets.
+
+        Raises:
+            PolicyError: If the environment gave no demonstration.
+        """
+        if not isinstance(session.advice, str):
+            raise PolicyError("ScriptedTeacher writes what the environment advises, and got none.")
+        text = _TAG.sub(r"\3 at (\1, \2)", session.advice)
+        times = dict(_ANNOUNCED.findall(_said(session.messages)))
+        if times:
+            text = _SPAN.sub(
+                lambda f: f"In [F{f[1]}-F{f[2]} @ t={times[f[1]]}-{times[f[2]]}s], ", text
+            )
+            text = _FRAME.sub(lambda f: f"in [F{f[1]} @ t={times[f[1]]}s]", text)
+        if np.random.default_rng(sampling.seed).random() < self._miss:
+            text = re.sub(r" at \([\d., ]+\)", " at (0, 0)", text, count=1)
+        reply = Reply.of_text(text)
+        session.said(reply)
+        return reply
+
+
+def write_entities(request: ScoreRequest) -> dict[str, str]:
+    """Reply to `FindEntities`: what a scripted draft points to, and what happens in it."""
+    prompt, draft = _prompt(request, DRAFT_HEADING)
+    names = dict.fromkeys(found[1].strip() for found in _POINT.finditer(draft))
+    found: dict[str, Any] = {"entities": list(names)[:MOST_ENTITIES], "interactions": []}
+    if '"actions"' in prompt:
+        found["actions"] = [
+            f"{event[6]} (start_time={event[4]}s, end_time={event[5]}s)"
+            for event in _EVENT.finditer(draft)
+        ]
+    return _reply(found)
+
+
+def write_extraction(request: ScoreRequest) -> dict[str, str]:
+    """Reply to `Extract`: the points and events of a scripted trace."""
+    prompt, trace = _prompt(request, TRACE_HEADING)
+    points = list(_POINT.finditer(trace))
+    if '"anchor_text"' not in prompt:
+        return _reply([{"point": _numbers(found), "object": found[1].strip()} for found in points])
+    placed = [
+        {
+            "anchor_text": found[2],
+            "point": _numbers(found),
+            "object": found[1].strip(),
+            "frame": f"F{found[5]}",
+            "time_s": f"{found[6]}s",
+        }
+        for found in points
+    ]
+    events = [
+        {
+            "anchor_text": found[1],
+            "event": found[6],
+            "frames": [int(found[2]), int(found[3])],
+            "times_s": [float(found[4]), float(found[5])],
+            "points": [],
+        }
+        for found in _EVENT.finditer(trace)
+    ]
+    return _reply({"observations": [], "events": events, "points": placed})
+
+
+def _numbers(found: re.Match[str]) -> list[float]:
+    return [float(found[3]), float(found[4])]
+
+
+def _said(messages: list[Message]) -> str:
+    return "".join(part for each in messages for part in each.parts if isinstance(part, str))
+
+
+def _prompt(request: ScoreRequest, heading: str) -> tuple[str, str]:
+    """Return what stands before and after the last heading of a prompt."""
+    if not isinstance(request, Generate):
+        raise TypeError(f"Expected Generate, got {type(request).__name__}.")
+    prompt, _, text = _said(list(request.messages)).rpartition(heading)
+    return prompt, text
+
+
+def _reply(value: Any) -> dict[str, str]:
+    return {"text": json.dumps(value), "finish_reason": "stop"}

@@ -1,0 +1,60 @@
+"""A policy that writes one reply to a prompt: the teacher that drafts answers and writes traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from visenv.curation.lines import Row
+from visenv.policy import Policy
+from visenv.rollout.advice import Advisor
+from visenv.types import Image, Message, Part, Sampling, TurnRequest, Video
+
+from .rows import SampleEnv
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """Asks a policy once.
+
+    Args:
+        policy: The policy; any policy of visenv will do.
+        sampling: How it samples; the seed is replaced.
+    """
+
+    policy: Policy[Any]
+    sampling: Sampling
+
+    def settings(self) -> dict[str, Any]:
+        """Return how the policy samples."""
+        return {
+            "temperature": self.sampling.temperature,
+            "max_tokens": self.sampling.max_tokens,
+        }
+
+    async def write(self, parts: Sequence[Part], seed: int, samples: SampleEnv, row: Row) -> str:
+        """Return the reply to one message.
+
+        Args:
+            parts: What is shown.
+            seed: Seeds the policy.
+            samples: Advises a policy that is no model, such as `ScriptedTeacher`.
+            row: The row that the message is about.
+
+        Raises:
+            PolicyError: If the policy gives no reply.
+            DataError: If the sample of the row cannot be read.
+        """
+        session = self.policy.open(seed)
+        session.observe([Message("user", tuple(parts))])
+        if self.policy.advice_request is not None:
+            advisor = Advisor(self.policy.advice_request, samples.at(row), seed)
+            session.advice = advisor.advise()
+        sampling = self.sampling._replace(seed=seed)
+        return (await self.policy.respond(session, TurnRequest(), sampling)).text
+
+
+def shown_parts(images: Sequence[Image], times: Sequence[float]) -> list[Part]:
+    """Return the images, or one video of them if there are times."""
+    return [Video(tuple(images), tuple(times))] if times else list(images)

@@ -1,0 +1,91 @@
+"""Traces: rollouts of a teacher that sees overlays and cites their points (appendix C.2)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import Step, seed_of
+from visenv.errors import DataError
+from visenv.policy import Policy
+from visenv.types import Part, Sampling
+
+from . import prompts
+from .rows import MakeEnv, SampleEnv, images_of, question_of, timeline, times_of_row
+from .teacher import Teacher, shown_parts
+
+SAMPLING = Sampling(temperature=0.6, max_tokens=6144)
+"""How rollouts are sampled, 8 of each sample (appendix C.2)."""
+
+
+class Traces(Step):
+    """Adds a ``trace`` to each row, a rollout of the teacher.
+
+    Of an image the teacher sees original and overlay, and is told to rely on the original; of a
+    video it sees the overlay alone.
+
+    Args:
+        make_env: Makes the environment whose samples the rows are.
+        policy: Writes the traces; in the paper GLM-4.1V-9B.
+        sampling: How the policy samples; the seed belongs to the row.
+        label: What the journal calls policy and environment.
+
+    Raises:
+        ConfigurationError: If the environment is none of this family, or has relative coordinates.
+    """
+
+    name: ClassVar[str] = "argos-traces"
+
+    def __init__(
+        self,
+        make_env: MakeEnv,
+        policy: Policy[Any],
+        sampling: Sampling = SAMPLING,
+        label: str = "",
+    ) -> None:
+        self._samples = SampleEnv(make_env)
+        self._teacher = Teacher(policy, sampling)
+        self._label = label
+
+    def settings(self) -> dict[str, Any]:
+        """Return who writes about what, and how the policy samples."""
+        return {"players": self._label, **self._teacher.settings()}
+
+    async def decide(self, row: Row) -> Outcome:
+        """Have one trace written."""
+        seed = seed_of("trace", row["id"])
+        text = await self._teacher.write(trace_prompt(row), seed, self._samples, row)
+        if not text.strip():
+            return dropped("an empty trace")
+        # The template of some reasoning models opens the thought in the prompt.
+        begun = "</think>" in text and "<think>" not in text
+        return kept({**row, "trace": f"<think>{text}" if begun else text.strip()})
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._samples.close()
+
+
+def trace_prompt(row: Row) -> list[Part]:
+    """Return what the teacher is shown about a row with overlays.
+
+    Raises:
+        DataError: If the row has no overlays.
+    """
+    images, times, question = images_of(row), times_of_row(row), question_of(row)
+    if times:
+        text = prompts.TRACE_VIDEO.format(
+            frames=len(times), timeline=timeline(times), question=question
+        )
+        return [*shown_parts(images, times), text]
+    count, odd = divmod(len(images), 2)
+    if odd:
+        raise DataError(f"expected originals and as many overlays, got {len(images)} images")
+    several = count > 1
+    text = prompts.TRACE_IMAGE.format(
+        originals=f"{count} images" if several else "an image",
+        copies="a copy of each, in the same order, each" if several else "a copy of it",
+        question=question,
+    )
+    return [*images, text]

@@ -1,0 +1,128 @@
+"""Verify: of the rollouts of each sample, keep the best if it is good enough (section 4).
+
+The rollouts are episodes of `ArgosImage` or `ArgosVideo` that `visenv data trajectories` played, so
+that their reward is the score of the verifier::
+
+    visenv data trajectories ArgosImage-v0 --tries 8 --temperature 0.6 --max-tokens 6144 …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Line, Row
+from visenv.curation.step import Step
+from visenv.episodes import episode_from_json, save_images
+from visenv.errors import ConfigurationError, DataError
+from visenv.verifier.gate import ACCURACY
+
+
+class Verify(Step):
+    """Keeps a sample if its best rollout scores at least `threshold` and its answer is right.
+
+    The rollout with the largest reward is kept, the first among equals.
+
+    Args:
+        lines: All rollouts; read once before the first decision.
+        images: The folder of the episodes' images.
+        folder: The folder that the kept episodes are written to; their images go to ``images/``.
+        threshold: The least reward.
+
+    Attributes:
+        paper_yield: The share of rollouts that the paper kept (section 4).
+
+    Raises:
+        ConfigurationError: If `threshold` is not in (0, 1].
+    """
+
+    name: ClassVar[str] = "argos-verify"
+    paper_yield: ClassVar[float] = 0.031
+
+    def __init__(
+        self, lines: Iterable[Line], images: Path, folder: Path, threshold: float = 0.7
+    ) -> None:
+        if not 0 < threshold <= 1:
+            raise ConfigurationError(f"threshold must be in (0, 1], got {threshold}.")
+        self._images = images
+        self._folder = folder / "images"
+        self._threshold = threshold
+        self._best = best_rollouts(lines)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a rollout must fulfill."""
+        return {"threshold": self._threshold}
+
+    async def decide(self, row: Row) -> Outcome:
+        """Keep the rollout if it is the best of its sample and good enough."""
+        reward, accuracy = _reward(row), _accuracy(row)
+        if self._best[sample_of(row)] != row["id"]:
+            return dropped("another rollout of the sample is better")
+        if accuracy < 1:
+            return dropped("the answer is wrong")
+        if reward < self._threshold:
+            return dropped("the score is below the threshold", reward=reward)
+        if self._folder.absolute() != self._images.absolute():
+            save_images(self._folder, episode_from_json(row, self._images).images)
+        return kept(row)
+
+
+def best_rollouts(lines: Iterable[Line]) -> dict[str, str]:
+    """Return the id of the best rollout of each sample; rows that cannot be used are passed over.
+
+    A right answer comes before a wrong one, whatever the reward.
+    """
+    best: dict[str, tuple[float, float, str]] = {}
+    for line in lines:
+        if line.problem:
+            continue
+        try:
+            sample = sample_of(line.row)
+            score = _accuracy(line.row) >= 1, _reward(line.row)
+        except DataError:
+            continue
+        if sample not in best or score > best[sample][:2]:
+            best[sample] = (*score, line.id)
+    return {sample: identity for sample, (_, _, identity) in best.items()}
+
+
+def sample_of(row: Row) -> str:
+    """Return the id of the sample of an episode.
+
+    Raises:
+        DataError: If the row is no episode.
+    """
+    sample = row.get("sample_id")
+    if not isinstance(sample, str) or not sample:
+        raise DataError(f"no sample_id: {sample!r:.80}")
+    return sample
+
+
+def _accuracy(row: Row) -> float:
+    """Return the accuracy that the verifier paid, otherwise that of the rules.
+
+    The metric compares by rules alone and is 0 for an open answer that the judge found right.
+    """
+    terms = row.get("terms")
+    if isinstance(terms, Mapping) and terms.get(ACCURACY) is not None:
+        return _number(terms, ACCURACY)
+    metrics = row.get("metrics")
+    if not isinstance(metrics, Mapping):
+        raise DataError("an episode has metrics")
+    return _number(metrics, ACCURACY)
+
+
+def _reward(row: Row) -> float:
+    turns = row.get("turns")
+    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+        raise DataError("an episode has turns")
+    return sum(_number(turn, "reward") for turn in turns)
+
+
+def _number(row: Mapping[str, Any], key: str) -> float:
+    value = row.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise DataError(f"no number {key}: {value!r:.80}")
+    return float(value)

@@ -1,0 +1,1 @@
+"""Benchmarks and training data of Argos: real layouts, official scores."""

@@ -1,0 +1,54 @@
+"""BLINK (Fu et al., 2024): 14 visual tasks as multiple choice.
+
+Folder (``BLINK-Benchmark/BLINK``): ``<task>/val-*.parquet``, with ``idx``, ``sub_task``,
+``question``, ``image_1`` to ``image_4``, ``choices`` and ``answer`` such as ``"(A)"``. The answers
+of the test split are hidden (``"hidden"``), so that the validation split is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from visenv.data.rows import Place, existing_folder, first_files, id_of, text_of
+from visenv.types import Sample
+
+from ..ground_truth import MediaTruth
+from .common import ParquetBenchmark, Scored, accuracies, mean, option_at, texts
+
+TASKS = 14
+_IMAGES = tuple(f"image_{number}" for number in range(1, 5))
+
+
+class Blink(ParquetBenchmark):
+    """Loads BLINK from a local folder. `Sample.kind` is the task.
+
+    Args:
+        folder: The folder with one folder for each task.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        path = existing_folder(folder)
+        super().__init__(first_files(path, ("*/val-*.parquet", "val-*.parquet")), _IMAGES)
+        self._require_rows(path)
+
+    def summary(self, scored: Scored) -> dict[str, float]:
+        """Return the accuracy of each task, and the mean over tasks as ``"total"``."""
+        by_task = accuracies(scored)
+        by_task.pop("total")
+        return by_task | {"total": mean(list(by_task.values()))}
+
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+        options = texts(row.get("choices"), "choices")
+        task = text_of(row, "sub_task")
+        return Sample(
+            id=f"blink-{id_of(row, 'idx')}",
+            question=text_of(row, "question"),
+            answers=(option_at(row.get("answer"), options),),
+            kind=task,
+            ground_truth=MediaTruth(options=options, labels={"task": task, "source": "BLINK"}),
+        )

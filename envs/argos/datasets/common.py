@@ -1,0 +1,117 @@
+"""What the loaders share: samples, letters, means of groups."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+from visenv.data.parquet import ParquetShards
+from visenv.data.rows import Place, RowSource, image_from_cell
+from visenv.errors import DataError
+from visenv.types import Image, Sample
+from visenv.verifier import rule_score
+
+from ..ground_truth import MediaTruth
+
+Scored = Iterable[tuple[Sample, float]]
+"""Samples of a benchmark with the scores of their answers, 0 or 1."""
+
+_LETTER = re.compile(r"\(?([A-Z])\)?")
+
+
+class Benchmark(RowSource):
+    """The base class of the loaders compares answers by the rules of the verifier."""
+
+    ground_truth = MediaTruth
+
+    def score(self, answer: str, sample: Sample) -> float:
+        """Return 1 if the answer is right, otherwise 0."""
+        return rule_score(sample, answer)
+
+    def summary(self, scored: Scored) -> dict[str, float]:
+        """Return the published figures, 0 to 1: the accuracy by kind, and the total."""
+        return accuracies(scored)
+
+
+class ParquetBenchmark(Benchmark):
+    """The base class of the loaders reads parquet shards with images in their columns.
+
+    Args:
+        files: The shards.
+        image_columns: The columns with images, of which some may be empty.
+
+    Raises:
+        DataError: If no row can be used.
+    """
+
+    def __init__(self, files: Sequence[Path], image_columns: Sequence[str]) -> None:
+        super().__init__()
+        self._columns = tuple(image_columns)
+        self._shards = ParquetShards(files, image_columns)
+        self._present = [name for name in image_columns if name in self._shards.columns]
+        for number, (place, row) in enumerate(self._shards.rows()):
+            with self._listing(place):
+                self._keep(place, self._sample(place, row), number)
+
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+        """Return the sample of a row, without images."""
+        raise NotImplementedError
+
+    def _open_images(self, place: Place, images: int) -> tuple[Image, ...]:
+        cells = [(name, self._shards.cell(images, name)) for name in self._present]
+        found = [image_from_cell(cell, f"{place} {name}") for name, cell in cells if cell]
+        if not found:
+            raise DataError("the row has no image")
+        return tuple(found)
+
+
+class FileBenchmark(Benchmark):
+    """The base class of the loaders whose images are files opens these files."""
+
+    def _open_images(self, place: Place, images: Sequence[Path]) -> tuple[Image, ...]:
+        return tuple(Image.from_file(path) for path in images)
+
+
+def option_at(letter: Any, options: Sequence[str]) -> str:
+    """Return the option of a letter such as ``"(B)"``.
+
+    Raises:
+        DataError: If it is no letter of an option.
+    """
+    found = _LETTER.fullmatch(letter.strip()) if isinstance(letter, str) else None
+    place = ascii_uppercase.index(found[1]) if found else len(options)
+    if place >= len(options):
+        raise DataError(f"the answer {letter!r} is not among {len(options)} options")
+    return options[place]
+
+
+def texts(value: Any, key: str) -> tuple[str, ...]:
+    """Return a list of texts as a tuple.
+
+    Raises:
+        DataError: If it is no such list, or empty.
+    """
+    if not isinstance(value, list) or not value or not all(isinstance(e, str) for e in value):
+        raise DataError(f"{key} must be a list of texts, got {value!r:.80}")
+    return tuple(value)
+
+
+def accuracies(scored: Scored) -> dict[str, float]:
+    """Return the accuracy of each kind, and of all rows as ``"total"``."""
+    kinds: defaultdict[str, list[float]] = defaultdict(list)
+    everything: list[float] = []
+    for sample, score in scored:
+        kinds[sample.kind].append(score)
+        everything.append(score)
+    return {kind: mean(scores) for kind, scores in sorted(kinds.items())} | {
+        "total": mean(everything)
+    }
+
+
+def mean(scores: Sequence[float]) -> float:
+    """Return the mean, 0 of nothing."""
+    return sum(scores) / len(scores) if scores else 0.0

@@ -1,0 +1,114 @@
+"""HallusionBench (Guan et al., 2024): 1,129 yes-or-no questions in pairs about 346 figures.
+
+Folder: ``HallusionBench.json``, a list of rows with ``category``, ``subcategory``, ``set_id``,
+``figure_id``, ``question_id``, ``question``, ``gt_answer`` ("0" or "1"), ``visual_input`` and
+``filename``, null in the 178 rows without an image.
+
+- aAcc is the accuracy over all rows.
+- fAcc is the share of figures all of whose questions are right: rows with ``visual_input`` other
+  than "0" by category, subcategory, set and figure.
+- qAcc is the share of question pairs all of whose rows are right: by category, subcategory, set and
+  question, without the figure.
+
+An answer is read as yes, no or unclear; the official script lets a language model do so, and "read
+by rules" belongs to results that are made here without one. Where there is no figure, "unclear" is
+right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Literal
+
+from visenv.data.json_rows import json_list
+from visenv.data.rows import Place, existing_folder, first_files, image_by_end, text_of
+from visenv.errors import DataError
+from visenv.types import Sample
+
+from ..ground_truth import MediaTruth
+from .common import FileBenchmark, Scored, mean
+
+JUDGE = "rules"
+"""Who reads the answers, to be named beside results."""
+
+_FIRST_WORD = re.compile(r"\W*(\w+)")
+
+
+class HallusionBench(FileBenchmark):
+    """Loads HallusionBench from a local folder. `Sample.kind` is the category, VD or VS.
+
+    Args:
+        folder: The folder with the json file and the images.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__()
+        path = existing_folder(folder)
+        file = first_files(path, ("HallusionBench.json", "data/HallusionBench.json"))[0]
+        places = [path, path / "hallusion_bench", path / "images"]
+        for number, row in enumerate(json_list(file), start=1):
+            place = Place(str(file), number)
+            with self._listing(place):
+                sample = _sample(row)
+                name = row.get("filename")
+                self._keep(place, sample, [image_by_end(places, name)] if name else [])
+        self._require_rows(path)
+
+    def score(self, answer: str, sample: Sample) -> float:
+        """Return 1 for the right word, and for an unclear answer if there is no figure."""
+        said = verdict_of(answer)
+        if said == "unclear":
+            return float(sample.ground_truth.labels["figure"] == "none")
+        return float(said == sample.answers[0])
+
+    def summary(self, scored: Scored) -> dict[str, float]:
+        """Return ``aAcc``, ``fAcc`` and ``qAcc``."""
+        every: list[float] = []
+        figures: defaultdict[str, list[float]] = defaultdict(list)
+        pairs: defaultdict[str, list[float]] = defaultdict(list)
+        for sample, score in scored:
+            labels = sample.ground_truth.labels
+            every.append(score)
+            pairs[labels["pair"]].append(score)
+            if labels["figure"] != "none":
+                figures[labels["figure"]].append(score)
+        return {
+            "aAcc": mean(every),
+            "fAcc": mean([min(scores) for scores in figures.values()]),
+            "qAcc": mean([min(scores) for scores in pairs.values()]),
+        }
+
+
+def verdict_of(answer: str) -> Literal["yes", "no", "unclear"]:
+    """Return what an answer says, by its first word."""
+    found = _FIRST_WORD.match(answer[:200])
+    word = found[1].casefold() if found else ""
+    if word in ("yes", "no"):
+        return "yes" if word == "yes" else "no"
+    return "unclear"
+
+
+def _sample(row: Any) -> Sample:
+    question = text_of(row, "question")
+    if row.get("gt_answer") not in ("0", "1", 0, 1):
+        raise DataError(f'gt_answer must be "0" or "1", got {row.get("gt_answer")!r}')
+    group = "/".join(str(row.get(key)) for key in ("category", "subcategory", "set_id"))
+    has_figure = str(row.get("visual_input")) != "0"
+    figure, asked = str(row.get("figure_id")), str(row.get("question_id"))
+    labels = {
+        "pair": f"{group}/{asked}",
+        "figure": f"{group}/{figure}" if has_figure else "none",
+        "source": "HallusionBench",
+    }
+    return Sample(
+        id=f"hallusion_bench-{group}/{figure}/{asked}",
+        question=question,
+        answers=("yes" if str(row["gt_answer"]) == "1" else "no",),
+        kind=str(row.get("category")),
+        ground_truth=MediaTruth(labels=labels),
+    )

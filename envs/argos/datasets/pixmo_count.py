@@ -1,0 +1,68 @@
+"""PixMo-Count (Deitke et al., 2024): how many things of a name are in a photograph?
+
+Folder (``allenai/pixmo-count``): ``data/<split>-*.parquet`` with ``image_url``, ``image_sha256``,
+``count``, ``label`` and ``points``. The data set holds no images: they stand in ``images/``, each
+under its SHA-256 with any suffix. An image whose bytes have another hash is refused, since what is
+behind a URL changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from visenv.data.parquet import ParquetShards
+from visenv.data.rows import Place, existing_folder, first_files, text_of
+from visenv.errors import DataError
+from visenv.types import Image, Sample
+
+from ..ground_truth import MediaTruth
+from .common import Benchmark
+
+
+class PixMoCount(Benchmark):
+    """Loads PixMo-Count from a local folder.
+
+    Args:
+        folder: The folder with ``data/`` and ``images/``.
+        split: ``"train"``, ``"validation"`` or ``"test"``.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    splits = ("train", "validation", "test")
+
+    def __init__(self, folder: str | Path, split: str = "train") -> None:
+        super().__init__()
+        path = existing_folder(folder)
+        files = first_files(path, (f"data/{split}-*.parquet", f"{split}-*.parquet"))
+        images = {each.stem: each for each in sorted((path / "images").glob("*"))}
+        for number, (place, row) in enumerate(ParquetShards(files, ()).rows()):
+            with self._listing(place):
+                digest = text_of(row, "image_sha256")
+                if digest not in images:
+                    raise DataError(f"images/ has no file {digest}")
+                self._keep(place, _sample(number, row), images[digest])
+        self._require_rows(path)
+
+    def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
+        encoded = images.read_bytes()
+        if hashlib.sha256(encoded).hexdigest() != images.stem:
+            raise DataError(f"{images} does not have the SHA-256 of its name")
+        return (Image.from_bytes(encoded, str(images)),)
+
+
+def _sample(number: int, row: Mapping[str, Any]) -> Sample:
+    count, label = row.get("count"), text_of(row, "label")
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise DataError(f"count must be a whole number, got {count!r}")
+    return Sample(
+        id=f"pixmo_count-{number}-{row['image_sha256'][:12]}",
+        question=f"How many {label} are there in the image?",
+        answers=(str(count),),
+        kind="count",
+        ground_truth=MediaTruth(labels={"source": "PixMo-Count"}),
+    )

@@ -1,0 +1,194 @@
+"""What both Argos environments share: one turn of grounded reasoning with an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from types import NoneType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from visenv.data.source import Source
+from visenv.env import Limits, VisEnv
+from visenv.grammar import ParsedTurn
+from visenv.grammar.points import PointsGrammar, read_references
+from visenv.images import fit, fit_all
+from visenv.types import Event, Image, Message, QuestionTruth, Sample, TurnRequest
+from visenv.verifier import Referred, Selector, refer, referred_in, rule_score, select_by_rules
+from visenv.verifier.extraction import TraceReader
+from visenv.verifier.oracle import inner_pixel
+from visenv.verifier.verifier import OutcomeScore
+
+from ..ground_truth import GroundedTruth, MediaTruth
+from ..measures import measure
+from ..presets import Preset
+from ..prompts import PREFILL, opening
+
+
+class ArgosEnv(VisEnv):
+    """Holds what `ArgosImage` and `ArgosVideo` share.
+
+    Args:
+        source: The samples.
+        preset: What is shown, and how it is asked.
+        selector: Chooses the scoring functions of a response; None does so by rules.
+        extractor: Reads what a trace refers to; None does so by rules.
+        outcome: The official score of a data set; None compares by rules.
+        render_mode: See `VisEnv`.
+        on_abort: See `VisEnv`.
+    """
+
+    ground_truths: ClassVar[tuple[type, ...]] = (MediaTruth, QuestionTruth, NoneType)
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        preset: Preset,
+        selector: Selector | None = None,
+        extractor: TraceReader | None = None,
+        outcome: OutcomeScore | None = None,
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.preset = preset
+        self.points_grammar = PointsGrammar()
+        self._selector = selector
+        self._extractor = extractor
+        self._outcome = outcome
+        super().__init__(
+            source=source,
+            grammar=self.points_grammar,
+            limits=Limits(
+                turns=1,
+                image_pixels=preset.image_pixels,
+                observation_pixels=preset.observation_pixels,
+            ),
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    def initial_messages(self) -> list[Message]:
+        """Show the images or the video, and ask."""
+        preset = self.preset
+        views = [fit(each, preset.image_pixels, preset.view_side) for each in self.sample.images]
+        if preset.observation_pixels is not None:
+            views = fit_all(views, preset.observation_pixels)
+        for number, view in enumerate(views):
+            self.store.images[f"image_{number + 1}"] = view
+        sample, times = self.sample, self.times()
+        options = () if isinstance(sample.ground_truth, GroundedTruth) else options_shown(sample)
+        return opening(preset.prompt, preset.coordinates, sample.question, options, views, times)
+
+    def turn_request(self) -> TurnRequest:
+        """Ask for the whole response."""
+        return TurnRequest(PREFILL, self.grammar.stop)
+
+    def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
+        """Log what the response refers to, and which scoring functions apply."""
+        if turn.answer is None:
+            return []
+        reasoning = self.points_grammar.reasoning(self.log.turns[-1].text)
+        if self._selector is not None or self._extractor is not None:
+            return self._asked_events(self.turn, self.sample, reasoning)
+        referred = self._refer(self.turn, reasoning)
+        return [referred, select_by_rules(self.sample, referred)]
+
+    def is_done(self) -> bool:
+        """Return whether the response was given; a malformed one ends the episode, too."""
+        return bool(self.log.turns)
+
+    def task_score(self) -> float:
+        """Return whether the answer is right, by rules or by the data set's own score."""
+        answer = self.log.answer
+        if answer is None:
+            return 0.0
+        if self._outcome is not None:
+            return float(self._outcome(answer, self.sample))
+        return rule_score(self.sample, answer)
+
+    def metrics(self) -> dict[str, float]:
+        """Return accuracy, number of points and, in procedural worlds, how well they are placed."""
+        referred = referred_in(self.log)
+        return {"accuracy": self.task_score()} | measure(self.sample, referred)
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """Return one of the options, or a number."""
+        options = options_shown(self.sample)
+        return str(rng.choice(options)) if options else super().random_answer(rng)
+
+    @property
+    def waits(self) -> bool:
+        """Return whether `step` may wait for a selector or an extractor."""
+        asks = self._selector is not None or self._extractor is not None
+        return asks and not self.defers
+
+    def read_by(self, extractor: TraceReader) -> None:
+        """Set who reads what the next trace refers to."""
+        self._extractor = extractor
+
+    def times(self) -> Sequence[float]:
+        """Return the seconds of each frame; none for images."""
+        raise NotImplementedError
+
+    @property
+    def truth(self) -> GroundedTruth:
+        """Return the ground truth of a procedural sample."""
+        return self.sample.truth_as(GroundedTruth)
+
+    def point(self, frame: int, number: int) -> str:
+        """Return the tag of a point on a thing, in the coordinates of the policy."""
+        truth = self.truth
+        x, y = inner_pixel(truth, frame, number)
+        name = truth.frames[frame][number].name
+        across, down = self._scale()
+        spots = [(int(x * across), int(y * down)), (round(x * across, 1), round(y * down, 1))]
+        native = [(place[0] / across, place[1] / down) for place in spots]
+        hit = truth.shows(frame, name, *native[0])
+        shown_x, shown_y = spots[0] if hit else spots[1]
+        return f'<point x="{shown_x}" y="{shown_y}" alt="{name}">{name}</point>'
+
+    # ------------------------------------------------------------------------------------ inside
+
+    def _scale(self) -> tuple[float, float]:
+        """Return coordinates of the policy per native pixel, across and down."""
+        native = self.sample.images[0].size
+        if self.preset.coordinates == "relative1000":
+            return 1000 / native[0], 1000 / native[1]
+        shown = self._shown(0).size
+        return shown[0] / native[0], shown[1] / native[1]
+
+    def _shown(self, number: int) -> Image:
+        return self.store.images[f"image_{number + 1}"]
+
+    def _refer(self, turn: int, reasoning: str) -> Referred:
+        if not self.sample.images:
+            return Referred(turn, reasoning=reasoning)
+        return refer(
+            turn,
+            read_references(reasoning, video=bool(self.times())),
+            reasoning,
+            native_size=self.sample.images[0].size,
+            shown_size=self._shown(0).size,
+            relative=1000 if self.preset.coordinates == "relative1000" else None,
+        )
+
+    async def _asked_events(self, turn: int, sample: Sample, reasoning: str) -> Iterable[Event]:
+        if self._extractor is not None and sample.images:
+            relative = 1000 if self.preset.coordinates == "relative1000" else None
+            native, shown = sample.images[0].size, self._shown(0).size
+            references = await self._extractor.extract(reasoning)
+            referred = refer(
+                turn, references, reasoning, native_size=native, shown_size=shown, relative=relative
+            )
+        else:
+            referred = self._refer(turn, reasoning)
+        if self._selector is None:
+            return [referred, select_by_rules(sample, referred)]
+        return [referred, await self._selector.select(sample, referred)]
+
+
+def options_shown(sample: Sample) -> Sequence[str]:
+    """Return the options of a sample, none if it has no choice."""
+    options: Any = getattr(sample.ground_truth, "options", ())
+    return tuple(options)

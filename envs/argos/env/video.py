@@ -1,0 +1,86 @@
+"""ArgosVideo: reason about a video with points and time spans, then answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from visenv.errors import DataError
+from visenv.grammar import ParsedTurn
+from visenv.types import Message
+from visenv.verifier.selector import times_of
+
+from ..presets import MAX_FRAMES
+from .base import ArgosEnv
+from .image import conclusion
+
+
+class ArgosVideo(ArgosEnv):
+    """Answer a question about a video, naming points, frames and spans in the reasoning.
+
+    ### Description
+    As `ArgosImage`, for a video of at most 32 frames, which are announced as ``[F1 @ t=0.00s]``. A
+    point belongs to the closest frame or time in its sentence, or in the clause before it; events
+    are named with their spans. From "Multimodal Reinforcement Learning with Agentic Verifier for AI
+    Agents" (Argos).
+
+    ### Action space
+    `Unicode`: ``<think>…</think><answer>…</answer>``, with points as in `ArgosImage` and anchors
+    such as "frame 6", "4.47 seconds", "[F2 @ t=0.50s]", "from frame 7 to frame 20" and "frame 25
+    onwards".
+
+    ### Observation space
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the video and the question. Policies whose
+    model has video tokens get a `Video`, others its frames.
+
+    ### Starting state
+    A sample drawn by the seed: a procedural video, or a row of the data set named.
+
+    ### Reward
+    As `ArgosImage`, with the temporal score in place of the spatial one: the mean of the means over
+    points, descriptions of frames and descriptions of spans.
+
+    ### Episode end
+    Terminated by the turn; a malformed one gets 0.
+
+    ### Information
+    ``info["step"].metrics``: as `ArgosImage`, and ``temporal_iou`` (of the spans with the events
+    that they name).
+
+    ### Arguments
+    See `visenv.envs.argos.make_video`.
+
+    ### Version history
+    v0: first release.
+    """
+
+    def initial_messages(self) -> list[Message]:
+        """Show the video, and ask.
+
+        Raises:
+            DataError: If the sample is no video of 1 to 32 frames with a time for each.
+        """
+        frames, times = len(self.sample.images), len(self.times())
+        if not 1 <= frames <= MAX_FRAMES or frames != times:
+            raise DataError(
+                f"Sample {self.sample.id!r} has {frames} frames and {times} times; ArgosVideo "
+                f"shows videos of 1 to {MAX_FRAMES} frames with a time for each."
+            )
+        return super().initial_messages()
+
+    def times(self) -> Sequence[float]:
+        """Return the seconds of each frame."""
+        return times_of(self.sample)
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Name the span and one point of each event in question, say what follows, and answer."""
+        truth = self.truth
+        said: list[str] = []
+        for event in truth.events[: truth.key_events]:
+            first, last = event.first + 1, event.last + 1
+            number = truth.named(event.first, event.names[0])[0]
+            said.append(
+                f"From frame {first} to frame {last}, {event.sentence}. "
+                f"Here: {self.point(event.first, number)} in frame {first}."
+            )
+        thought = f" {' '.join(said)} {conclusion(self)}"
+        return ParsedTurn(thought, answer=self.sample.answers[0])

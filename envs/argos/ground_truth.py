@@ -1,0 +1,138 @@
+"""The ground truth of a procedural scene or video: things, events, and what follows from what."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Strict
+from pydantic.dataclasses import dataclass
+
+from visenv.grammar.points import read_references, without_tags
+from visenv.types.ground_truth import STRICT, GroundTruth, Number, Texts
+from visenv.verifier.teachers import Box
+
+from .world.events import Event, Events, happens, supports
+from .world.labels import names, normal_words
+from .world.things import Extent, Things, boxes, owners
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class MediaTruth(GroundTruth):
+    """Holds the ground truth of a question of a published data set.
+
+    Attributes:
+        options: All options, if there is a choice.
+        times: Seconds of each frame; none for images.
+        group: Questions of one group are scored together (`visenv.envs.argos.datasets`).
+    """
+
+    options: Texts = ()
+    times: Annotated[tuple[Number, ...], Strict(False)] = ()
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class Entailment:
+    """Says which answer follows from a statement, whose words must occur next to each other."""
+
+    statement: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class GroundedTruth(MediaTruth):
+    """Holds the ground truth of a procedural scene. It is a `visenv.verifier.WorldTruth`.
+
+    Attributes:
+        width: Of a frame, native pixels.
+        height: Of a frame, native pixels.
+        frames: The things of each frame from back to front; a thing keeps its number.
+        targets: The labels that a grounded reasoning points to.
+        events: What happens in a video; first those that a grounded reasoning names.
+        key_events: The number of those.
+        entailments: The statements from which answers follow.
+        counted: The label whose points are counted by the reasoning; ``""`` if nothing is counted.
+        shortcut: Whether the tint of the background is that of the answer by design.
+    """
+
+    width: int
+    height: int
+    frames: Annotated[tuple[Things, ...], Strict(False)]
+    targets: Texts = ()
+    events: Events = ()
+    key_events: int = 0
+    entailments: Annotated[tuple[Entailment, ...], Strict(False)] = ()
+    counted: str = ""
+    shortcut: bool = False
+
+    def owners(self, frame: int) -> NDArray[np.int8]:
+        """Return the number of the thing that each pixel shows, -1 for none."""
+        return owners(self.frames[frame], Extent(self.width, self.height))
+
+    def visible(self, frame: int) -> Sequence[int]:
+        """Return the numbers of the things of which at least one pixel is visible."""
+        return list(boxes(self.frames[frame], Extent(self.width, self.height)))
+
+    def named(self, frame: int, label: str) -> Sequence[int]:
+        """Return the numbers of the visible things that a label names."""
+        things = self.frames[frame]
+        return [number for number in self.visible(frame) if names(label, things[number])]
+
+    def box(self, frame: int, number: int) -> Box:
+        """Return the box around the visible pixels of a thing."""
+        return boxes(self.frames[frame], Extent(self.width, self.height))[number]
+
+    def shows(self, frame: int, label: str, x: float, y: float) -> bool:
+        """Return whether a pixel belongs to something that the label names."""
+        if not (0 <= x < self.width and 0 <= y < self.height):
+            return False
+        owner = int(self.owners(frame)[math.floor(y), math.floor(x)])
+        return owner >= 0 and names(label, self.frames[frame][owner])
+
+    def supports(self, first: int, last: int, description: str) -> bool:
+        """Return whether the frames from `first` to `last` show what is described."""
+        return supports(self.events, first, last, description)
+
+    def happens(self, frame: int, description: str) -> bool:
+        """Return whether what is described happens in a frame."""
+        return happens(self.events, frame, description)
+
+    def intervals(self) -> Sequence[tuple[int, int, str]]:
+        """Return the first and the last frame of each event, from 0, and what happens."""
+        return [(event.first, event.last, event.sentence) for event in self.events]
+
+    def event_named(self, description: str) -> Event | None:
+        """Return the event that a description names, if it names exactly one."""
+        found = [event for event in self.events if event.is_named(normal_words(description))]
+        return found[0] if len(found) == 1 else None
+
+    def entailed(self, reasoning: str) -> str | None:
+        """Return the answer that follows from a reasoning, or None.
+
+        The last sentence that makes one of the statements decides. If there is none and something
+        is counted, the number of points with that label does.
+        """
+        for sentence in reversed(_SENTENCE.split(without_tags(reasoning))):
+            said = _spaced(sentence)
+            following = {
+                each.answer for each in self.entailments if _spaced(each.statement) in said
+            }
+            if len(following) == 1:
+                return following.pop()
+        if not self.counted:
+            return None
+        points = read_references(reasoning).points
+        wanted = set(normal_words(self.counted))
+        count = sum(wanted <= set(normal_words(point.label)) for point in points)
+        return str(count) if count else None
+
+
+def _spaced(text: str) -> str:
+    return f" {' '.join(normal_words(text))} "

@@ -1,0 +1,117 @@
+"""Presets of the Argos environments: what is shown, how it is asked, and which world is played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from visenv.data.source import Source
+from visenv.images import QWEN_PIXELS
+from visenv.verifier import Teachers
+from visenv.verifier.reasoning import Mean
+from visenv.verifier.temporal import Categories
+
+from .prompts import Coordinates, PromptStyle
+from .rewards import Reward
+from .world.presets import Split
+
+TeacherNames = Literal["detector", "segmenter", "pointing_model", "judge", "reasoner"]
+"""``judge`` judges descriptions and the equivalence of answers."""
+
+MAX_FRAMES = 32
+"""Frames of a video (appendix C)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A `Preset` says what is shown and how it is asked.
+
+    Attributes:
+        prompt: How the task is put.
+        coordinates: Whether points are in pixels of the image as shown, or from 0 to 1000.
+        view_side: Longest side of an image shown, pixels; None shows it at native size.
+        image_pixels: Pixel budget of one image shown.
+        observation_pixels: Pixel budget of all images together.
+        world: Preset of the procedural world.
+        split: ``"train"``, in which the tint of the ground is a shortcut, or ``"ood"``.
+    """
+
+    prompt: PromptStyle = "grounded"
+    coordinates: Coordinates = "pixels"
+    view_side: int | None = None
+    image_pixels: int = QWEN_PIXELS
+    observation_pixels: int | None = None
+    world: str = "default"
+    split: Split = "ood"
+
+
+PRESETS = {
+    "default": Preset(),
+    # The paper gives no pixel budget; the trainer that it uses, EasyR1, shows at most this much.
+    "train": Preset(image_pixels=4_194_304, observation_pixels=8_388_608, split="train"),
+    "direct": Preset(prompt="direct"),
+    "cot": Preset(prompt="cot"),
+    "qwen3": Preset(coordinates="relative1000"),
+    # Small enough for a CPU.
+    "tiny": Preset(prompt="brief", world="tiny", split="train"),
+}
+
+
+class Settings(TypedDict, total=False):
+    """Lists the arguments of both environments.
+
+    Args:
+        data: ``"procedural"``, a data set such as ``"blink:<folder>"``, or a `Source`.
+        preset: A key of `PRESETS`.
+        reward: ``"argos"``, ``"no_reasoning"``, ``"no_grounding"`` or ``"outcome"``; by default
+            ``"argos"``, and ``"outcome"`` for a data set without teachers of its own.
+        teachers: ``"oracle"`` (exact, for procedural samples), scorers by the names of teachers,
+            for example ``{"detector": "detector:<model>", "segmenter": "segmenter:<model>",
+            "reasoner": "openai:<model>?base_url=…"}``, or `Teachers`.
+        noise: Share of wrong verdicts of the oracle, 0 to 1.
+        threshold: The accuracy from which on the other terms count.
+        weights: Weights of terms by name, 1 by default.
+        empty: ``"zero"``, or ``"skip"``, which leaves the grounding out of a response without any.
+        categories: Of the temporal score, 3 or 2.
+        mean: Of token probabilities in the reasoning score.
+        mask_answer: Whether the reasoner does not see sentences that state the answer.
+        selector: A scorer that chooses the scoring functions; by default rules do.
+        extractor: A scorer that reads video traces; by default rules do.
+        kinds: Kinds of procedural questions; all by default.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
+        prompt: As the field of `Preset`; so are the following.
+        coordinates: See `Preset`.
+        view_side: See `Preset`.
+        image_pixels: See `Preset`.
+        observation_pixels: See `Preset`.
+        world: See `Preset`.
+        split: See `Preset`.
+    """
+
+    data: str | Source
+    preset: str
+    reward: Reward | None
+    teachers: Literal["oracle"] | Mapping[TeacherNames, str] | Teachers
+    noise: float
+    threshold: float
+    weights: Mapping[str, float] | None
+    empty: Literal["zero", "skip"]
+    categories: Categories
+    mean: Mean
+    mask_answer: bool
+    selector: str | None
+    extractor: str | None
+    kinds: list[str] | None
+    render_mode: str | None
+    on_abort: Literal["truncate", "raise"]
+    prompt: PromptStyle
+    coordinates: Coordinates
+    view_side: int | None
+    image_pixels: int
+    observation_pixels: int | None
+    world: str
+    split: Split

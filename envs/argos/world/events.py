@@ -1,0 +1,107 @@
+"""Events of a video, with exact intervals of frames, and whether a description fits one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Strict
+from pydantic.dataclasses import dataclass
+
+from visenv.types.ground_truth import STRICT, Texts
+
+from .labels import normal_words
+from .things import COLORS, SHAPES
+
+VERBS: dict[str, frozenset[str]] = {
+    "enters": frozenset(("enters", "enter", "appears", "appear", "arrives", "comes", "entering")),
+    "leaves": frozenset(("leaves", "leave", "disappears", "exits", "goes", "leaving")),
+    "meets": frozenset(("meets", "meet", "touches", "touch", "meeting", "touching")),
+    "turns": frozenset(("turns", "turn", "changes", "becomes", "turning")),
+    "stays": frozenset(("stays", "stay", "visible", "present", "seen")),
+}
+"""The words for each kind of event."""
+
+NEGATIONS = frozenset(
+    (
+        *("no", "not", "never", "nothing", "neither", "nor", "cannot", "without", "fails"),
+        *("isn", "doesn", "didn", "don", "hasn", "aren", "wasn"),  # "isn't" is "isn" and "t"
+    )
+)
+"""Words with which a description says that an event does not happen."""
+
+_KIND_OF = {word: kind for kind, words in VERBS.items() for word in words}
+LEAST_OVERLAP = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class Event:
+    """An `Event` happens to one thing or two, from frame `first` to `last`, from 0.
+
+    Attributes:
+        kind: A key of `VERBS`.
+        names: The name of each thing, color and shape.
+        first: The first frame.
+        last: The last frame.
+        color: The new color, for ``"turns"``.
+    """
+
+    kind: str
+    names: Texts
+    first: int
+    last: int
+    color: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Return the event in words."""
+        if self.kind == "meets":
+            return f"the {self.names[0]} meets the {self.names[1]}"
+        if self.kind == "turns":
+            return f"the {self.names[0]} turns {self.color}"
+        if self.kind == "stays":
+            return f"the {self.names[0]} stays visible"
+        return f"the {self.names[0]} {self.kind}"
+
+    def is_named(self, words: Sequence[str]) -> bool:
+        """Return whether words name this event: its kind, its things, and no other ones.
+
+        Words that name the shape or the color of another thing, another kind of event, or a
+        negation do not.
+        """
+        said = set(words)
+        kinds = {_KIND_OF[word] for word in said if word in _KIND_OF}
+        needed = ({word for name in self.names for word in name.split()} | {self.color}) - {""}
+        named = said & (set(COLORS) | set(SHAPES))
+        return kinds == {self.kind} and named == needed and not said & NEGATIONS
+
+    def overlap(self, first: int, last: int) -> float:
+        """Return the intersection over union with the frames from `first` to `last`."""
+        shared = min(self.last, last) - max(self.first, first) + 1
+        if shared <= 0:
+            return 0.0
+        return shared / (max(self.last, last) - min(self.first, first) + 1)
+
+
+Events = Annotated[tuple[Event, ...], Strict(False)]
+
+
+def supports(events: Sequence[Event], first: int, last: int, description: str) -> bool:
+    """Return whether a span fits an event that the description names: the IoU is at least 0.5."""
+    words = normal_words(description)
+    return any(
+        event.is_named(words) and event.overlap(first, last) >= LEAST_OVERLAP for event in events
+    )
+
+
+def happens(events: Sequence[Event], frame: int, description: str) -> bool:
+    """Return whether a frame lies in the interval of an event that the description names.
+
+    An event of the kind ``"stays"`` never counts: one frame cannot show that something stays, and
+    a guess would often be right.
+    """
+    words = normal_words(description)
+    return any(
+        event.kind != "stays" and event.first <= frame <= event.last and event.is_named(words)
+        for event in events
+    )

@@ -1,0 +1,97 @@
+"""ImageWorld: an endless supply of scenes, charts and maps with one question each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from visenv.errors import ConfigurationError
+from visenv.presets import check_choice
+from visenv.types import Image, Sample
+from visenv.worlds.draws import pick
+from visenv.worlds.presets import changed_preset
+from visenv.worlds.recent import RECENT
+
+from ..ground_truth import GroundedTruth
+from .common import choose_tint
+from .draw import draw_slope, paint
+from .presets import IMAGES, Split, WorldPreset
+from .questions import QUESTIONS
+from .things import Extent
+
+
+class ImageWorld:
+    """Makes scenes of textured things that may cover each other, with exact masks.
+
+    A `ProceduralSource`. `Sample.ground_truth` is a `GroundedTruth`; `Sample.kind` is the kind of
+    question.
+
+    Args:
+        preset: A key of `IMAGES`.
+        split: ``"train"``, in which the tint of the ground reveals the answer in 90 % of the
+            scenes, or ``"ood"``, in which it never does.
+        **overrides: Fields of `WorldPreset` to change.
+
+    Raises:
+        UnknownNameError: If there is no such preset, split, kind or field.
+        ConfigurationError: If no kind is named.
+    """
+
+    ground_truth: ClassVar[type] = GroundedTruth
+
+    def __init__(self, preset: str = "default", split: Split = "ood", **overrides: Any) -> None:
+        self.preset = world_preset(IMAGES, preset, QUESTIONS, overrides)
+        check_choice("split", split, ("train", "ood"))
+        self.split: Split = split
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Make a scene; a function of the generator's state alone."""
+        return RECENT.sample(("argos image", self.preset, self.split), rng, self._make)
+
+    def _make(self, rng: np.random.Generator) -> Sample:
+        preset = self.preset
+        identity = f"image-{int(rng.integers(2**63)):016x}"
+        kind = pick(rng, preset.kinds)
+        asked = QUESTIONS[kind](rng, preset)
+        tint, shortcut = choose_tint(rng, asked.answer, asked.options, self.split)
+        extent = Extent(preset.width, preset.height)
+        pixels = paint(asked.things, extent, tint, draw_slope(rng), rng)
+        return Sample(
+            id=identity,
+            question=asked.question,
+            images=(Image.from_pixels(pixels),),
+            answers=(asked.answer,),
+            kind=kind,
+            ground_truth=GroundedTruth(
+                options=asked.options,
+                width=preset.width,
+                height=preset.height,
+                frames=(asked.things,),
+                targets=asked.targets,
+                entailments=asked.entailments,
+                counted=asked.counted,
+                shortcut=shortcut,
+            ),
+        )
+
+
+def world_preset(
+    presets: dict[str, WorldPreset], name: str, kinds: Any, overrides: dict[str, Any]
+) -> WorldPreset:
+    """Return a preset with some fields changed.
+
+    Raises:
+        UnknownNameError: If there is no such preset, field or kind.
+        ConfigurationError: If no kind is named.
+    """
+    preset = changed_preset(
+        presets, name, overrides, "preset of a world", "field of a world preset"
+    )
+    preset = replace(preset, kinds=tuple(preset.kinds))
+    if not preset.kinds:
+        raise ConfigurationError("Name at least one kind of question.")
+    for kind in preset.kinds:
+        check_choice("kind of question", kind, kinds)
+    return preset

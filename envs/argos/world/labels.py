@@ -1,0 +1,82 @@
+"""What a label names: words and their synonyms, compared with the attributes of a thing."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .things import COLORS, MATERIALS, SHAPES, SIZES, Thing
+
+SYNONYMS = {
+    "sphere": "ball",
+    "circle": "ball",
+    "box": "cube",
+    "square": "cube",
+    "block": "cube",
+    "triangle": "cone",
+    "pyramid": "cone",
+    "rhombus": "diamond",
+    "column": "bar",
+    "area": "region",
+    "country": "region",
+    "violet": "purple",
+    "big": "large",
+    "little": "small",
+    "tiny": "small",
+    "stripy": "striped",
+    "spotted": "dotted",
+    "checked": "checkered",
+    "solid": "plain",
+    "matte": "plain",
+}
+_PARTS = frozenset(("bar", "region"))
+_NOUNS = frozenset(SHAPES) | _PARTS
+_KNOWN = frozenset((*COLORS, *MATERIALS, *SIZES, *_NOUNS))
+_SKIPPED = frozenset(("a", "an", "the", "one", "of", "that"))
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+@lru_cache(maxsize=4096)
+def words_of(label: str) -> frozenset[str] | None:
+    """Return the attributes that a label names, or None if it names no thing of this world.
+
+    A label needs the word for a shape: "red" alone, or "thing", names nothing. A bar or a region
+    also needs a color: "bar" is true of any place in a chart, and "region" of any place on a map.
+    Plurals are read as singulars.
+    """
+    words = {_singular(word) for word in _WORD.findall(label.casefold())} - _SKIPPED
+    if not words <= _KNOWN or not words & _NOUNS:
+        return None
+    if words & _PARTS and not words & set(COLORS):
+        return None
+    return frozenset(words)
+
+
+def names(label: str, thing: Thing) -> bool:
+    """Return whether a label names a thing: every word of the label holds for it."""
+    words = words_of(label)
+    return words is not None and words <= attributes(thing)
+
+
+def attributes(thing: Thing) -> frozenset[str]:
+    """Return the words that hold for a thing."""
+    return frozenset((thing.color, thing.material, thing.shape, thing.size))
+
+
+def normal_words(text: str) -> list[str]:
+    """Return the words of a text in order, synonyms and plurals replaced."""
+    return [_singular(word) for word in _WORD.findall(text.casefold())]
+
+
+def _singular(word: str) -> str:
+    if word in SYNONYMS:
+        return SYNONYMS[word]
+    if word in _KNOWN:
+        return word
+    for ending, instead in (("ies", "y"), ("xes", "x"), ("s", "")):
+        if word.endswith(ending):
+            single = word.removesuffix(ending) + instead
+            single = SYNONYMS.get(single, single)
+            if single in _KNOWN:
+                return single
+    return word

@@ -1,0 +1,49 @@
+"""Sizes and kinds of procedural scenes and videos."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Split = Literal["train", "ood"]
+
+SHORTCUT_RATE = 0.9
+"""Share of training scenes in which the tint of the ground is that of the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldPreset:
+    """A `WorldPreset` gives sizes, kinds and numbers of a world.
+
+    Attributes:
+        width: Of a frame, native pixels.
+        height: Of a frame, native pixels.
+        kinds: The kinds of questions.
+        radius: Half the side of a small and of a large thing, native pixels.
+        distractors: Fewest and most things that the question is not about.
+        frames: Fewest and most frames of a video.
+        step: Seconds from frame to frame.
+    """
+
+    width: int
+    height: int
+    kinds: tuple[str, ...]
+    radius: tuple[int, int]
+    distractors: tuple[int, int] = (1, 3)
+    frames: tuple[int, int] = (8, 16)
+    step: float = 0.5
+
+
+IMAGE_KINDS = ("count", "color", "material", "relation", "depth", "absent", "chart", "map")
+VIDEO_KINDS = ("order", "duration", "count", "meeting", "change")
+
+IMAGES = {
+    "default": WorldPreset(width=448, height=336, kinds=IMAGE_KINDS, radius=(24, 38)),
+    "tiny": WorldPreset(width=96, height=96, kinds=("color",), radius=(9, 12), distractors=(1, 1)),
+}
+VIDEOS = {
+    "default": WorldPreset(width=224, height=168, kinds=VIDEO_KINDS, radius=(14, 20)),
+    "tiny": WorldPreset(
+        width=48, height=48, kinds=("change",), radius=(8, 10), distractors=(1, 1), frames=(8, 8)
+    ),
+}

@@ -1,0 +1,89 @@
+"""VideoWorld: an endless supply of short videos with one question each."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from visenv.presets import check_choice
+from visenv.types import Image, Sample
+from visenv.worlds.draws import pick
+from visenv.worlds.recent import RECENT
+
+from ..ground_truth import GroundedTruth
+from .common import choose_tint
+from .draw import draw_slope, paint
+from .images import world_preset
+from .plots import PLOTS
+from .presets import VIDEOS, Split
+from .things import Extent, Thing
+
+
+class VideoWorld:
+    """Makes videos of 8 to 16 frames in which things enter, leave, meet and change.
+
+    A `ProceduralSource`. The images of a sample are the frames; `Sample.ground_truth` is a
+    `GroundedTruth` with exact intervals of the events, those of the question first.
+
+    Args:
+        preset: A key of `VIDEOS`.
+        split: ``"train"`` or ``"ood"``, see `ImageWorld`.
+        **overrides: Fields of `WorldPreset` to change.
+
+    Raises:
+        UnknownNameError: If there is no such preset, split, kind or field.
+        ConfigurationError: If no kind is named.
+    """
+
+    ground_truth: ClassVar[type] = GroundedTruth
+
+    def __init__(self, preset: str = "default", split: Split = "ood", **overrides: Any) -> None:
+        self.preset = world_preset(VIDEOS, preset, PLOTS, overrides)
+        check_choice("split", split, ("train", "ood"))
+        self.split: Split = split
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Make a video; a function of the generator's state alone."""
+        return RECENT.sample(("argos video", self.preset, self.split), rng, self._make)
+
+    def _make(self, rng: np.random.Generator) -> Sample:
+        preset = self.preset
+        identity = f"video-{int(rng.integers(2**63)):016x}"
+        kind = pick(rng, preset.kinds)
+        frames = int(rng.integers(preset.frames[0], preset.frames[1] + 1))
+        plot = PLOTS[kind](rng, preset, frames)
+        tint, shortcut = choose_tint(rng, plot.answer, plot.options, self.split)
+        extent = Extent(preset.width, preset.height)
+        slope = draw_slope(rng)
+        scenes: list[tuple[Thing, ...]] = []
+        for frame in range(frames):
+            shown = (actor.at(frame, frames, preset) for actor in plot.actors)
+            scenes.append(tuple(thing for thing in shown if thing is not None))
+        all_events = [event for actor in plot.actors for event in actor.events(frames)]
+        # "The red ball stays visible" is true of most things by the text alone, and is no event
+        # unless the question asks about it.
+        others = [
+            event for event in all_events if event.kind != "stays" and event not in plot.key_events
+        ]
+        return Sample(
+            id=identity,
+            question=plot.question,
+            images=tuple(
+                Image.from_pixels(paint(each, extent, tint, slope, rng)) for each in scenes
+            ),
+            answers=(plot.answer,),
+            kind=kind,
+            ground_truth=GroundedTruth(
+                options=plot.options,
+                times=tuple(round(preset.step * frame, 2) for frame in range(frames)),
+                width=preset.width,
+                height=preset.height,
+                frames=tuple(scenes),
+                targets=tuple(dict.fromkeys(each.names[0] for each in plot.key_events)),
+                events=(*plot.key_events, *others),
+                key_events=len(plot.key_events),
+                entailments=plot.entailments,
+                shortcut=shortcut,
+            ),
+        )

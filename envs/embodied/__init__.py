@@ -1,0 +1,195 @@
+"""Embodied planning: House, EB-ALFRED and EB-Habitat."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import gymnasium as gym
+
+from visenv.data.source import Source
+from visenv.env import Observation
+from visenv.errors import ConfigurationError
+from visenv.presets import check_choice, check_count, choose_preset
+from visenv.rewards import RewardWrapper
+
+from .env import EBAlfred, EBHabitat, House
+from .options import Compat, Options
+from .presets import PRESETS, Preset
+from .rewards import WEIGHTS, reward_terms
+from .source import HouseTasks
+from .world.items import Split
+from .world.tasks import SUBSETS
+
+__all__ = ["PRESETS", "EBAlfred", "EBHabitat", "House", "Preset", "make_eb_alfred",
+           "make_eb_habitat", "make_house"]  # fmt: skip
+
+_SMALLEST, _LARGEST = 96, 500
+
+
+def make_house(
+    *,
+    data: str | Source = "procedural",
+    dialect: Literal["alfred", "habitat"] = "alfred",
+    subset: str = "all",
+    split: Split = "train",
+    preset: str = "house",
+    reward: Literal["default", "habitat", "outcome"] = "default",
+    n_shots: int = 0,
+    examples: str | None = None,
+    feedback: bool = True,
+    chat_history: bool = False,
+    past_images: int = 0,
+    language_only: bool = False,
+    boxes: bool = False,
+    blind: bool = False,
+    compat: Compat = None,
+    render_mode: str | None = None,
+    on_abort: Literal["truncate", "raise"] = "truncate",
+    **overrides: Any,
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/House-v0``.
+
+    Args:
+        data: ``"procedural"``, or a `Source` of samples with a `HouseTruth`.
+        dialect: ``"alfred"`` or ``"habitat"``: the action strings, rules and feedback of EB-ALFRED
+            or of EB-Habitat.
+        subset: ``"base"``, ``"common_sense"``, ``"complex_instruction"``, ``"spatial"``,
+            ``"visual_appearance"``, ``"long_horizon"``, or ``"all"`` for equal shares.
+        split: ``"train"`` or ``"eval"``, which share no house, appearance or phrase.
+        preset: ``"house"``, ``"embodiedbench"`` (500 px) or ``"tiny"``.
+        reward: ``"default"``, ``"habitat"`` or ``"outcome"``.
+        n_shots: See `Options`, like the arguments up to `compat`.
+        examples: See `Options`.
+        feedback: See `Options`.
+        chat_history: See `Options`.
+        past_images: See `Options`.
+        language_only: See `Options`.
+        boxes: See `Options`.
+        blind: See `Options`.
+        compat: ``"embodiedbench"`` or None, see `Options`.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
+        **overrides: Fields of `Preset` to change, for example ``side=300``.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+    """
+    options = Options(n_shots, examples, feedback, chat_history, past_images, language_only, boxes,
+                      blind, compat)  # fmt: skip
+    chosen = choose_preset("visenv/House-v0", make_house, PRESETS, preset, overrides)
+    source = _source("House", data, chosen, (dialect, subset, split))
+    return _finish(House, source, chosen, options, reward, render_mode, on_abort)
+
+
+def make_eb_alfred(
+    *, data: str | Source = "procedural", simulator: str = "house", preset: str = "embodiedbench",
+    **settings: Any,
+) -> gym.Env[Observation, str]:  # fmt: skip
+    """Make ``visenv/EBAlfred-v0``.
+
+    Args:
+        data: See `make_house`. ``"eb_alfred:<folder>"`` names the published tasks, which need a
+            Unity player.
+        simulator: ``"house"``.
+        preset: See `make_house`.
+        **settings: Further arguments of `make_house`, apart from `dialect`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have, or the published tasks are
+            named without their player.
+    """
+    return _make_eb(EBAlfred, "alfred", data, simulator, preset, settings)
+
+
+def make_eb_habitat(
+    *, data: str | Source = "procedural", simulator: str = "house", preset: str = "embodiedbench",
+    **settings: Any,
+) -> gym.Env[Observation, str]:  # fmt: skip
+    """Make ``visenv/EBHabitat-v0``.
+
+    Args:
+        data: See `make_house`. ``"eb_habitat:<folder>"`` names the published tasks, which need
+            habitat-sim and ReplicaCAD.
+        simulator: ``"house"``.
+        preset: See `make_house`.
+        **settings: Further arguments of `make_house`, apart from `dialect`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have, or the published tasks are
+            named without their simulator.
+    """
+    return _make_eb(EBHabitat, "habitat", data, simulator, preset, settings)
+
+
+_PLAYERS = {
+    "alfred": "the Unity player of AI2-THOR 2.1.0 with ALFRED's scenes",
+    "habitat": "habitat-sim with the scenes of ReplicaCAD",
+}
+
+
+def _make_eb(
+    made: type[House],
+    dialect: Literal["alfred", "habitat"],
+    data: str | Source,
+    simulator: str,
+    preset: str,
+    settings: dict[str, Any],
+) -> gym.Env[Observation, str]:
+    check_choice("simulator", simulator, ("house",))
+    if "dialect" in settings:
+        raise ConfigurationError(f"The dialect of {made.__name__} is {dialect!r}; use House-v0.")
+    if isinstance(data, str) and data.startswith(f"eb_{dialect}:"):
+        raise ConfigurationError(
+            f"data={data!r} are the published tasks, which need {_PLAYERS[dialect]}; "
+            'simulator="house" cannot play them. Use data="procedural".'
+        )
+    defaults = Options()._asdict()
+    options = Options(**{name: settings.pop(name, value) for name, value in defaults.items()})
+    reward = settings.pop("reward", "default")
+    subset, split = settings.pop("subset", "all"), settings.pop("split", "train")
+    render_mode = settings.pop("render_mode", None)
+    on_abort = settings.pop("on_abort", "truncate")
+    chosen = choose_preset(f"visenv/{made.__name__}-v0", make_house, PRESETS, preset, settings)
+    source = _source(made.__name__, data, chosen, (dialect, subset, split))
+    return _finish(made, source, chosen, options, reward, render_mode, on_abort)
+
+
+def _source(name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split]) -> Source:
+    """Return the samples."""
+    if not isinstance(data, str):
+        return data
+    if data != "procedural":
+        raise ConfigurationError(f'data of {name} is "procedural" or a Source, got {data!r}.')
+    dialect, subset, split = kind
+    check_choice("dialect", dialect, ("alfred", "habitat"))
+    check_choice("subset", subset, ("all", *SUBSETS))
+    check_choice("split", split, ("train", "eval"))
+    return HouseTasks(preset.task_options(dialect, subset, split))
+
+
+def _finish(
+    made: type[House],
+    source: Source,
+    preset: Preset,
+    options: Options,
+    reward: str,
+    render_mode: str | None,
+    on_abort: Literal["truncate", "raise"],
+) -> gym.Env[Observation, str]:
+    """Check the options, and return the environment with its reward."""
+    check_choice("reward", reward, (*WEIGHTS, "outcome"))
+    check_choice("compat mode", options.compat or "embodiedbench", ("embodiedbench",))
+    check_count("n_shots", options.n_shots, least=0)
+    check_count("past_images", options.past_images, least=0)
+    if options.n_shots > 10:
+        raise ConfigurationError(f"n_shots must be at most 10, got {options.n_shots}.")
+    if not _SMALLEST <= preset.side <= _LARGEST:
+        raise ConfigurationError(
+            f"side must be from {_SMALLEST} to {_LARGEST} pixels, got {preset.side}."
+        )
+    if preset.rooms is not None and preset.rooms > 6:
+        raise ConfigurationError(f"rooms must be at most 6, got {preset.rooms}.")
+    env = made(
+        source=source, preset=preset, options=options, render_mode=render_mode, on_abort=on_abort
+    )
+    return env if reward == "outcome" else RewardWrapper(env, reward_terms(reward))

@@ -1,0 +1,1 @@
+"""EmbodiedBench's published tasks."""

@@ -1,0 +1,143 @@
+"""EB-Habitat's episodes: one pickle for each subset, read without running what is in it.
+
+A pickle can run any code when it is loaded. The reader here makes plain containers and the classes
+below alone, as records of their attributes; a pickle that names anything else is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.data.rows import Place, existing_folder, first_files
+from visenv.errors import DataError
+from visenv.types import Sample
+
+from .published import PublishedTasks, PublishedTruth, read_bytes
+
+FILES: Mapping[str, str] = {"spatial": "spatial_relationship"}
+"""Subsets whose file has another name."""
+
+_ARRAYS = frozenset({
+    ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy.core.multiarray", "scalar"), ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "scalar"),
+})  # fmt: skip
+_CONTAINERS = frozenset({("collections", "OrderedDict"), ("builtins", "set"),
+                         ("builtins", "frozenset")})  # fmt: skip
+_PACKAGES = ("habitat.", "llarp.", "embodiedbench.")
+_KEPT = ("scene_id", "task", "task_type", "instruction", "sampled_entities", "target_receptacles",
+         "goal_receptacles", "targets", "name_to_receptacle")  # fmt: skip
+
+
+class Record:
+    """Stands for an object of a class that is not loaded: its attributes alone."""
+
+    class_name: ClassVar[str] = ""
+
+    def __setstate__(self, state: Any) -> None:
+        parts = state if isinstance(state, tuple) else (state,)
+        for part in parts:
+            if isinstance(part, dict):
+                self.__dict__.update({str(key): value for key, value in part.items()})
+
+
+class _Reader(pickle.Unpickler):
+    """Loads containers, arrays and `Record` objects."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class by name.
+
+        Raises:
+            DataError: If the pickle names anything that could run code.
+        """
+        if (module, name) in _ARRAYS | _CONTAINERS:
+            return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+        if module.startswith(_PACKAGES) and name.isidentifier():
+            return type(name, (Record,), {"class_name": name})
+        raise DataError(f"the pickle names {module}.{name}, which is not loaded")
+
+
+class EBHabitatTasks(PublishedTasks):
+    """The published episodes of EB-Habitat.
+
+    Args:
+        folder: The folder with ``base.pickle`` and the others.
+        subset: One of the six subsets, or ``"all"``.
+        down_sample_ratio: See `PublishedTasks`.
+
+    Raises:
+        UnknownNameError: If there is no such subset.
+        DataError: If a file is missing, is a pointer of Git LFS, or holds code.
+    """
+
+    def __init__(
+        self, folder: str | Path, subset: str = "all", down_sample_ratio: float | str = 1.0
+    ) -> None:
+        super().__init__(subset, down_sample_ratio)
+        self.folder = existing_folder(folder)
+        for name in self.subsets:
+            (file,) = first_files(self.folder, [f"{FILES.get(name, name)}.pickle"])
+            for index, episode in self._sampled(read_episodes(file)):
+                place = Place(file.name, index + 1)
+                with self._listing(place):
+                    self._keep(place, _sample(name, index, episode))
+        self._require_rows(self.folder)
+
+
+def read_episodes(file: Path) -> list[Mapping[str, Any]]:
+    """Return the episodes of a pickle as mappings of attributes.
+
+    Raises:
+        DataError: If the file cannot be read, is a pointer of Git LFS, or holds code.
+    """
+    content = read_bytes(file)
+    try:
+        value = _Reader(io.BytesIO(content)).load()
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from error
+    except Exception as error:  # a broken pickle raises anything
+        raise DataError(f"{file} is no pickle that can be read: {error!r:.200}") from error
+    fields = _fields(value)
+    episodes = fields.get("episodes", fields.get("all_eps")) if fields else value
+    if not isinstance(episodes, list):
+        raise DataError(f"{file} holds no list of episodes.")
+    return [_fields(episode) for episode in episodes]
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, dict):
+        return value
+    return vars(value) if isinstance(value, Record) else {}
+
+
+def _sample(subset: str, index: int, episode: Mapping[str, Any]) -> Sample:
+    instruction = episode.get("instruction")
+    if not isinstance(instruction, str) or not instruction:
+        raise DataError(f"no instruction: {instruction!r:.80}")
+    kept = {key: _plain(episode[key]) for key in _KEPT if key in episode}
+    scene = episode.get("scene_id", "")
+    truth = PublishedTruth(
+        benchmark="eb_habitat",
+        subset=subset,
+        scene=scene if isinstance(scene, str) else "",
+        task=str(episode.get("task_type", "")),
+        content=json.dumps(kept, sort_keys=True),
+        labels={"subset": subset},
+    )
+    return Sample(f"eb_habitat/{subset}/{index}", instruction, kind=subset, ground_truth=truth)
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Return a value as JSON holds it; what is no plain value becomes its type's name."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if depth < 8 and isinstance(value, dict):
+        return {str(key): _plain(each, depth + 1) for key, each in value.items()}
+    if depth < 8 and isinstance(value, Sequence):
+        return [_plain(each, depth + 1) for each in value]
+    return type(value).__name__

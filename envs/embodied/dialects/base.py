@@ -1,0 +1,135 @@
+"""Dialect: the numbered actions of an episode, what they do, and what is said about them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from ..world.house import House
+from ..world.planner import Operation, apply
+from ..world.state import OK, State
+
+
+class Action(NamedTuple):
+    """One action of the numbered list.
+
+    Attributes:
+        name: How it is written.
+        verb: The verb of its operation (`visenv.envs.embodied.world.planner`).
+        object: The name of a fixture or object, or, if `by_kind`, a type of objects.
+        by_kind: Whether the action names a type, and the state decides which object it means.
+    """
+
+    name: str
+    verb: str
+    object: str = ""
+    by_kind: bool = False
+
+
+class Outcome(NamedTuple):
+    """What came of an action: whether it was valid, and what the policy is told."""
+
+    ok: bool
+    feedback: str
+
+
+class Dialect(ABC):
+    """The actions of a house in the words of one benchmark.
+
+    Args:
+        house: The house of the episode.
+
+    Attributes:
+        name: The name of the dialect.
+        latches_progress: Whether a condition counts once it was ever met, not only now.
+        actions: The numbered list; the id of an action is its index.
+    """
+
+    name: ClassVar[str]
+    latches_progress: ClassVar[bool]
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.actions: Sequence[Action] = tuple(self.make_actions())
+        self.names = tuple(action.name for action in self.actions)
+        self._ids = {
+            (action.verb, action.object): index for index, action in enumerate(self.actions)
+        }
+
+    @abstractmethod
+    def make_actions(self) -> list[Action]:
+        """Return the numbered actions."""
+
+    @abstractmethod
+    def explain(self, state: State, action: Action, code: str) -> str:
+        """Return the feedback about an action.
+
+        Args:
+            state: The state after the action.
+            action: The action.
+            code: `OK`, or the code of the rule that forbids it.
+        """
+
+    def perform(self, state: State, index: int) -> Outcome:
+        """Carry out the action with this id."""
+        action = self.actions[index]
+        target = self._object_of(state, action)
+        code = "not_here" if target is None else apply(state, Operation(action.verb, target))
+        return Outcome(code == OK, self.explain(state, action, code))
+
+    def id_of(self, state: State, operation: Operation) -> int:
+        """Return the id of the action that carries out an operation.
+
+        Raises:
+            KeyError: If the dialect has no such action.
+        """
+        verb, name = operation
+        if verb in ("pick", "slice"):
+            name = self.house.items[name].kind
+        return self._ids[verb, self.written_object(state, verb, name)]
+
+    def id_by_object(self, verb: str, name: str) -> int:
+        """Return the id of the action with this verb and object.
+
+        Raises:
+            KeyError: If the dialect has no such action.
+        """
+        return self._ids[verb, name]
+
+    def written_object(self, state: State, verb: str, name: str) -> str:
+        """Return the object of the action that stands for an operation on `name`."""
+        return name
+
+    def _object_of(self, state: State, action: Action) -> str | None:
+        """Return the object that an action means, or None if there is none within reach."""
+        if action.verb == "put" and not action.object:
+            return state.target
+        if not action.by_kind:
+            return action.object
+        near = self.within_reach(state, action.object)
+        preferred = [name for name in (state.found, state.focus) if name in near]
+        return preferred[0] if preferred else near[0] if near else self._hidden(state, action)
+
+    def _hidden(self, state: State, action: Action) -> str | None:
+        """Return the object that the agent looks for although it is shut in, or None."""
+        items = self.house.items
+        found = state.found
+        is_meant = found in items and items[found].kind == action.object and found != state.held
+        return found if is_meant and state.fixture_of(found) == state.at else None
+
+    def within_reach(self, state: State, kind: str) -> list[str]:
+        """Return the objects of a type that can be used from where the agent stands."""
+        if not state.at:
+            return []
+        near = [
+            name
+            for name in self.house.of_kind(kind)
+            if state.fixture_of(name) == state.at and not state.is_shut_in(name)
+        ]
+        return sorted(near, key=lambda name: state.places[name])
+
+
+def kinds_of(house: House) -> list[str]:
+    """Return the types of the objects of a house, in alphabetical order."""
+    return sorted({each.kind for each in house.items.values()})

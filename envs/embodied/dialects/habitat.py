@@ -1,0 +1,93 @@
+"""The dialect of EB-Habitat: receptacles are reached by name, objects only by what is near."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..world.house import Fixture, House
+from ..world.items import word_of
+from ..world.state import OK, State
+from .base import Action, Dialect, kinds_of
+
+_IN_ROOMS = ("Sink", "CounterTop")
+
+_REASONS = {
+    "hand_full": "The robot holds something; place it before another object is picked up.",
+    "hand_empty": "The robot holds nothing that could be placed.",
+    "not_near": "The robot is not near it; navigate there first.",
+    "not_here": "No such object is near the robot; navigate to another place to find it.",
+    "shut_in": "The object cannot be reached: the receptacle is closed.",
+    "no_receptacle": "The robot is not near this receptacle; navigate to it first.",
+    "closed": "The receptacle is closed; open it first.",
+    "full": "There is no free place.",
+    "not_openable": "It cannot be opened.",
+    "already_open": "It is open already.",
+    "already_closed": "It is closed already.",
+    "is_on": "It is running.",
+}
+
+
+class HabitatDialect(Dialect):
+    """EB-Habitat's action strings over the fixtures and objects of a house.
+
+    The order is EB-Habitat's: navigate, pick up, place, open and close.
+    """
+
+    name: ClassVar[str] = "habitat"
+    latches_progress: ClassVar[bool] = True
+
+    def make_actions(self) -> list[Action]:
+        """Return the skills for all receptacles and types of objects."""
+        words = fixture_words(self.house)
+        fixtures = self.house.fixtures
+        holders = [name for name in words if fixtures[name].type.slots]
+        doors = [name for name in words if fixtures[name].type.opening]
+        return [
+            *(Action(f"navigate to the {words[name]}", "go_to", name) for name in holders),
+            *(
+                Action(f"pick up the {word_of(kind)}", "pick", kind, True)
+                for kind in kinds_of(self.house)
+            ),
+            *(Action(f"place at the {words[name]}", "put", name) for name in holders),
+            *(Action(f"open the {words[name]}", "open_up", name) for name in doors),
+            *(Action(f"close the {words[name]}", "close_up", name) for name in doors),
+        ]
+
+    def written_object(self, state: State, verb: str, name: str) -> str:
+        """Return the fixture to navigate to for an object."""
+        return state.fixture_of(name) if verb == "go_to" else name
+
+    def explain(self, state: State, action: Action, code: str) -> str:
+        """Return that the action succeeded with what changed, or why it is invalid."""
+        if code != OK:
+            return f"The action is invalid. {_REASONS[code]}"
+        if action.verb in ("open_up", "close_up"):
+            what = fixture_words(self.house)[action.object]
+            now = "open" if action.verb == "open_up" else "closed"
+            return f"The action succeeded; now the {what} is {now}."
+        held = word_of(self.house.items[state.held].kind) if state.held else "nothing"
+        return f"The action succeeded; the robot holds {held}."
+
+
+def fixture_words(house: House) -> dict[str, str]:
+    """Return what each fixture is called: one of several of a type has a number or a side."""
+    groups: dict[str, list[Fixture]] = {}
+    for each in house.fixtures.values():
+        groups.setdefault(_base_word(house, each), []).append(each)
+    words = {}
+    for word, members in groups.items():
+        if len(members) == 2 and members[0].kind == "CounterTop":
+            first, second = sorted(members, key=lambda each: (each.x, each.y))
+            words[first.name], words[second.name] = f"left {word}", f"right {word}"
+            continue
+        for number, each in enumerate(members, 1):
+            is_one_of_many = len(members) > 1 or each.kind in ("DiningTable", "ArmChair", "Cabinet")
+            words[each.name] = f"{word} {number}" if is_one_of_many else word
+    return {name: words[name] for name in house.fixtures}
+
+
+def _base_word(house: House, fixture: Fixture) -> str:
+    word = fixture.type.word
+    if fixture.kind in _IN_ROOMS:
+        return f"{word} in the {house.rooms[fixture.room].kind}"
+    return word

@@ -1,0 +1,411 @@
+"""House, EB-ALFRED and EB-Habitat: plan, act and look again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from visenv.data.source import Source
+from visenv.env import Limits, Observation
+from visenv.grammar import Call, ParsedTurn
+from visenv.grammar.plan import TOOL, PlanGrammar
+from visenv.rebuilt_prompt import RebuiltPrompt
+from visenv.types import (
+    Answered,
+    Image,
+    Malformed,
+    Message,
+    Part,
+    ToolCalled,
+    TurnRequest,
+    TurnTaken,
+)
+
+from . import prompts
+from .boxes import with_boxes
+from .ground_truth import HouseTruth
+from .options import Options
+from .presets import Preset
+from .rewards import invalid_score, progress_score, success_score
+from .shots import read_examples, write_examples
+from .simulation import Act, HouseSimulation
+from .world.goals import with_target
+from .world.items import word_of
+from .world.tasks import next_action
+
+
+class House(RebuiltPrompt):
+    """Do what an instruction says in a procedural house, seen through a camera.
+
+    ### Description
+    The policy sees an instruction, a numbered list of actions and a camera image. It writes a plan
+    of actions. The plan runs until the goal is reached, an action fails or a limit is reached; then
+    the policy sees what happened and plans again. The house, its objects and the task are a
+    function of the seed, with exact ground truth. The actions and the rules are those of
+    EmbodiedBench's two high-level planning benchmarks, which the Argos paper evaluates (§5.3).
+
+    ### Action space
+    `Unicode`: one JSON object with three texts and ``executable_plan``, a list of ``{"action_id":
+    number, "action_name": name}`` (`visenv.grammar.plan`). An empty plan ends the episode.
+
+    ### Observation space
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the whole prompt, which is rebuilt every
+    turn, and the frame, square, 96 to 500 px.
+
+    ### Starting state
+    A house and a task drawn by the seed.
+
+    ### Reward
+    ``"default"``: success 1 + progress 1 - 0.05 for each invalid action, paid at the end.
+    ``"habitat"``: EB-Habitat's constants 10, 5 and -0.05. ``"outcome"``: success alone.
+
+    ### Episode end
+    Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
+
+    ### Information
+    ``info["simulator"]``: what plays the world, here ``"house"``. ``info["step"].metrics`` on the
+    last step: ``success``, ``progress``, ``steps``, ``planner_steps``, ``output_errors``,
+    ``invalid_actions``, ``invalid_ratio``, ``empty_plans`` and ``mean_reward``.
+
+    ### Arguments
+    See `visenv.envs.embodied.make_house`.
+
+    ### Version history
+    v0: first release.
+    """
+
+    ground_truths: ClassVar[tuple[type, ...]] = (HouseTruth,)
+    controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {"no_vision": {"blind": True}, "no_feedback": {"feedback": False}}
+    )
+    headline_metrics: ClassVar[tuple[str, ...]] = ("success", "progress", "invalid_ratio")
+    simulator: ClassVar[str] = "house"
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        preset: Preset,
+        options: Options,
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.preset = preset
+        self.options = options
+        self.act = Act()
+        self._frames: list[Image] = []
+        self._shown = 0
+        self._examples: Sequence[str] = ()
+        super().__init__(
+            source=source,
+            grammar=self._grammar(()),
+            tools=[self.act],
+            limits=Limits(
+                turns=preset.steps + preset.invalid_actions,
+                invalid_actions=preset.invalid_actions,
+                env_steps=preset.steps,
+                image_pixels=preset.side**2,
+            ),
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    @property
+    def simulation(self) -> HouseSimulation:
+        """The episode in the house."""
+        return self.act.simulation
+
+    @property
+    def truth(self) -> HouseTruth:
+        """The ground truth of the sample."""
+        return self.sample.truth_as(HouseTruth)
+
+    # ------------------------------------------------------------------ Gymnasium
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; the errors are those of `VisEnv.reset`."""
+        observation, info = super().reset(seed=seed, options=options)
+        return observation, {**info, "simulator": self.simulator}
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take a turn: run a plan."""
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated, truncated, {**info, "simulator": self.simulator}
+
+    # ------------------------------------------------------------------ hooks of VisEnv
+
+    def initial_messages(self) -> list[Message]:
+        """Return the first prompt; the list of actions belongs to the house."""
+        self.act.begin(self.sample)
+        self.grammar = grammar = self._grammar(self.simulation.dialect.names)
+        self._frames, self._shown = [], 0
+        self._examples = self._make_examples(grammar)
+        return super().initial_messages()
+
+    def turn_request(self) -> TurnRequest:
+        """Return the request for a plan; with a chat history the context goes on."""
+        expression = self._plans.turn_regex()
+        context: Literal["append", "replace"] = (
+            "append" if self.options.chat_history and self.turn else "replace"
+        )
+        return TurnRequest(regex=expression, context=context)
+
+    def turn_notice(self) -> tuple[Part, ...]:
+        """Return the prompt, or with a chat history what is new."""
+        if not self.options.chat_history:
+            return self.prompt()
+        lines = [*self._history()]
+        new, self._shown = lines[self._shown :], len(lines)
+        return (prompts.history(new), *self._images())
+
+    def prompt(self) -> tuple[Part, ...]:
+        """Return the whole prompt: what never changes first, history and image last."""
+        lines = [*self._history()]
+        self._shown = len(lines)
+        head = "".join(
+            (
+                prompts.rules(
+                    self.truth.dialect,
+                    self.preset.prompt,
+                    self.grammar.instructions(()),
+                    (self.preset.steps, self.preset.invalid_actions),
+                ),
+                prompts.action_list(self.act.description, self.simulation.dialect.names)
+                if self.tools
+                else prompts.NO_ACTIONS,
+                prompts.examples(self._examples),
+                prompts.instruction(self.sample.question),
+            )
+        )
+        images = self._images()
+        if self.options.compat:
+            return (*images, head, prompts.history(lines))
+        return (head, prompts.history(lines), *images)
+
+    def is_done(self) -> bool:
+        """Return whether the goal is reached, or an empty plan ended the episode."""
+        return self.simulation.succeeded or self.log.answer is not None
+
+    def stop_calls(self, called: ToolCalled) -> str:
+        """Stop a plan at the first action that fails, too."""
+        return "an action failed" if not called.ok else super().stop_calls(called)
+
+    def task_score(self) -> float:
+        """Return 1 if the goal was reached."""
+        return success_score(self.log)
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """Return an object of the right type: what a hasty player takes."""
+        truth = self.truth
+        candidates = (*truth.targets, *truth.others)
+        return str(rng.choice(candidates)) if candidates else ""
+
+    def hasty_turn(self, answer: str) -> ParsedTurn:
+        """Return a plan that brings this object to its place, without a look at the others."""
+        truth, simulation = self.truth, self.simulation
+        if answer not in truth.others:
+            return self._planned(next_action(simulation.dialect, simulation.state, truth.goal))
+        goal = with_target(truth.goal, truth.targets, answer)
+        return self._planned(next_action(simulation.dialect, simulation.state, goal))
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Return the rest of a plan, or the next look at an object (`Preset.oracle`)."""
+        simulation, truth = self.simulation, self.truth
+        if not self.tools:
+            return self._planned([])
+        ids = self._search() if self.preset.oracle == "search" else []
+        return self._planned(ids or next_action(simulation.dialect, simulation.state, truth.goal))
+
+    def metrics(self) -> dict[str, float]:
+        """Return EmbodiedBench's metrics."""
+        log, steps = self.log, self.env_steps
+        progress = self.simulation.progress.share
+        errors = len(log.of_type(Malformed))
+        empty = float(log.answer is not None)
+        last_is_error = bool(log) and any(
+            isinstance(event, Malformed | Answered) and event.turn == self.turn - 1 for event in log
+        )
+        if self.options.compat and last_is_error:
+            progress = 0.0
+        reward = success_score(log) + progress_score(log) - 0.05 * invalid_score(log)
+        invalid = invalid_score(log)
+        return {
+            "success": success_score(log),
+            "progress": progress,
+            "steps": float(steps),
+            "planner_steps": float(self.turn),
+            "output_errors": float(errors),
+            "invalid_actions": invalid,
+            "invalid_ratio": invalid / max(1, steps + errors),
+            "empty_plans": empty,
+            "mean_reward": reward / max(1, steps),
+        }
+
+    # ------------------------------------------------------------------ inside
+
+    @property
+    def _plans(self) -> PlanGrammar:
+        assert isinstance(self.grammar, PlanGrammar)
+        return self.grammar
+
+    def _grammar(self, names: Sequence[str]) -> PlanGrammar:
+        return PlanGrammar(
+            names,
+            most_actions=self.preset.plan_actions,
+            describes_images=not self.options.language_only,
+            checks_names=not self.options.compat,
+            text_characters=self.preset.text_characters,
+        )
+
+    def _make_examples(self, grammar: PlanGrammar) -> Sequence[str]:
+        options = self.options
+        if options.examples is not None:
+            return read_examples(options.examples, options.n_shots)
+        if not options.n_shots:
+            return ()
+        is_long = self.sample.kind == "long_horizon"
+        return write_examples(
+            self.simulation.dialect, self.truth, grammar, options.n_shots, is_long
+        )
+
+    def _history(self) -> Iterator[str]:
+        """Yield a line for each action and for each reply that was not used."""
+        for event in self.log:
+            if isinstance(event, ToolCalled) and event.detail:
+                feedback = event.detail["feedback"] if self.options.feedback else ""
+                yield prompts.step(
+                    event.detail["step"],
+                    event.arguments["action_id"],
+                    event.arguments["action_name"],
+                    feedback,
+                )
+            elif isinstance(event, Malformed) and not self.options.compat:
+                yield prompts.refused(event.message)
+
+    def _images(self) -> tuple[Part, ...]:
+        """Return the present frame, and as many earlier ones as the options say."""
+        options = self.options
+        if options.language_only:
+            return ()
+        smooth = self.preset.smoothing == "msaa"
+        frame = self.simulation.frame(self.preset.side, smooth, options.blind)
+        if options.boxes and not options.blind:
+            frame = with_boxes(frame, self.simulation)
+        before = self._frames[len(self._frames) - options.past_images :] * bool(options.past_images)
+        self._frames.append(frame)
+        earlier: tuple[Part, ...] = (prompts.BEFORE, *before) if before else ()
+        return (*earlier, prompts.NOW, frame)
+
+    def _planned(self, ids: Sequence[int]) -> ParsedTurn:
+        """Return the turn with the first of these actions; without any, an empty plan."""
+        names = self.simulation.dialect.names
+        calls = tuple(
+            Call(TOOL, {"action_id": index, "action_name": names[index]})
+            for index in ids[: self.preset.plan_actions]
+        )
+        thought = self._thought(len(calls))
+        return ParsedTurn(thought, calls) if calls else ParsedTurn(thought, answer="")
+
+    def _search(self) -> list[int]:
+        """Return the next look at a candidate, empty once the object has been seen."""
+        truth, simulation = self.truth, self.simulation
+        state = simulation.state
+        if not truth.targets or state.held or state.found in truth.targets:
+            return []
+        house = simulation.house
+        candidates = sorted((*truth.targets, *truth.others))
+        seen = {call.arguments["action_name"] for call in self.log.tool_calls}
+        for name in candidates:
+            place = name if truth.dialect == "alfred" else house.places[name][0]
+            index = simulation.dialect.id_by_object("go_to", place)
+            if simulation.dialect.names[index] not in seen:
+                return [index]
+            if name in truth.targets:
+                return []
+        return []
+
+    def _thought(self, actions: int) -> str:
+        """Return the texts of the oracle's turn, one line each."""
+        state, house = self.simulation.state, self.simulation.house
+        focus = state.focus
+        if focus in house.items:
+            look = house.items[focus].look
+            seen = f"a {look.size} {look.color} {look.pattern} {word_of(house.items[focus].kind)}"
+        else:
+            seen = house.fixtures[focus].type.word if focus else "a room"
+        done = sum(isinstance(event, TurnTaken) for event in self.log)
+        lines = [f"I see {seen}.", "I go on." if done else "I begin.", f"{actions} actions."]
+        return "\n".join(lines[1:] if self.options.language_only else lines)
+
+
+class EBAlfred(House):
+    """EmbodiedBench's EB-ALFRED: household tasks in the words of ALFRED.
+
+    ### Description
+    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House in the
+    dialect ``alfred`` (``simulator="house"``), not iTHOR: ``info["simulator"]`` says so, and
+    results are not comparable with published ones.
+
+    ### Action space
+    `Unicode`: a plan in JSON, see `House`.
+
+    ### Observation space
+    See `House`; the frame has 500 x 500 pixels.
+
+    ### Starting state
+    A house and a task drawn by the seed.
+
+    ### Reward
+    See `House`. The dense reward of ALFRED is not reproduced.
+
+    ### Episode end
+    Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
+
+    ### Information
+    See `House`.
+
+    ### Arguments
+    See `visenv.envs.embodied.make_eb_alfred`.
+
+    ### Version history
+    v0: first release.
+    """
+
+
+class EBHabitat(House):
+    """EmbodiedBench's EB-Habitat: rearrangement in the words of its 70 skills.
+
+    ### Description
+    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House in the
+    dialect ``habitat`` (``simulator="house"``), not ReplicaCAD: ``info["simulator"]`` says so, and
+    results are not comparable with published ones.
+
+    ### Action space
+    `Unicode`: a plan in JSON, see `House`.
+
+    ### Observation space
+    See `House`; the frame has 500 x 500 pixels.
+
+    ### Starting state
+    A house and a task drawn by the seed.
+
+    ### Reward
+    See `House`; ``reward="habitat"`` has the constants of EB-Habitat.
+
+    ### Episode end
+    Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
+
+    ### Information
+    See `House`.
+
+    ### Arguments
+    See `visenv.envs.embodied.make_eb_habitat`.
+
+    ### Version history
+    v0: first release.
+    """

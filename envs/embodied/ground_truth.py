@@ -1,0 +1,76 @@
+"""The ground truth of a task in a house."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic.dataclasses import dataclass
+
+from visenv.types import GroundTruth
+from visenv.types.ground_truth import STRICT, Numbers, Texts
+
+from .world.goals import Goal
+from .world.tasks import TaskOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class HouseTruth(GroundTruth):
+    """Ground truth of a task. The seed and the options make the house again.
+
+    Attributes:
+        seed: The seed of the task.
+        dialect: The dialect of its actions.
+        subset: The subset that it was drawn for, or ``"all"``.
+        split: ``"train"`` or ``"eval"``.
+        rooms: Rooms of the house; 0 for 3 to 6.
+        kinds: Types of objects.
+        extra: Further objects.
+        lookalikes: Objects that a reference by look chooses from.
+        fixtures: The fixtures of a house of one room.
+        tasks: The types of tasks that it was drawn from.
+        longest_plan: Most actions of a plan; 0 for the bounds of the subset.
+        types: The types of objects that tasks are about; empty for all.
+        attributes: What references by look may name.
+        task: The type of task.
+        goal: The goal.
+        plan: Ids of actions that reach the goal.
+        targets: The object that the reference fits, where there are look-alikes.
+        others: The look-alikes.
+    """
+
+    seed: int
+    dialect: str
+    subset: str
+    split: Literal["train", "eval"]
+    rooms: int
+    kinds: int
+    extra: int
+    lookalikes: int
+    fixtures: Texts
+    tasks: Texts
+    longest_plan: int
+    types: Texts
+    attributes: Texts
+    task: str
+    goal: Goal
+    plan: Numbers
+    targets: Texts = ()
+    others: Texts = ()
+
+    @property
+    def options(self) -> TaskOptions:
+        """What the task was drawn from."""
+        return TaskOptions(
+            dialect=self.dialect,
+            subset=self.subset,
+            split=self.split,
+            rooms=self.rooms,
+            kinds=self.kinds,
+            extra=self.extra,
+            lookalikes=self.lookalikes,
+            fixtures=self.fixtures,
+            tasks=self.tasks,
+            longest_plan=self.longest_plan,
+            types=self.types,
+            attributes=self.attributes,
+        )

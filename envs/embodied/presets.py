@@ -1,0 +1,100 @@
+"""Presets of the embodied environments: house, frames, prompt and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .prompts import PromptStyle
+from .world.items import Split
+from .world.tasks import TaskOptions
+
+TINY_FIXTURES = ("CoffeeTable", "Dresser", "SideTable", "Desk", "Shelf")
+"""The fixtures of the one room of the preset ``tiny``."""
+
+TINY_TYPES = ("Mug", "Book", "Bowl", "Candle")
+"""The types of objects that its tasks are about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """One setting of an embodied environment.
+
+    Attributes:
+        prompt: ``"full"`` or ``"brief"``.
+        side: Pixels of a side of a frame, 96 to 500.
+        smoothing: Whether the edges in frames are smoothed (``"msaa"``).
+        rooms: Rooms of a house; None draws 3 to 6.
+        kinds: Types of objects in a house.
+        objects: Further objects.
+        lookalikes: Objects that a reference by look chooses from.
+        furniture: ``"rooms"`` or ``"tiny"``: one room with five fixtures.
+        steps: Most actions of an episode.
+        invalid_actions: Invalid actions and replies that end an episode.
+        plan_actions: Most actions of one plan.
+        text_characters: Most characters of each text of a turn under constrained decoding.
+        oracle: ``"plan"`` writes the whole plan; ``"search"`` looks at one object after another
+            first, as a player must that knows only what it sees.
+    """
+
+    prompt: PromptStyle = "full"
+    side: int = 224
+    smoothing: Literal["none", "msaa"] = "none"
+    rooms: int | None = None
+    kinds: int = 36
+    objects: int = 10
+    lookalikes: int = 4
+    furniture: Literal["rooms", "tiny"] = "rooms"
+    steps: int = 30
+    invalid_actions: int = 10
+    plan_actions: int = 20
+    text_characters: int = 600
+    oracle: Literal["plan", "search"] = "plan"
+
+    def task_options(self, dialect: str, subset: str, split: Split) -> TaskOptions:
+        """Return what tasks are drawn from."""
+        if self.furniture == "rooms":
+            return TaskOptions(
+                dialect=dialect,
+                subset=subset,
+                split=split,
+                rooms=self.rooms or 0,
+                kinds=self.kinds,
+                extra=self.objects,
+                lookalikes=self.lookalikes,
+            )
+        return TaskOptions(
+            dialect=dialect,
+            subset="visual_appearance" if subset == "all" else subset,
+            split=split,
+            rooms=1,
+            kinds=self.kinds,
+            extra=self.objects,
+            lookalikes=self.lookalikes,
+            fixtures=TINY_FIXTURES,
+            tasks=("pick_and_place" if dialect == "alfred" else "rearrange",),
+            longest_plan=6,
+            types=TINY_TYPES,
+            attributes=("color",),
+        )
+
+
+PRESETS = {
+    "house": Preset(),
+    "embodiedbench": Preset(side=500, smoothing="msaa"),
+    "tiny": Preset(
+        prompt="brief",
+        side=96,
+        kinds=2,
+        objects=1,
+        lookalikes=4,
+        furniture="tiny",
+        steps=12,
+        invalid_actions=4,
+        plan_actions=6,
+        text_characters=60,
+        oracle="search",
+    ),
+}
+"""``house`` for training, ``embodiedbench`` with its 500 px frames, ``tiny`` for a very small
+model: one room, frames of 96 px, at most 24 actions, plans of at most 6 actions, a short prompt."""

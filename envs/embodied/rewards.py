@@ -1,0 +1,55 @@
+"""The rewards of the embodied environments, which read events alone.
+
+==========  =======  ===========  ===================================================
+term        default  ``habitat``  score
+==========  =======  ===========  ===================================================
+success     1        10           1 if the goal was reached
+progress    1        5            share of the conditions that were ever met: each is
+                                  paid once, so that loops earn nothing
+invalid     -0.05    -0.05        invalid actions and replies that could not be used
+==========  =======  ===========  ===================================================
+
+``"habitat"`` has the constants of EB-Habitat. The dense reward of ALFRED, which needs the
+simulator's navigation graph, is not reproduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from visenv.rewards import RewardTerm, of_log
+from visenv.types import Log, Malformed, Sample
+
+WEIGHTS: Mapping[str, tuple[float, float, float]] = {
+    "default": (1.0, 1.0, -0.05),
+    "habitat": (10.0, 5.0, -0.05),
+}
+"""The weights of success, progress and invalid actions by the name of the reward."""
+
+
+def reward_terms(name: str) -> list[RewardTerm]:
+    """Return the three terms of a reward by name."""
+    success, progress, invalid = WEIGHTS[name]
+    return [
+        RewardTerm("success", success, of_log(success_score)),
+        RewardTerm("progress", progress, of_log(progress_score)),
+        RewardTerm("invalid", invalid, of_log(invalid_score)),
+    ]
+
+
+def success_score(log: Log, sample: Sample | None = None) -> float:
+    """Return 1 if an action reached the goal."""
+    return float(any(call.detail.get("success", False) for call in log.tool_calls))
+
+
+def progress_score(log: Log, sample: Sample | None = None) -> float:
+    """Return the share of the conditions that were met at some time."""
+    met = {index for call in log.tool_calls for index in call.detail.get("met", ())}
+    totals = [int(call.detail["conditions"]) for call in log.tool_calls if call.detail]
+    return len(met) / totals[0] if totals else 0.0
+
+
+def invalid_score(log: Log, sample: Sample | None = None) -> float:
+    """Return the number of invalid actions and of replies that could not be used."""
+    failed = sum(not call.ok for call in log.tool_calls)
+    return float(failed + len(log.of_type(Malformed)))

@@ -1,0 +1,115 @@
+"""HouseSimulation: one episode in a house, and the tool by which a policy acts in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from visenv.tools import Arguments, Store, Tool, ToolResult
+from visenv.types import Image, Pixels, Sample, Video
+
+from .dialects import DIALECTS
+from .ground_truth import HouseTruth
+from .house_map import draw_map
+from .world.goals import Progress, is_reached
+from .world.render import HouseRenderer
+from .world.state import State
+from .world.tasks import make_task
+
+_GRAY = 128
+
+
+class HouseSimulation:
+    """The state of an episode, and what the agent sees.
+
+    Args:
+        truth: The task.
+
+    Attributes:
+        state: The state of the house.
+        dialect: The numbered actions.
+        progress: The conditions that are met.
+        succeeded: Whether the goal was reached.
+        steps: Actions that were carried out or tried.
+    """
+
+    def __init__(self, truth: HouseTruth) -> None:
+        self.truth = truth
+        house = make_task(truth.seed, truth.options).house
+        self.house = house
+        self.state = State(house)
+        self.dialect = DIALECTS[truth.dialect](house)
+        self.progress = Progress(truth.goal, self.dialect.latches_progress)
+        self.progress.update(self.state)
+        self.renderer = HouseRenderer(house)
+        self.succeeded = False
+        self.steps = 0
+        self._seen: tuple[int, Image] | None = None
+
+    def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
+        """Carry out an action; return whether it was valid, and facts about it."""
+        outcome = self.dialect.perform(self.state, action_id)
+        new = self.progress.update(self.state)
+        self.succeeded = is_reached(self.state, self.truth.goal)
+        self.steps += 1
+        return outcome.ok, {
+            "feedback": outcome.feedback,
+            "step": self.steps,
+            "progress": self.progress.share,
+            "met": new,
+            "conditions": len(self.truth.goal.conditions),
+            "success": self.succeeded,
+        }
+
+    def frame(self, side: int, antialias: bool, blind: bool = False) -> Image:
+        """Return what the agent sees; a gray image if it is blind."""
+        if blind:
+            return Image.from_pixels(np.full((side, side, 3), _GRAY, np.uint8))
+        if self._seen is None or self._seen[0] != self.steps:
+            pixels: Pixels = self.renderer.frame(self.state, side, antialias)
+            self._seen = self.steps, Image.from_pixels(pixels)
+        return self._seen[1]
+
+
+class ActArguments(Arguments):
+    """Arguments of `Act`."""
+
+    action_id: int = Field(description="the number of an action in the list", ge=0, le=9999)
+    action_name: str = Field(description="the name of that action")
+
+
+class Act(Tool[ActArguments]):
+    """Carries out one action of the numbered list.
+
+    Attributes:
+        simulation: The episode, from `begin` on.
+    """
+
+    name = "act"
+    description = "An entry of a plan carries out one action of this list."
+    arguments = ActArguments
+    simulation: HouseSimulation
+
+    def begin(self, sample: Sample) -> None:
+        """Begin the episode of a sample; a control without tools needs its world, too."""
+        self.simulation = HouseSimulation(sample.truth_as(HouseTruth))
+
+    def call(self, arguments: ActArguments, store: Store) -> ToolResult:
+        """Carry out the action; an invalid one is a result that is not ok."""
+        ok, detail = self.simulation.act(arguments.action_id)
+        reason = "" if ok else detail["feedback"]
+        plan = Video((draw_map(self.simulation.state),), (float(detail["step"]),))
+        return ToolResult((), detail, ok, reason, env_steps=1, hidden_frames=(plan,))
+
+    def example(self) -> ActArguments:
+        """Return the first action of the list."""
+        names = self.simulation.dialect.names
+        return ActArguments(action_id=0, action_name=names[0])
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> ActArguments:
+        """Return a random action of the list."""
+        names = self.simulation.dialect.names
+        index = int(rng.integers(len(names)))
+        return ActArguments(action_id=index, action_name=names[index])

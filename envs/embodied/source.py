@@ -1,0 +1,46 @@
+"""HouseTasks: an unbounded source of tasks in procedural houses."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+
+from visenv.types import Sample
+
+from .ground_truth import HouseTruth
+from .world.tasks import TaskOptions, make_task
+
+
+class HouseTasks:
+    """Tasks with exact ground truth.
+
+    Args:
+        options: What tasks are drawn from.
+    """
+
+    ground_truth = HouseTruth
+
+    def __init__(self, options: TaskOptions) -> None:
+        self.options = options
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Return the task that the generator draws."""
+        return house_sample(int(rng.integers(2**62)), self.options)
+
+
+def house_sample(seed: int, options: TaskOptions) -> Sample:
+    """Return the task of a seed as a sample."""
+    task = make_task(seed, options)
+    truth = HouseTruth(
+        seed=seed,
+        **asdict(options),
+        task=task.kind,
+        goal=task.goal,
+        plan=task.plan,
+        targets=task.targets,
+        others=task.lookalikes,
+        labels={"subset": task.subset, "task": task.kind, "simulator": "house"},
+    )
+    name = f"house-{options.dialect}-{options.split}-{task.subset}-{seed}"
+    return Sample(name, task.instruction, kind=task.subset, ground_truth=truth)

@@ -1,0 +1,213 @@
+"""Furnisher: puts objects into a layout, those that a task needs first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from visenv.worlds.draws import pick, shuffled
+
+from .fixtures import FIXTURES, SHELVES
+from .house import Fixture, House, Item
+from .items import ITEMS, SIZES, Look, Material, Size, Split, looks_of
+from .layout import Layout, numbered
+
+NO_STORAGE = frozenset({"Sink", "StoveBurner", "Microwave", "CoffeeMachine"})
+"""Fixtures that are empty at first, because tasks use them."""
+
+OPEN_STORAGE = frozenset(
+    kind
+    for kind, each in FIXTURES.items()
+    if each.slots > 1 and not each.opening and kind not in NO_STORAGE and kind != "GarbageCan"
+)
+"""Fixtures whose objects are seen and reached without opening anything."""
+
+_DIRTY_SHARE = 0.3
+
+
+class NoSpaceError(Exception):
+    """Raised when a layout has no place for the objects of a task; another one is tried."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An object that has no name yet."""
+
+    kind: str
+    look: Look
+    fixture: str
+    slot: int
+    dirty: bool | None
+    yaw: float
+
+
+class Furnisher:
+    """Puts objects into a layout. Objects are known by the order in which they were added.
+
+    Args:
+        rng: The source of randomness.
+        layout: The rooms and fixtures.
+        split: The split from which appearances are taken.
+        reserved: Fixtures of which no slot is filled.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        layout: Layout,
+        split: Split,
+        reserved: Collection[str] = (),
+    ) -> None:
+        self.rng = rng
+        self.layout = layout
+        self.split: Split = split
+        self.fixtures = {each.name: each for each in layout.fixtures}
+        self.reserved = {*reserved}
+        self._pending: list[_Pending] = []
+        self._taken: set[tuple[str, int]] = set()
+
+    def add(
+        self,
+        kind: str,
+        look: Look | None = None,
+        avoid: Collection[str] = (),
+        shut: bool = False,
+        dirty: bool | None = None,
+    ) -> int:
+        """Add an object at a random place; return its number.
+
+        Args:
+            kind: Its type.
+            look: Its look; by default one that no object of this type has yet.
+            avoid: Fixtures in which it must not be.
+            shut: Whether it may be inside of a fixture that opens.
+            dirty: Whether it is dirty; None leaves it to chance.
+
+        Raises:
+            NoSpaceError: If there is no free place, or no look left.
+        """
+        places = [
+            (name, slot)
+            for name, each in self.fixtures.items()
+            if self._stores(each, shut) and name not in avoid
+            for slot in range(each.type.slots)
+            if self._is_free(name, slot)
+        ]
+        if not places:
+            raise NoSpaceError
+        return self._append(kind, look, pick(self.rng, places), dirty)
+
+    def add_row(
+        self, kinds: Sequence[str], avoid: Collection[str], dirty: Mapping[str, bool]
+    ) -> list[int]:
+        """Add objects side by side, from left to right; return their numbers.
+
+        Raises:
+            NoSpaceError: If no fixture has so many free slots in a row.
+        """
+        rows = []
+        for name, each in self.fixtures.items():
+            if name in avoid or not self._stores(each, False) or each.kind in SHELVES:
+                continue
+            for start in range(each.type.slots - len(kinds) + 1):
+                # No neighbor may change what is beside the row's ends.
+                span = range(max(0, start - 1), min(each.type.slots, start + len(kinds) + 1))
+                if all((name, slot) not in self._taken for slot in span):
+                    rows.append((name, start))
+        if not rows:
+            raise NoSpaceError
+        name, start = pick(self.rng, rows)
+        added = [
+            self._append(kind, None, (name, start + place), dirty.get(kind))
+            for place, kind in enumerate(kinds)
+        ]
+        self._taken |= {(name, start - 1), (name, start + len(kinds))}
+        return added
+
+    def fixture_of(self, number: int) -> str:
+        """Return the fixture in which an object was put."""
+        return self._pending[number].fixture
+
+    def fill(self, kinds: int, extra: int, without: Collection[str] = ()) -> None:
+        """Add objects until there are `kinds` types, then `extra` further ones, as space allows.
+
+        Args:
+            kinds: The number of types in the house.
+            extra: Further objects, of types that are there.
+            without: Types of which no more are added.
+        """
+        there = {each.kind for each in self._pending}
+        new = [kind for kind in shuffled(self.rng, [*ITEMS]) if kind not in there]
+        new = [kind for kind in new if kind not in without][: max(0, kinds - len(there))]
+        more = [kind for kind in [*there, *new] if kind not in without]
+        wanted = [*new, *(pick(self.rng, sorted(more)) for _ in range(extra if more else 0))]
+        for kind in wanted:
+            try:
+                self.add(kind, avoid=self.reserved, shut=bool(self.rng.random() < 0.6))
+            except NoSpaceError:
+                continue
+
+    def new_look(self, kind: str, size: Size | None = None) -> Look:
+        """Return a look whose color no object of this type has yet.
+
+        Raises:
+            NoSpaceError: If all colors are taken.
+        """
+        taken = {each.look.color for each in self._pending if each.kind == kind}
+        options = [each for each in looks_of(kind, self.split) if each[0] not in taken]
+        if not options:
+            raise NoSpaceError
+        color, pattern = pick(self.rng, options)
+        material: Material = "shiny" if self.rng.random() < 0.5 else "matte"
+        sizes: list[Size] = [size] if size else [*SIZES]
+        return Look(color, pattern, material, pick(self.rng, sizes))
+
+    def finish(self) -> tuple[House, list[str]]:
+        """Return the house, and the names of the added objects by their numbers.
+
+        The numbers in the names are random: they say nothing about place, look or task.
+        """
+        names = [""] * len(self._pending)
+        counts: dict[str, int] = {}
+        for number in self.rng.permutation(len(self._pending)).tolist():
+            kind = self._pending[number].kind
+            counts[kind] = counts.get(kind, 0) + 1
+            names[number] = numbered(kind, counts[kind])
+        named = sorted(zip(names, self._pending, strict=True), key=lambda pair: pair[0])
+        house = House(
+            *self.layout[:3],
+            fixtures=self.fixtures,
+            items={name: Item(name, each.kind, each.look, each.yaw) for name, each in named},
+            places={name: (each.fixture, each.slot) for name, each in named},
+            dirty=frozenset(name for name, each in named if self._is_dirty(each)),
+            palette=int(self.rng.integers(1 << 30)),
+        )
+        return house, names
+
+    # ------------------------------------------------------------------ inside
+
+    def _append(
+        self, kind: str, look: Look | None, place: tuple[str, int], dirty: bool | None
+    ) -> int:
+        look = look or self.new_look(kind)
+        yaw = float(self.rng.uniform(-0.25, 0.25))
+        self._pending.append(_Pending(kind, look, *place, dirty, yaw))
+        self._taken.add(place)
+        return len(self._pending) - 1
+
+    def _stores(self, fixture: Fixture, shut: bool) -> bool:
+        if fixture.kind in NO_STORAGE or fixture.name in self.reserved:
+            return False
+        return fixture.kind in OPEN_STORAGE or (shut and fixture.type.slots > 1)
+
+    def _is_free(self, name: str, slot: int) -> bool:
+        """Return whether a slot is free and another one of the fixture stays free."""
+        used = sum(name == other for other, _ in self._taken)
+        return (name, slot) not in self._taken and used + 1 < self.fixtures[name].type.slots
+
+    def _is_dirty(self, each: _Pending) -> bool:
+        if not ITEMS[each.kind].washed:
+            return False
+        return each.dirty if each.dirty is not None else bool(self.rng.random() < _DIRTY_SHARE)

@@ -1,0 +1,175 @@
+"""Goals: conjunctions of named predicates with EXISTS and FORALL.
+
+A `Goal` has conditions, whose share is the progress, and guards, which must hold for success too
+but count for no progress (look-alikes that must never be put at the destination). Each is a
+`Clause`: one or two quantified variables, written ``?0`` and ``?1``, and literals about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Annotated, Literal
+
+from pydantic import Strict
+from pydantic.dataclasses import dataclass
+
+from visenv.types.ground_truth import STRICT, Texts
+
+from .state import State
+
+Names = Annotated[tuple[Texts, ...], Strict(False)]
+
+ARITIES: Mapping[str, int] = {
+    "in": 2,
+    "within": 2,
+    "held": 1,
+    "clean": 1,
+    "hot": 1,
+    "cold": 1,
+    "sliced": 1,
+    "open": 1,
+    "closed": 1,
+    "on": 1,
+    "never_in": 2,
+}
+"""The predicates with their numbers of arguments.
+
+``in``: an object is directly in or on a receptacle. ``within``: the same, or inside of another
+object that is. ``on``: a fixture is turned on. ``never_in``: an object was never put into a
+receptacle.
+"""
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class Fact:
+    """A predicate with its arguments: names, or the variables ``?0`` and ``?1``."""
+
+    predicate: str
+    arguments: Texts
+
+
+Facts = Annotated[tuple[Fact, ...], Strict(False)]
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class Clause:
+    """Literals about quantified variables.
+
+    Attributes:
+        quantifier: ``"exists"``: at least `count` values of ``?0`` have values of ``?1`` so that
+            all literals hold. ``"forall"``: all literals hold for all values of ``?0``, each with a
+            value of ``?1``.
+        domains: The names that each variable may have.
+        literals: The literals, all of which must hold.
+        count: Needed values of ``?0``.
+    """
+
+    quantifier: Literal["exists", "forall"]
+    domains: Names
+    literals: Facts
+    count: int = 1
+
+
+Clauses = Annotated[tuple[Clause, ...], Strict(False)]
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class Goal:
+    """Conditions and guards."""
+
+    conditions: Clauses
+    guards: Clauses = ()
+
+
+def holds(state: State, fact: Fact, values: Sequence[str] = ()) -> bool:
+    """Return whether a literal holds.
+
+    Args:
+        state: The state of the house.
+        fact: The literal.
+        values: The values of its variables.
+    """
+    names = [values[int(name[1:])] if name.startswith("?") else name for name in fact.arguments]
+    match fact.predicate:
+        case "in":
+            return state.holder_of(names[0]) == names[1]
+        case "within":
+            return names[0] in state.all_contents(names[1])
+        case "held":
+            return state.held == names[0]
+        case "clean":
+            return names[0] not in state.dirty
+        case "closed":
+            return names[0] not in state.open
+        case "never_in":
+            return (names[0], names[1]) not in state.delivered
+        case "hot" | "cold" | "sliced" | "open" | "on":
+            return names[0] in getattr(state, fact.predicate)
+    raise ValueError(f"There is no predicate {fact.predicate!r}; there are {', '.join(ARITIES)}.")
+
+
+def values_of(state: State, clause: Clause) -> list[tuple[str, ...]]:
+    """Return the values of the variables for which all literals of a clause hold."""
+    return [
+        values
+        for values in product(*clause.domains)
+        if len({*values}) == len(values)
+        and all(holds(state, fact, values) for fact in clause.literals)
+    ]
+
+
+def is_met(state: State, clause: Clause) -> bool:
+    """Return whether a clause holds."""
+    found = {values[0] for values in values_of(state, clause)}
+    if clause.quantifier == "forall":
+        return found == {*clause.domains[0]}
+    return len(found) >= clause.count
+
+
+def is_reached(state: State, goal: Goal) -> bool:
+    """Return whether all conditions and guards hold."""
+    return all(is_met(state, clause) for clause in (*goal.conditions, *goal.guards))
+
+
+class Progress:
+    """The share of a goal's conditions that are met.
+
+    Args:
+        goal: The goal.
+        latched: Whether a condition counts once it was ever met (EB-Habitat), not only now
+            (EB-ALFRED).
+    """
+
+    def __init__(self, goal: Goal, latched: bool) -> None:
+        self.goal = goal
+        self.latched = latched
+        self.ever = [False] * len(goal.conditions)
+        self.now = [False] * len(goal.conditions)
+
+    def update(self, state: State) -> list[int]:
+        """Read the state; return the indices of conditions that are met for the first time."""
+        self.now = [is_met(state, clause) for clause in self.goal.conditions]
+        new = [index for index, met in enumerate(self.now) if met and not self.ever[index]]
+        self.ever = [before or met for before, met in zip(self.ever, self.now, strict=True)]
+        return new
+
+    @property
+    def share(self) -> float:
+        """The progress, 0 to 1."""
+        counted = self.ever if self.latched else self.now
+        return sum(counted) / len(counted)
+
+
+def with_target(goal: Goal, targets: Sequence[str], item: str) -> Goal:
+    """Return the goal about another object, without guards: what a mistaken player pursues."""
+    conditions = tuple(
+        Clause(
+            clause.quantifier,
+            tuple((item,) if domain == tuple(targets) else domain for domain in clause.domains),
+            clause.literals,
+            clause.count,
+        )
+        for clause in goal.conditions
+    )
+    return Goal(conditions)

@@ -1,0 +1,158 @@
+"""House: what a seed determines and no action changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from .fixtures import DRAWER_TRAVEL, FIXTURES, FixtureType, slots_of
+from .items import ITEMS, ItemType, Look
+
+Point = tuple[float, float, float]
+"""x, y and z in meters; z points up."""
+
+STANDING = 0.5
+"""Meters between an agent and the front of a fixture; 0.9 before one that opens."""
+
+FLOOR_SLOTS = 3
+"""Objects that can be dropped in front of one fixture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room with its walls at these coordinates, in meters."""
+
+    kind: str
+    left: float
+    front: float
+    right: float
+    back: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A doorway or window in a wall: the middle, and whether the wall runs along x."""
+
+    x: float
+    y: float
+    along_x: bool
+    rooms: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """A receptacle or an appliance at its place.
+
+    Attributes:
+        name: Its name in the dialect of ALFRED, for example ``"SideTable_2"``.
+        kind: Its type, a key of `FIXTURES`.
+        room: The index of its room.
+        x: Middle of the body, meters.
+        y: Middle of the body, meters.
+        yaw: Turn around the vertical axis, radians; 0 if an agent faces it looking along +y.
+        host: The fixture that it is a part of (a faucet's sink), or ``""``.
+    """
+
+    name: str
+    kind: str
+    room: int
+    x: float
+    y: float
+    yaw: float
+    host: str = ""
+
+    @property
+    def type(self) -> FixtureType:
+        """Its type."""
+        return FIXTURES[self.kind]
+
+    def place(self, local: Point) -> Point:
+        """Return the world position of a local one (right, back, up)."""
+        right, back, up = local
+        cos, sin = math.cos(self.yaw), math.sin(self.yaw)
+        return self.x + right * cos - back * sin, self.y + right * sin + back * cos, up
+
+    @cached_property
+    def slots(self) -> tuple[Point, ...]:
+        """The world positions of its slots while it is closed."""
+        return tuple(self.place(slot) for slot in slots_of(self.kind))
+
+    def slot(self, index: int, is_open: bool) -> Point:
+        """Return the world position of a slot."""
+        if not (is_open and self.type.opening == "drawer"):
+            return self.slots[index]
+        right, back, up = slots_of(self.kind)[index]
+        return self.place((right, back - DRAWER_TRAVEL, up))
+
+    def floor_slot(self, index: int) -> Point:
+        """Return the world position of an object that was dropped in front of it."""
+        return self.place(((index - 1) * 0.26, -self.type.depth / 2 - 0.15, 0.0))
+
+    @property
+    def standpoint(self) -> tuple[float, float]:
+        """Where an agent stands to use it, meters."""
+        away = 0.9 if self.type.opening else STANDING
+        x, y, _ = self.place((0.0, -self.type.depth / 2 - away, 0.0))
+        return x, y
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An object that can be moved.
+
+    Attributes:
+        name: Its name in the dialect of ALFRED, for example ``"Mug_2"``.
+        kind: Its type, a key of `ITEMS`.
+        look: What tells it from others of its type.
+        yaw: Its turn around the vertical axis, radians.
+    """
+
+    name: str
+    kind: str
+    look: Look
+    yaw: float = 0.0
+
+    @property
+    def type(self) -> ItemType:
+        """Its type."""
+        return ITEMS[self.kind]
+
+
+@dataclass(frozen=True)
+class House:
+    """Rooms, fixtures and objects, with where the objects are at first.
+
+    Attributes:
+        rooms: The rooms.
+        doors: Doorways between rooms.
+        windows: Windows in outer walls.
+        fixtures: Receptacles and appliances by name.
+        items: Objects by name.
+        places: The fixture and the slot of each object at first.
+        dirty: Objects that are dirty at first.
+        palette: A number that chooses the colors of walls and floors.
+    """
+
+    rooms: tuple[Room, ...]
+    doors: tuple[Gap, ...]
+    windows: tuple[Gap, ...]
+    fixtures: Mapping[str, Fixture]
+    items: Mapping[str, Item]
+    places: Mapping[str, tuple[str, int]]
+    dirty: frozenset[str] = frozenset()
+    palette: int = 0
+
+    def of_kind(self, kind: str) -> list[str]:
+        """Return the names of all fixtures or objects of a type."""
+        pool: Mapping[str, Fixture | Item] = self.fixtures if kind in FIXTURES else self.items
+        return [name for name, each in pool.items() if each.kind == kind]
+
+    def fixtures_with(self, role: str) -> list[str]:
+        """Return the names of the fixtures with this role."""
+        return [name for name, each in self.fixtures.items() if each.type.role == role]
+
+    def tap_of(self, sink: str) -> str:
+        """Return the faucet of a sink, ``""`` if it has none."""
+        return next((name for name, each in self.fixtures.items() if each.host == sink), "")

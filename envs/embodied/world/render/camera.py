@@ -1,0 +1,172 @@
+"""Where the agent's camera is: at a place where it can stand, turned to what it looks at."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..fixtures import DRAWER_TRAVEL, SHELVES
+from ..house import STANDING, Fixture, House, Point
+from ..items import SIZES
+from ..measure import item_box
+from ..state import FLOOR, State
+
+FIELD_OF_VIEW = 60.0
+"""Degrees, vertical and horizontal: frames are square."""
+
+EYE = 1.5
+"""Meters above the floor; the agent bends down to look at what is lower than 0.9 m."""
+
+_LOWEST_EYE = 0.75
+_ABOVE = 0.45
+_NEAR = 0.35
+_FROM_ABOVE = frozenset({"Drawer", "Bathtub", "Sink", "GarbageCan"})
+_BODY = 0.15
+
+
+class Camera(NamedTuple):
+    """A position and the point that is in the middle of the frame, in meters."""
+
+    eye: Point
+    target: Point
+    room: int
+
+    @property
+    def azimuth(self) -> float:
+        """The direction of view around the vertical axis, degrees."""
+        return math.degrees(math.atan2(self.target[1] - self.eye[1], self.target[0] - self.eye[0]))
+
+    @property
+    def distance(self) -> float:
+        """Meters from the eye to the target."""
+        return math.dist(self.eye, self.target)
+
+    @property
+    def elevation(self) -> float:
+        """The direction of view above the horizon, degrees."""
+        return math.degrees(math.asin((self.target[2] - self.eye[2]) / self.distance))
+
+    @property
+    def axes(self) -> tuple[Point, Point, Point]:
+        """Unit vectors to the front, to the right and up."""
+        length = self.distance
+        front = tuple((b - a) / length for a, b in zip(self.eye, self.target, strict=True))
+        flat = math.hypot(front[0], front[1])
+        right = (front[1] / flat, -front[0] / flat, 0.0)
+        up = (
+            right[1] * front[2],
+            -right[0] * front[2],
+            right[0] * front[1] - right[1] * front[0],
+        )
+        return (front[0], front[1], front[2]), right, up
+
+
+def camera_of(state: State) -> Camera:
+    """Return the camera of a state."""
+    house = state.house
+    if not state.at:
+        return _first_view(house)
+    fixture = house.fixtures[state.at]
+    focus = state.focus
+    if focus in house.items and focus != state.held:
+        return _toward_item(state, fixture, focus)
+    if focus in house.fixtures and house.fixtures[focus].host:
+        tap = house.fixtures[focus]
+        return _at(fixture, (0.0, 0.0, fixture.type.height + 0.1), 0.75, tap.room)
+    return _toward_fixture(state, fixture)
+
+
+def _first_view(house: House) -> Camera:
+    """Return the view from the middle of the first room."""
+    room = house.rooms[0]
+    x, y = (room.left + room.right) / 2, (room.front + room.back) / 2
+    angle = house.palette % 4 * math.pi / 2 + 0.4
+    return Camera((x, y, EYE), (x + 2 * math.cos(angle), y + 2 * math.sin(angle), 0.7), 0)
+
+
+def _at(fixture: Fixture, local: Point, away: float, room: int) -> Camera:
+    """Return a camera straight in front of a local point of a fixture."""
+    right, _, up = local
+    eye = min(EYE, max(_LOWEST_EYE, up + _ABOVE))
+    if fixture.kind in _FROM_ABOVE and up > 0.2:  # its walls hide what is inside
+        eye = EYE
+    x, y, z = fixture.place((right, -fixture.type.depth / 2 - away, eye))
+    return Camera((x, y, z), fixture.place(local), room)
+
+
+def item_position(state: State, name: str) -> Point | None:
+    """Return the middle of the base of an object, None for one in hand or inside of that."""
+    house = state.house
+    place = state.places.get(name)
+    if place is None:
+        return None
+    if place.holder in house.items:
+        below = item_position(state, place.holder)
+        if below is None:
+            return None
+        return below[0], below[1], below[2] + rim_height(house, place.holder)
+    if place.holder.startswith(FLOOR):
+        return house.fixtures[place.holder.removeprefix(FLOOR)].floor_slot(place.slot)
+    fixture = house.fixtures[place.holder]
+    return fixture.slot(place.slot, place.holder in state.open)
+
+
+def rim_height(house: House, name: str) -> float:
+    """Return the height at which an object lies in or on another one, in meters."""
+    item = house.items[name]
+    return item_box(item.kind, SIZES[item.look.size])[4]
+
+
+def _toward_item(state: State, fixture: Fixture, name: str) -> Camera:
+    """Return a close view of an object, or of the closed fixture that hides it."""
+    if state.is_shut_in(name):
+        return _toward_fixture(state, fixture)
+    position = item_position(state, name)
+    if position is None:
+        return _toward_fixture(state, fixture)
+    right, back, up = _local(fixture, position)
+    away = _NEAR + (0.3 if fixture.type.opening else 0.0)
+    if state.holder_of(name).startswith(FLOOR):
+        away = 0.75
+    return _at(fixture, (right, back, up + 0.06), away, fixture.room)
+
+
+def _local(fixture: Fixture, point: Point) -> Point:
+    """Return a world position as right, back and up of a fixture."""
+    x, y = point[0] - fixture.x, point[1] - fixture.y
+    cos, sin = math.cos(fixture.yaw), math.sin(fixture.yaw)
+    return x * cos + y * sin, y * cos - x * sin, point[2]
+
+
+def _toward_fixture(state: State, fixture: Fixture) -> Camera:
+    """Return a view of a whole fixture, from as far as it needs and the room allows."""
+    spec = fixture.type
+    shelves = SHELVES.get(fixture.kind, (spec.height,))
+    up = sum(shelves) / len(shelves) + 0.08
+    if not spec.slots:
+        up = spec.height - 0.15
+    elif spec.opening == "door" and fixture.name not in state.open:
+        up = spec.height - min(0.45, spec.height / 2)
+    needed = spec.width / 2 / math.tan(math.radians(FIELD_OF_VIEW / 2)) - 0.2
+    if fixture.kind in _FROM_ABOVE:
+        needed = min(needed, 0.7)
+    away = max(0.95 if spec.opening or not spec.slots else 0.6, needed)
+    while away > STANDING and not _is_free(state.house, fixture, away):
+        away -= 0.1
+    back = 0.0 if not spec.slots or spec.opening else -spec.depth / 2 + 0.22
+    if spec.opening == "drawer" and fixture.name in state.open:
+        back = -DRAWER_TRAVEL
+    return _at(fixture, (0.0, back, up), away, fixture.room)
+
+
+def _is_free(house: House, fixture: Fixture, away: float) -> bool:
+    """Return whether an agent can stand at this distance from the front of a fixture."""
+    x, y, _ = fixture.place((0.0, -fixture.type.depth / 2 - away, 0.0))
+    for each in house.fixtures.values():
+        if each.room != fixture.room or each.host:
+            continue
+        right, back, _ = _local(each, (x, y, 0.0))
+        wide, deep = each.type.width / 2 + _BODY, each.type.depth / 2 + _BODY
+        if abs(right) < wide and abs(back) < deep:
+            return False
+    return True

@@ -1,0 +1,232 @@
+"""Frames of houses, drawn by one thread of the process that owns the OpenGL context.
+
+EGL contexts cannot change threads, so every frame is drawn by that thread, whoever asks for it.
+After a fork the child starts a thread and a context of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from visenv.errors import ConfigurationError
+from visenv.simulators.opengl import OpenGLError
+
+from ..house import House
+from ..state import State
+from .camera import Camera, camera_of
+from .scene import LARGEST_FRAME, Scene
+
+T = TypeVar("T")
+Frame = NDArray[np.uint8]
+
+_SCENES = 4
+"""Houses that stay open."""
+
+ANTIALIASING = 4
+"""Samples per pixel of antialiased frames."""
+
+_lock = threading.Lock()
+_threads: dict[int, _GLThread] = {}
+
+
+class _Target(NamedTuple):
+    """A rendering context for frames of one size."""
+
+    context: Any
+    viewport: Any
+
+
+class _Opened(NamedTuple):
+    """A house in MuJoCo, and the scene that its frames are drawn from."""
+
+    scene: Scene
+    drawn: Any
+
+
+class _GLThread:
+    """The thread that owns the OpenGL context, and what it has made."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="visenv-opengl")
+        self._gl: Any = None
+        self._targets: dict[tuple[int, int], _Target] = {}
+        self._scenes: LRUCache[int, _Opened] = LRUCache(maxsize=_SCENES)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Run a function in the thread and return its result."""
+        return self._pool.submit(work).result()
+
+    def opened(self, house: House) -> _Opened:
+        """Return the scene of a house; called in the thread."""
+        key = id(house)  # each entry keeps its house alive, so that no other one gets its id
+        if key not in self._scenes:
+            self._scenes[key] = _open(house)
+        return self._scenes[key]
+
+    def _free(self) -> None:
+        """Free the contexts when the process ends."""
+        self._scenes.clear()
+        for target in self._targets.values():
+            target.context.free()
+        self._targets.clear()
+        self._gl.free()
+        self._gl = None  # its finalizer runs now
+
+    def target(self, model: Any, side: int, samples: int) -> _Target:
+        """Return the context for frames of a size; called in the thread."""
+        import mujoco
+
+        if self._gl is None:
+            self._gl = mujoco.GLContext(LARGEST_FRAME, LARGEST_FRAME)
+            self._gl.make_current()
+            atexit.register(self._free)  # before the modules that it needs are gone
+        key = (side, samples)
+        if key not in self._targets:
+            model.vis.quality.offsamples = samples
+            model.vis.global_.offwidth = model.vis.global_.offheight = side
+            context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_50)
+            self._targets[key] = _Target(context, mujoco.MjrRect(0, 0, side, side))
+        return self._targets[key]
+
+
+def _thread() -> _GLThread:
+    """Return the thread of this process."""
+    with _lock:
+        return _threads.setdefault(os.getpid(), _GLThread())
+
+
+class HouseRenderer:
+    """Draws one house; what OpenGL needs belongs to the process, so that it pickles.
+
+    Args:
+        house: The house.
+
+    Raises:
+        ConfigurationError: If MuJoCo or OpenGL is not installed; says what to install.
+    """
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+
+    def frame(self, state: State, side: int, antialias: bool = False) -> Frame:
+        """Return what the agent sees, uint8 ``[side, side, 3]``.
+
+        Args:
+            state: The state of the house.
+            side: Pixels of a side, at most 500.
+            antialias: Whether edges are smoothed.
+        """
+        camera = camera_of(state)
+        return _thread().run(
+            lambda: self._draw(state, camera, side, ANTIALIASING if antialias else 0, False)
+        )
+
+    def ids(self, state: State, side: int) -> tuple[NDArray[np.int32], list[str]]:
+        """Return which object each pixel shows.
+
+        Returns:
+            Indices into the names, int32 ``[side, side]``, and the names of fixtures and objects;
+            index 0 has the name ``""``: walls, floors and the sky.
+        """
+        camera = camera_of(state)
+        colors, geoms, owners = _thread().run(lambda: self._draw_ids(state, camera, side))
+        numbers = colors.astype(np.int32) @ np.array([1, 256, 65536], np.int32)
+        names = ["", *self.house.fixtures, *self.house.items]
+        index = {name: place for place, name in enumerate(names)}
+        owner_of_geom = np.array([*(index[name] for name in owners), 0], np.int32)
+        return owner_of_geom[geoms[numbers]], names
+
+    def visible(self, state: State, side: int, pixels: int = 1) -> dict[str, tuple[int, ...]]:
+        """Return the box of everything that the frame shows.
+
+        Args:
+            state: The state of the house.
+            side: Pixels of a side.
+            pixels: The fewest pixels of something visible.
+
+        Returns:
+            Name -> left, top, right and bottom in pixels, right and bottom exclusive.
+        """
+        ids, names = self.ids(state, side)
+        boxes = {}
+        for index in np.unique(ids):
+            rows, columns = np.nonzero(ids == index)
+            if index and len(rows) >= pixels:
+                box = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+                boxes[names[index]] = tuple(int(each) for each in box)
+        return boxes
+
+    def _draw_ids(
+        self, state: State, camera: Camera, side: int
+    ) -> tuple[Frame, NDArray[np.int32], list[str]]:
+        """Draw colors that stand for ids; called in the OpenGL thread.
+
+        Returns:
+            The colors; the geom of each color, -1 for the background; the owner of each geom.
+        """
+        colors = self._draw(state, camera, side, 0, True)
+        import mujoco  # after the first drawing, which chooses the OpenGL backend
+
+        scene, drawn = _thread().opened(self.house)
+        geoms = np.full(drawn.ngeom + 1, -1, np.int32)
+        for geom in drawn.geoms[: drawn.ngeom]:
+            if geom.objtype == mujoco.mjtObj.mjOBJ_GEOM:
+                geoms[geom.segid + 1] = geom.objid
+        return colors, geoms, scene.owners
+
+    def _draw(self, state: State, camera: Camera, side: int, samples: int, as_ids: bool) -> Frame:
+        """Draw a frame, or colors that stand for ids; called in the OpenGL thread."""
+        thread = _thread()
+        scene, drawn = thread.opened(self.house)
+        import mujoco
+
+        scene.update(state, camera)
+        view = mujoco.MjvCamera()
+        view.type = mujoco.mjtCamera.mjCAMERA_FREE
+        view.lookat[:] = camera.target
+        view.distance = camera.distance
+        view.azimuth, view.elevation = camera.azimuth, camera.elevation
+        options = mujoco.MjvOption()
+        options.geomgroup[:] = 0
+        options.geomgroup[scene.rooms_in_view(camera)] = 1
+        every = mujoco.mjtCatBit.mjCAT_ALL
+        mujoco.mjv_updateScene(scene.model, scene.data, options, None, view, every, drawn)
+        flags = mujoco.mjtRndFlag
+        for flag in (flags.mjRND_SEGMENT, flags.mjRND_IDCOLOR):
+            drawn.flags[flag] = as_ids
+        for flag in (flags.mjRND_SHADOW, flags.mjRND_REFLECTION, flags.mjRND_HAZE):
+            drawn.flags[flag] = False
+        target = thread.target(scene.model, side, samples)
+        # Several contexts share one OpenGL context: each frame binds its own buffer.
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, target.context)
+        pixels = np.empty((side, side, 3), np.uint8)
+        mujoco.mjr_render(target.viewport, drawn, target.context)
+        mujoco.mjr_readPixels(pixels, None, target.viewport, target.context)
+        return np.ascontiguousarray(pixels[::-1])
+
+
+def _open(house: House) -> _Opened:
+    """Return the scene of a house.
+
+    Raises:
+        ConfigurationError: If MuJoCo or OpenGL is not installed.
+    """
+    try:
+        scene = Scene(house)
+        import mujoco
+    except (ImportError, OpenGLError) as error:
+        raise ConfigurationError(
+            "Frames of a house need MuJoCo and OpenGL: pip install 'visenv[embodied]' and `make "
+            f"osmesa` (or apt-get install libosmesa6). {error}"
+        ) from error
+    room = int(scene.model.ngeom) + 100
+    return _Opened(scene, mujoco.MjvScene(scene.model, maxgeom=room))

@@ -1,0 +1,216 @@
+"""A task from a seed: the house, the goal, the instruction, and the proof that it is solvable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from visenv.worlds.draws import pick, shuffled
+
+from ...dialects import DIALECTS, Dialect
+from ...dialects.habitat import fixture_words
+from ..furnish import OPEN_STORAGE, Furnisher, NoSpaceError
+from ..goals import Goal, is_met, is_reached
+from ..house import Fixture, House
+from ..items import ITEMS, Split
+from ..layout import Layout, lay_out
+from ..planner import Operation, PlanError, plan
+from ..state import State
+from .drafts import MAKERS, Draft, deliver
+from .phrases import DISTRACTIONS, TEMPLATES
+from .specs import LONG_PLAN, LONGEST_PLAN, MIXES, SHORT_PLAN, SUBSETS, TASKS
+
+_ATTEMPTS = 500
+_SPLITS: tuple[Split, ...] = ("train", "eval")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """What a task is drawn from.
+
+    Attributes:
+        dialect: ``"alfred"`` or ``"habitat"``.
+        subset: One of `SUBSETS`, or ``"all"`` for each with an equal share.
+        split: ``"train"`` or ``"eval"``; they share no house, appearance or phrase.
+        rooms: The number of rooms; 0 draws 3 to 6.
+        kinds: Types of objects in the house.
+        extra: Further objects, of types that are there.
+        lookalikes: Objects that a reference by look chooses from.
+        fixtures: The fixtures of a house of one room; empty for those of its type of room.
+        tasks: The types of tasks; empty for those of the subset.
+        longest_plan: Most actions of a plan; 0 for the bounds of the subset.
+        types: The types of objects that tasks are about; empty for all.
+        attributes: What references by look name, with equal shares: ``"color"``, ``"pattern"`` or
+            ``"size"``.
+    """
+
+    dialect: str = "alfred"
+    subset: str = "all"
+    split: Split = "train"
+    rooms: int = 0
+    kinds: int = 36
+    extra: int = 10
+    lookalikes: int = 4
+    fixtures: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    longest_plan: int = 0
+    types: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ("color", "color", "pattern", "size")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task in its house.
+
+    Attributes:
+        house: The house.
+        kind: The type of task, a key of `TASKS`.
+        subset: The subset.
+        instruction: What the policy is told to do.
+        goal: The goal.
+        plan: Ids of actions that reach it.
+        targets: The objects that the reference fits, where it must fit exactly one.
+        lookalikes: The other objects of its type.
+    """
+
+    house: House
+    kind: str
+    subset: str
+    instruction: str
+    goal: Goal
+    plan: tuple[int, ...]
+    targets: tuple[str, ...] = ()
+    lookalikes: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=64)
+def make_task(seed: int, options: TaskOptions) -> Task:
+    """Return the task of a seed.
+
+    Raises:
+        RuntimeError: If the options leave no task, for example too few fixtures.
+    """
+    rng, subset, kind = draw_type(seed, options)
+    for _ in range(_ATTEMPTS):
+        try:
+            task = _attempt(rng, options, subset, kind)
+        except (NoSpaceError, PlanError, KeyError):
+            continue
+        if task is not None:
+            return task
+    raise RuntimeError(f"{options} leave no task {kind!r} in {_ATTEMPTS} attempts.")
+
+
+def draw_type(seed: int, options: TaskOptions) -> tuple[np.random.Generator, str, str]:
+    """Return the generator of a task, its subset and its type."""
+    stream = np.random.SeedSequence((seed, _SPLITS.index(options.split)))
+    rng = np.random.default_rng(stream)
+    subset = pick(rng, SUBSETS) if options.subset == "all" else options.subset
+    return rng, subset, pick(rng, options.tasks or MIXES[options.dialect][subset])
+
+
+def _attempt(rng: np.random.Generator, options: TaskOptions, subset: str, kind: str) -> Task | None:
+    """Return a task, or None if its plan has the wrong length."""
+    rooms = options.rooms or int(rng.integers(3, 7))
+    layout = lay_out(rng, rooms, options.fixtures)
+    destinations = _destinations(rng, layout, options)
+    furnisher = Furnisher(rng, layout, options.split, {each.name for each in destinations})
+    draft = Draft(
+        furnisher,
+        kind,
+        subset,
+        tuple(each.name for each in destinations),
+        options.lookalikes,
+        options.dialect == "habitat",
+        options.types or tuple(ITEMS),
+        options.attributes,
+    )
+    finish = MAKERS.get(kind, deliver)(draft)
+    furnisher.fill(options.kinds, options.extra, draft.used)
+    house, names = furnisher.finish()
+    goal, words = finish(names)
+    dialect = DIALECTS[options.dialect](house)
+    actions = actions_of(dialect, goal)
+    if actions is None or not _has_length(len(actions), subset, options):
+        return None
+    template = pick(rng, TEMPLATES[TASKS[kind].phrase][options.split])
+    text = template.format(dest=_place_words(house, destinations, options.dialect), **words)
+    targets, lookalikes = _chosen(goal)
+    if subset == "complex_instruction":
+        first, second = shuffled(rng, DISTRACTIONS[options.split])[:2]
+        text = f"{first} {text} {second}"
+    return Task(house, kind, subset, text, goal, actions, targets, lookalikes)
+
+
+def actions_of(dialect: Dialect, goal: Goal) -> tuple[int, ...] | None:
+    """Return ids of actions that reach a goal from the first state, checked by carrying them out.
+
+    Returns:
+        None if the goal, or a condition of it, is met at first, or the actions do not reach it.
+
+    Raises:
+        PlanError: If there is no plan.
+        KeyError: If the dialect lacks an action.
+    """
+    state = State(dialect.house)
+    if any(is_met(state, clause) for clause in goal.conditions):
+        return None
+    ids = []
+    for operation in plan(state, goal):
+        index = dialect.id_of(state, operation)
+        if not dialect.perform(state, index).ok:
+            return None
+        ids.append(index)
+        if is_reached(state, goal):
+            return tuple(ids)
+    return None
+
+
+def next_action(dialect: Dialect, state: State, goal: Goal) -> list[int]:
+    """Return ids of the actions that reach a goal from any state; empty if there is no plan."""
+    copy, ids = state.copy(), []
+    try:
+        operations: list[Operation] = plan(state, goal)
+        for operation in operations:
+            ids.append(dialect.id_of(copy, operation))
+            dialect.perform(copy, ids[-1])
+    except (PlanError, KeyError):
+        return ids
+    return ids
+
+
+def _has_length(length: int, subset: str, options: TaskOptions) -> bool:
+    if options.longest_plan:
+        return length <= options.longest_plan
+    if subset == "long_horizon":
+        return LONG_PLAN <= length <= LONGEST_PLAN
+    return length <= SHORT_PLAN
+
+
+def _destinations(
+    rng: np.random.Generator, layout: Layout, options: TaskOptions
+) -> tuple[Fixture, ...]:
+    """Return the fixtures that an object can be brought to: one type, or one fixture."""
+    kinds = sorted({each.kind for each in layout.fixtures if each.kind in OPEN_STORAGE})
+    kind = pick(rng, kinds)
+    fixtures = tuple(each for each in layout.fixtures if each.kind == kind)
+    return fixtures if options.dialect == "alfred" else (pick(rng, fixtures),)
+
+
+def _place_words(house: House, destinations: tuple[Fixture, ...], dialect: str) -> str:
+    """Return how the instruction names the destination, with its preposition."""
+    first = destinations[0]
+    preposition = "in" if first.kind == "Bathtub" else "on"
+    if dialect == "habitat":
+        return f"{preposition} the {fixture_words(house)[first.name]}"
+    article = "the" if len(destinations) == 1 else "a"
+    return f"{preposition} {article} {first.type.word}"
+
+
+def _chosen(goal: Goal) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the object that the reference fits, and its look-alikes, where there are some."""
+    if not goal.guards:
+        return (), ()
+    return goal.conditions[0].domains[0], goal.guards[0].domains[0]

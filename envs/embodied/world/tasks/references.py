@@ -1,0 +1,119 @@
+"""References: the words that say which object a task is about, and the look-alikes around it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from visenv.worlds.draws import shuffled
+
+from ..furnish import Furnisher
+from ..items import ITEMS, Look, looks_of, word_of
+from .phrases import article
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The object of a task.
+
+    Attributes:
+        words: How the instruction names it, with its article.
+        kind: Its type.
+        targets: The numbers of the objects that fit.
+        lookalikes: The numbers of the objects of the type that do not fit.
+    """
+
+    words: str
+    kind: str
+    targets: tuple[int, ...]
+    lookalikes: tuple[int, ...] = ()
+
+
+def plain(furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool) -> Reference:
+    """Refer to any object of a type; there are one or two."""
+    count = int(furnisher.rng.integers(1, 3))
+    targets = tuple(furnisher.add(kind, avoid=avoid, dirty=dirty or None) for _ in range(count))
+    return Reference(article(word_of(kind)), kind, targets)
+
+
+def by_use(furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool) -> Reference:
+    """Refer to the only object of a type by what it is for."""
+    return Reference(
+        ITEMS[kind].use, kind, (furnisher.add(kind, avoid=avoid, dirty=dirty or None),)
+    )
+
+
+def by_look(
+    furnisher: Furnisher,
+    kind: str,
+    avoid: Collection[str],
+    dirty: bool,
+    chosen: tuple[str, int],
+    apart: bool,
+) -> Reference:
+    """Refer to one of several objects of a type by its look.
+
+    Args:
+        furnisher: Adds the objects.
+        kind: Their type.
+        avoid: Fixtures in which none of them must be.
+        dirty: Whether they are dirty.
+        chosen: ``"color"``, ``"pattern"`` or ``"size"``, and the number of objects.
+        apart: Whether each must be in a fixture of its own.
+    """
+    rng = furnisher.rng
+    attribute, count = chosen
+    options = shuffled(rng, looks_of(kind, furnisher.split))
+    first = options[0]
+    others: list[tuple[str, object]] = []
+    for color, pattern in options[1:]:
+        differs = attribute != "pattern" or pattern != first[1]
+        if differs and color not in {first[0], *(other for other, _ in others)}:
+            others.append((color, pattern))
+    looks = [
+        Look(color, pattern, "matte", "large" if place == 0 or attribute != "size" else "small")  # type: ignore[arg-type]
+        for place, (color, pattern) in enumerate([first, *others[: count - 1]])
+    ]
+    numbers: list[int] = []
+    for look in looks:
+        elsewhere = {furnisher.fixture_of(number) for number in numbers} if apart else set()
+        numbers.append(furnisher.add(kind, look, {*avoid, *elsewhere}, dirty=dirty or None))
+    word = {"color": first[0], "pattern": first[1], "size": "largest"}[attribute]
+    words = f"the {word} {word_of(kind)}"
+    return Reference(words, kind, (numbers[0],), tuple(numbers[1:]))
+
+
+def by_place(
+    furnisher: Furnisher, kind: str, avoid: Collection[str], dirty: bool, apart: bool
+) -> Reference:
+    """Refer to one of four objects of a type by its neighbor.
+
+    Each of the four stands in a row with an object of the same two other types, in another order,
+    so that only the order tells which one is meant.
+    """
+    rng = furnisher.rng
+    anchor, third = pick_two_kinds(furnisher, kind)
+    orders: Sequence[tuple[str, str, str]] = (
+        (kind, anchor, third),
+        (anchor, kind, third),
+        (kind, third, anchor),
+        (anchor, third, kind),
+    )
+    numbers: list[int] = []
+    for order in orders:
+        elsewhere = {furnisher.fixture_of(number) for number in numbers} if apart else set()
+        dirt = {kind: True} if dirty else {}
+        row = furnisher.add_row(order, {*avoid, *elsewhere}, dirt)
+        numbers.append(row[order.index(kind)])
+    side = int(rng.integers(2))
+    where = ("directly to the left of", "directly to the right of")[side]
+    words = f"the {word_of(kind)} that is {where} {article(word_of(anchor))}"
+    others = tuple(number for place, number in enumerate(numbers) if place != side)
+    return Reference(words, kind, (numbers[side],), others)
+
+
+def pick_two_kinds(furnisher: Furnisher, kind: str) -> tuple[str, str]:
+    """Return two further types of objects that cannot hold others."""
+    options = [each for each, spec in ITEMS.items() if each != kind and not spec.cuts]
+    one, other = shuffled(furnisher.rng, options)[:2]
+    return one, other

@@ -1,0 +1,102 @@
+"""The LIBERO family: robot manipulation by chunks of low-level actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import gymnasium as gym
+
+from visenv.data.source import Source
+from visenv.env import Observation
+from visenv.errors import ConfigurationError
+from visenv.presets import check_choice, choose_preset
+from visenv.simulators.settings import HostLimits, SimulatorSpec
+
+from .actions import read_statistics
+from .datasets.tasks import open_tasks
+from .env import Libero
+from .native import NativeActions
+from .presets import PRESETS, Preset
+from .tools import TARGET, Act, Record
+
+__all__ = ["PRESETS", "Libero", "NativeActions", "Preset", "make"]
+
+
+def make(
+    *,
+    data: str | Source = "solved",
+    preset: str = "default",
+    tasks: Sequence[int] | None = None,
+    states: Sequence[int] | int | None = None,
+    layout_seed: int = 0,
+    actions: Literal["bins", "native"] = "bins",
+    statistics: str | None = None,
+    record: Record = "none",
+    assets: str = "",
+    interpreter: str = "",
+    host_limits: dict[str, Any] | None = None,
+    render_mode: str | None = None,
+    on_abort: Literal["truncate", "raise"] = "truncate",
+    **overrides: Any,
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/Libero-v0``. The simulator is started by the first reset.
+
+    Args:
+        data: ``"solved"`` (what the scripted expert solves), a suite (``"libero_spatial"``,
+            ``"libero_object"``, ``"libero_goal"``, ``"libero_90"``, ``"libero_10"``),
+            ``"four_suites"``, ``"all"``, or a `Source`.
+        preset: ``"default"``, ``"vla"`` (frames rotated by 180°, the task alone as prompt) or
+            ``"tiny"`` (frames of 96 px).
+        tasks: Numbers of the tasks of a suite; all by default.
+        states: Numbers of the stored initial states, or how many of the first; all 50 by default.
+        layout_seed: Seeds LIBERO before a task is loaded: the stored states leave out the fixtures.
+        actions: ``"bins"`` (integers from 0 to 254) or ``"native"`` (``{"values": …}`` with numbers
+            from -1 to 1, for `NativeActions`).
+        statistics: ``"<dataset_statistics.json>:<key>"`` of an OpenVLA checkpoint; integers then
+            span its ranges.
+        record: Frames for viewers, which the policy does not see: ``"none"``, ``"turns"`` or
+            ``"actions"``.
+        assets: A folder with LIBERO's assets; by default those of the installed packages.
+        interpreter: The Python with LIBERO, or ``"in-process"``; by default that of
+            ``VISENV_SIMULATORS`` or ``make simulators``.
+        host_limits: Fields of `visenv.simulators.settings.HostLimits` to change.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
+        **overrides: Fields of `Preset` to change, for example ``limits="lerobot"``.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+    """
+    chosen = choose_preset("visenv/Libero-v0", make, PRESETS, preset, overrides)
+    check_choice("actions", actions, ("bins", "native"))
+    check_choice("record", record, ("none", "turns", "actions"))
+    if statistics is not None and actions == "native":
+        raise ConfigurationError("statistics belong to actions='bins'; native actions have none.")
+    if isinstance(data, str):
+        data = open_tasks(data, tasks, states, layout_seed)
+    elif tasks is not None or states is not None:
+        raise ConfigurationError("tasks and states need a suite as data.")
+    spec = SimulatorSpec.of(
+        TARGET,
+        {"assets": assets},
+        interpreter=interpreter,
+        limits=_host_limits(host_limits or {}),
+    )
+    act = Act(
+        spec,
+        chosen,
+        native=actions == "native",
+        statistics=None if statistics is None else read_statistics(statistics),
+        record=record,
+    )
+    return Libero(source=data, preset=chosen, act=act, render_mode=render_mode, on_abort=on_abort)
+
+
+def _host_limits(changes: dict[str, Any]) -> HostLimits:
+    try:
+        return HostLimits(**changes)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"host_limits must be fields of HostLimits, got {sorted(changes)}."
+        ) from error

@@ -1,0 +1,1 @@
+"""The tasks of LIBERO, and demonstrations for training."""

@@ -1,0 +1,144 @@
+"""Samples of LIBERO's tasks at their stored initial states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.errors import ConfigurationError
+from visenv.presets import check_choice
+from visenv.types import Episode, Sample
+
+from ..ground_truth import LiberoTruth
+from ..presets import FOUR_SUITES, SUITES
+
+STATES = 50
+"""Stored initial states of each task."""
+
+_HERE = Path(__file__).parent
+
+
+@cache
+def task_names(suite: str) -> tuple[str, ...]:
+    """Return the names of the tasks of a suite, in LIBERO's default order."""
+    found: dict[str, list[str]] = json.loads((_HERE / "tasks.json").read_text(encoding="utf-8"))
+    return tuple(found[suite])
+
+
+def language(name: str) -> str:
+    """Return the task in words, as LIBERO's benchmark derives it from the name of the task.
+
+    The names of LIBERO-90 and LIBERO-10 begin with their scene, such as ``KITCHEN_SCENE10_``.
+    """
+    words = name.split("_")
+    if name[0].isupper():
+        scene = next(place for place, word in enumerate(words) if word.startswith("SCENE"))
+        words = words[scene + 1 :]
+    return " ".join(words)
+
+
+class LiberoTasks:
+    """A finite set of samples: tasks at initial states.
+
+    Args:
+        items: Suite, task and state of each sample.
+        seed: Seeds LIBERO before a task is loaded (`LiberoTruth.seed`).
+
+    Raises:
+        ConfigurationError: If there is no sample.
+    """
+
+    ground_truth: ClassVar[type] = LiberoTruth
+
+    def __init__(self, items: Sequence[tuple[str, int, int]], seed: int = 0) -> None:
+        if not items:
+            raise ConfigurationError("There is no task with these options; name another suite.")
+        self._items = tuple(items)
+        self._seed = seed
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: int) -> Sample:
+        suite, task, state = self._items[index]
+        return Sample(
+            id=f"{suite}/{task}/{state}",
+            question=language(task_names(suite)[task]),
+            kind=suite,
+            ground_truth=LiberoTruth(suite, task, state, self._seed),
+        )
+
+    def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """Return the mean success over the suites, as Argos's table 5 has it."""
+        by_suite: dict[str, list[float]] = {}
+        for episode in episodes:
+            by_suite.setdefault(episode.kind, []).append(episode.metrics.get("success", 0.0))
+        means = [sum(scores) / len(scores) for scores in by_suite.values()]
+        return {"mean of the suites": sum(means) / len(means)} if means else {}
+
+
+def open_tasks(
+    name: str,
+    tasks: Sequence[int] | None = None,
+    states: Sequence[int] | int | None = None,
+    seed: int = 0,
+) -> LiberoTasks:
+    """Return the samples of a suite.
+
+    Args:
+        name: A suite, ``"four_suites"`` (without LIBERO-90), ``"all"``, or ``"solved"``: the
+            samples that the expert solves.
+        tasks: The numbers of the tasks of a suite; None takes all.
+        states: The numbers of the initial states, or how many of the first ones; None takes all.
+        seed: Seeds LIBERO before a task is loaded.
+
+    Raises:
+        ConfigurationError: If there is no such suite, task or state.
+    """
+    check_choice("data", name, [*SUITES, "four_suites", "all", "solved"])
+    wanted = _states(states)
+    if name == "solved":
+        items = [item for item in _solved() if item[2] in wanted]
+        known = range(max(map(len, map(task_names, SUITES))))
+    else:
+        suites = {"four_suites": FOUR_SUITES, "all": SUITES}.get(name, (name,))
+        items = [
+            (suite, task, state)
+            for suite in suites
+            for task in range(len(task_names(suite)))
+            for state in wanted
+        ]
+        known = range(max(len(task_names(suite)) for suite in suites))
+    if tasks is not None:
+        unknown = [task for task in tasks if type(task) is not int or task not in known]
+        if unknown:
+            raise ConfigurationError(
+                f"tasks must be numbers from 0 to {known[-1]} of {name}, got {unknown}."
+            )
+        items = [item for item in items if item[1] in tasks]
+    return LiberoTasks(items, seed)
+
+
+def _states(states: Sequence[int] | int | None) -> Sequence[int]:
+    wanted: Sequence[Any] = (
+        range(STATES) if states is None else range(states) if isinstance(states, int) else states
+    )
+    if not wanted or any(type(each) is not int or not 0 <= each < STATES for each in wanted):
+        raise ConfigurationError(f"states must be numbers from 0 to {STATES - 1}, got {states!r}.")
+    return wanted
+
+
+@cache
+def _solved() -> tuple[tuple[str, int, int], ...]:
+    found: dict[str, dict[str, list[int]]] = json.loads(
+        (_HERE / "solved.json").read_text(encoding="utf-8")
+    )
+    return tuple(
+        (suite, int(task), state)
+        for suite, tasks in found.items()
+        for task, states in tasks.items()
+        for state in states
+    )

@@ -1,0 +1,147 @@
+"""Libero: move a robot arm by chunks of actions until the goal of a household task holds."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from visenv.data.source import Source
+from visenv.env import Limits, VisEnv
+from visenv.grammar import ActionChunkGrammar, Call, ParsedTurn
+from visenv.grammar.action_chunk import TOOL
+from visenv.types import Message, TurnRequest
+
+from . import prompts
+from .ground_truth import LiberoTruth
+from .presets import LEROBOT_LIMITS, STEP_LIMITS, Preset
+from .tools import Act
+
+
+class Libero(VisEnv):
+    """Do a household task with a robot arm, by chunks of low-level actions (LIBERO).
+
+    ### Description
+    A Panda arm with a two-finger gripper stands before a table, and the task is given in a
+    sentence. The simulator, tasks, initial states and assets are LIBERO's own (Liu et al., NeurIPS
+    2023); they run in a child process with its own interpreter. Argos fine-tunes on four suites
+    together and on LIBERO-90 (§5.4, Table 5).
+
+    ### Action space
+    `Unicode`: ``{"actions": [[x, y, z, roll, pitch, yaw, gripper], …]}`` with 1 to 16 rows. Six
+    integers from 0 to 254 span [-1, 1], 127 being exactly 0; full scale sets a goal 5 cm or 0.5 rad
+    away, 20 times in a second. The gripper is 0 (open) or 1 (closed). `NativeActions` is a wrapper
+    with the native ``Box(-1, 1, (7,))``.
+
+    ### Observation space
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the task and the frames of the cameras
+    agentview and wrist, 224 px, at the start and after each chunk.
+
+    ### Starting state
+    A stored initial state of a task, after 10 settling steps. Equal samples start equal to the bit.
+
+    ### Reward
+    1 for success, paid at the end.
+
+    ### Episode end
+    Terminated when the goal holds, also inside a chunk; truncated after the environment steps of
+    the suite (220, 280, 300, 520 or 400), after too many malformed turns, or after ``turns`` turns.
+
+    ### Information
+    ``info["step"].metrics`` on the last step: ``success``, ``goal_share`` (the share of the goal's
+    predicates that hold), ``env_steps`` and ``chunk_size`` (mean rows carried out in a turn).
+
+    ### Arguments
+    See `visenv.envs.libero.make`.
+
+    ### Version history
+    v0: first release.
+    """
+
+    ground_truths: ClassVar[tuple[type, ...]] = (LiberoTruth,)
+    headline_metrics: ClassVar[tuple[str, ...]] = ("success", "goal_share", "env_steps")
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        preset: Preset,
+        act: Act,
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.preset = preset
+        self.act = act
+        form = '{"values": [[…], …]}' if act.native else '{"actions": [[…], …]}'
+        super().__init__(
+            source=source,
+            grammar=ActionChunkGrammar(form),
+            tools=[act],
+            limits=Limits(
+                turns=preset.turns,
+                invalid_actions=preset.invalid_actions,
+                env_steps=preset.env_steps or max(STEP_LIMITS.values()),
+            ),
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    def initial_messages(self) -> list[Message]:
+        """Show the first frames and the task; set the limit of the sample's suite."""
+        table = LEROBOT_LIMITS if self.preset.limits == "lerobot" else STEP_LIMITS
+        steps = self.preset.env_steps or table[self.truth.suite]
+        self.limits = self.limits._replace(env_steps=steps)
+        self.act.most_steps = steps
+        for image in self.act.first_frames.values():
+            self.store.add_image(self.grammar.result_prefix, image)
+        brief = self.preset.prompt == "brief"
+        return prompts.opening(self.sample.question, self.act.first_frames, brief)
+
+    def turn_request(self) -> TurnRequest:
+        """Ask for a chunk."""
+        return TurnRequest(stop=self.grammar.stop)
+
+    def is_done(self) -> bool:
+        """Return whether the goal holds."""
+        last = self._last_detail()
+        return bool(last.get("success"))
+
+    def task_score(self) -> float:
+        """Return 1 for success."""
+        return float(self.is_done())
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics that the card lists."""
+        goals = self._last_detail().get("goals", {})
+        calls = [call for call in self.log.tool_calls if call.ok]
+        sizes = [len(call.detail["actions"]) for call in calls]
+        return {
+            "success": self.task_score(),
+            "goal_share": sum(goals.values()) / len(goals) if goals else 0.0,
+            "env_steps": float(self.env_steps),
+            "chunk_size": sum(sizes) / len(sizes) if sizes else 0.0,
+        }
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Return the next chunk of the scripted expert."""
+        return ParsedTurn(calls=(Call(TOOL, self.act.plan()),))
+
+    def hasty_turn(self, answer: str) -> ParsedTurn:
+        """Return a chunk that does not move: no turn can answer."""
+        return ParsedTurn(calls=(Call(TOOL, self.act.example().model_dump(mode="json")),))
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """Return nothing: no turn can answer."""
+        return ""
+
+    @property
+    def truth(self) -> LiberoTruth:
+        """The ground truth of the sample."""
+        return self.sample.truth_as(LiberoTruth)
+
+    def _last_detail(self) -> dict[str, Any]:
+        """Return the facts of the last chunk that was carried out."""
+        for call in reversed(self.log.tool_calls):
+            if call.ok:
+                return dict(call.detail)
+        return {}

@@ -1,0 +1,58 @@
+"""Presets of Libero: what is shown, how it is asked, and the limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_90", "libero_10")
+"""LIBERO's suites, 130 tasks in all."""
+
+FOUR_SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_10")
+"""The suites of Argos's one policy; it reports libero_10 as "Long"."""
+
+STEP_LIMITS = {
+    "libero_spatial": 220,
+    "libero_object": 280,
+    "libero_goal": 300,
+    "libero_90": 400,
+    "libero_10": 520,
+}
+"""Environment steps of an episode, settling left out (openpi)."""
+
+LEROBOT_LIMITS = {**STEP_LIMITS, "libero_spatial": 280}
+"""The limits of LeRobot."""
+
+SETTLING_STEPS = 10
+"""Steps with an open gripper before the first observation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """One preset.
+
+    Attributes:
+        frame_side: Side of a frame, pixels.
+        frames: ``"upright"``, or ``"rotated"`` by 180° as the checkpoints of vision-language-action
+            policies expect them.
+        prompt: ``"full"`` explains the actions; ``"brief"`` is the task alone, for a tiny model.
+        limits: The environment steps of each suite, those of openpi or of LeRobot.
+        env_steps: Environment steps of an episode; None takes those of `limits`.
+        turns: Turns of an episode.
+        invalid_actions: Malformed turns before the episode is truncated.
+    """
+
+    frame_side: int = 224
+    frames: Literal["upright", "rotated"] = "upright"
+    prompt: Literal["full", "brief"] = "full"
+    limits: Literal["openpi", "lerobot"] = "openpi"
+    env_steps: int | None = None
+    turns: int = 130
+    invalid_actions: int = 10
+
+
+PRESETS = {
+    "default": Preset(),
+    "vla": Preset(frames="rotated", prompt="brief", turns=520),
+    "tiny": Preset(frame_side=96, prompt="brief", turns=40),
+}

@@ -1,0 +1,88 @@
+"""How an answer is compared with the truth: exactly, by inclusion, and by a rule-based judge."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+LONGEST = 1000
+"""Most characters of an answer that a judge compares."""
+
+_TOKEN = re.compile(r"(?<![a-z0-9])-\d+|[a-z0-9]+")
+
+_NUMBERS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+    "nineteen", "twenty",
+)  # fmt: skip
+_SYNONYMS = {
+    "none": "0", "true": "yes", "false": "no", "grey": "gray", "kitty": "cat", "kitten": "cat",
+    "puppy": "dog", "bike": "bicycle", "motorbike": "motorcycle", "couch": "sofa",
+    "television": "tv", "airplane": "plane", "aeroplane": "plane", "automobile": "car",
+    "photograph": "picture", "photo": "picture", "lady": "woman", "guy": "man", "kid": "child",
+    "cellphone": "phone", "telephone": "phone", "fridge": "refrigerator", "trousers": "pants",
+} | {word: str(number) for number, word in enumerate(_NUMBERS)}  # fmt: skip
+_ARTICLES = {"a", "an", "the"}
+_NEGATIONS = {
+    "no", "not", "never", "non", "without", "neither", "nor", "cannot",
+    "isn", "aren", "wasn", "weren", "doesn", "don", "didn", "hasn", "haven",
+}  # fmt: skip
+
+
+def is_exact(answer: str, references: Iterable[str]) -> bool:
+    """Return whether the answer equals a reference.
+
+    The comparison ignores surrounding space, letter case and one final full stop. "four" does not
+    match "4".
+    """
+    return _plain(answer) in {_plain(reference) for reference in references}
+
+
+def includes(answer: str, references: Iterable[str]) -> bool:
+    """Return whether the tokens of a reference form a contiguous run in the answer.
+
+    Tokens are runs of letters and digits, and numbers with a minus sign: "4" is in "4 buses", and
+    neither in "14" nor in "-4".
+    """
+    given = _tokens(answer)
+    return any(_has_run(given, _tokens(reference)) for reference in references)
+
+
+def rule_score(answer: str, references: Iterable[str]) -> float:
+    """Return the score of the rule-based judge, 0 to 1: the token F1 of the closest reference.
+
+    Number words, some synonyms and articles are unified first. An answer that negates what the
+    reference does not negate, or the other way round, scores 0. So does one longer than 1000
+    characters.
+    """
+    if len(answer) > LONGEST:
+        return 0.0
+    given = _unified(answer)
+    return max((_f1(given, _unified(reference)) for reference in references), default=0.0)
+
+
+def _plain(text: str) -> str:
+    return text.strip().removesuffix(".").strip().casefold()
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text.casefold())
+
+
+def _has_run(tokens: list[str], run: list[str]) -> bool:
+    length = len(run)
+    return length > 0 and any(
+        tokens[place : place + length] == run for place in range(len(tokens) - length + 1)
+    )
+
+
+def _unified(text: str) -> list[str]:
+    return [_SYNONYMS.get(token, token) for token in _tokens(text) if token not in _ARTICLES]
+
+
+def _f1(given: list[str], reference: list[str]) -> float:
+    if _NEGATIONS & {*given} != _NEGATIONS & {*reference}:
+        return 0.0
+    shared = (Counter(given) & Counter(reference)).total()
+    return 2 * shared / (len(given) + len(reference)) if shared else 0.0

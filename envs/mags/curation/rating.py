@@ -1,0 +1,114 @@
+"""Steps in which a vision-language model rates samples: do they need a zoom, are they clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Row
+from visenv.curation.step import Step
+from visenv.data.rows import text_of
+from visenv.errors import DataError
+from visenv.scorers import Judge, ReplyError, Scorer, YesNo
+from visenv.scorers.replies import json_reply
+from visenv.types import Image
+
+from .prompts import CLEAR, ZOOM_SCORE
+
+DIFFICULTIES = {"easy": range(1, 4), "medium": range(4, 8), "hard": range(8, 11)}
+"""The difficulty of each zoom score, 1 to 10."""
+
+T = TypeVar("T")
+
+
+class _Rating(Step):
+    """Base class of the two steps, whose judge sees the first image of a row.
+
+    Args:
+        scorer: A scorer of vision-language models.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the scorer, without how it is reached."""
+        return {"scorer": self._scorer.name}
+
+    def _judge(self, prompt: str, parse: Callable[[str], T]) -> Judge[T]:
+        return Judge(self._scorer, prompt, parse, tries=3)
+
+
+class ZoomScore(_Rating):
+    """Adds ``zoom_score`` (1 to 10), ``difficulty`` and ``dataset`` to each row.
+
+    In the paper Qwen3-VL-4B-Instruct rates. A row whose rating cannot be read in three tries fails.
+
+    Args:
+        scorer: A scorer of vision-language models.
+        dataset: The name of the rows' data set, for example ``"tallyqa"``.
+    """
+
+    name: ClassVar[str] = "zoom-score"
+
+    def __init__(self, scorer: Scorer, dataset: str) -> None:
+        super().__init__(scorer)
+        self._dataset = dataset
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the scorer and the data set."""
+        return {**super().settings(), "dataset": self._dataset}
+
+    async def decide(self, row: Row) -> Outcome:
+        """Rate a row."""
+        judge = self._judge(ZOOM_SCORE, read_zoom_score)
+        score = await judge.ask(image=image_of(row), question=text_of(row, "question"))
+        rated = {"zoom_score": score, "difficulty": difficulty_of(score), "dataset": self._dataset}
+        return kept({**row, **rated})
+
+
+class Clear(_Rating):
+    """Drops rows whose question is unclear or whose answer is doubtful."""
+
+    name: ClassVar[str] = "clear"
+
+    async def decide(self, row: Row) -> Outcome:
+        """Ask whether a row is clear."""
+        clear = await self._judge(CLEAR, YesNo()).ask(
+            image=image_of(row), question=text_of(row, "question"), answer=text_of(row, "response")
+        )
+        return kept(row) if clear else dropped("unclear")
+
+
+def read_zoom_score(text: str) -> int:
+    """Return the score of a reply ``{"reasoning": …, "zoom_score": …}``, plain or fenced.
+
+    Raises:
+        ReplyError: If the reply is anything else, or the score is no whole number from 1 to 10.
+    """
+    found = json_reply(text)
+    if {*found} != {"reasoning", "zoom_score"}:
+        raise ReplyError("expected the keys reasoning and zoom_score")
+    score = found["zoom_score"]
+    if isinstance(score, bool) or not isinstance(score, int) or not 1 <= score <= 10:
+        raise ReplyError(f"expected a whole number from 1 to 10, got {score!r:.80}")
+    return score
+
+
+def difficulty_of(score: int) -> str:
+    """Return the difficulty of a zoom score, 1 to 10."""
+    return next(name for name, scores in DIFFICULTIES.items() if score in scores)
+
+
+def image_of(row: Row) -> Image:
+    """Return the first image of a row.
+
+    Raises:
+        DataError: If it has none.
+    """
+    images = row.get("images")
+    if not isinstance(images, list) or not images or not isinstance(images[0], str):
+        raise DataError(f"no images: {images!r:.80}")
+    return Image.from_file(Path(images[0]))

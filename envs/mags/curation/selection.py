@@ -1,0 +1,182 @@
+"""Steps that select rated rows: the evaluation sets, and the 40 samples of training."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+from visenv.curation.journal import Outcome, dropped, kept
+from visenv.curation.lines import Lines, Row
+from visenv.curation.step import Step
+from visenv.data.rows import text_of
+from visenv.errors import ConfigurationError
+
+EVALUATION_SIZES: Mapping[tuple[str, str], int] = MappingProxyType(
+    {
+        ("vsr", "easy"): 288,
+        ("vsr", "medium"): 1000,
+        ("vsr", "hard"): 46,
+        ("tallyqa", "easy"): 491,
+        ("tallyqa", "medium"): 500,
+        ("tallyqa", "hard"): 139,
+        ("gqa", "easy"): 500,
+        ("gqa", "medium"): 999,
+        ("gqa", "hard"): 365,
+    }
+)
+"""Samples of each data set and difficulty (table 3 of the paper)."""
+
+
+class Share(NamedTuple):
+    """Samples of one stage of training.
+
+    Attributes:
+        dataset: The data set that the samples come from.
+        samples: The number of samples.
+        difficulty: The difficulty of the samples, or None for any difficulty.
+    """
+
+    dataset: str
+    samples: int
+    difficulty: str | None = None
+
+
+TRAINING = {
+    "stage1": (Share("tallyqa", 10), Share("vsr", 10)),
+    "stage2": (Share("tallyqa", 10, "hard"), Share("gqa", 10, "hard")),
+}
+"""The samples of each stage (§4.1)."""
+
+
+class Stratify(Step):
+    """Keeps the first rows of each data set and difficulty, up to the sizes of the paper.
+
+    Args:
+        sizes: The most rows of each ``(dataset, difficulty)``.
+    """
+
+    name: ClassVar[str] = "stratify"
+    in_order: ClassVar[bool] = True
+
+    def __init__(self, sizes: Mapping[tuple[str, str], int] = EVALUATION_SIZES) -> None:
+        self._sizes = sizes
+        self._taken: Counter[tuple[str, str]] = Counter()
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the sizes."""
+        return {f"{dataset} {level}": size for (dataset, level), size in self._sizes.items()}
+
+    def begin(self) -> None:
+        """Forget the rows of the last run."""
+        self._taken.clear()
+
+    def notes(self) -> list[str]:
+        """Return a line about each set that has fewer rows than the paper's."""
+        return [
+            f"{dataset} {level}: only {self._taken[dataset, level]} of {size} rows were found"
+            for (dataset, level), size in self._sizes.items()
+            if self._taken[dataset, level] < size
+        ]
+
+    def remember(self, row: Row, outcome: Outcome) -> None:
+        """Count a row that was kept before."""
+        if outcome.status == "kept":
+            self._taken[_stratum(row)] += 1
+
+    async def decide(self, row: Row) -> Outcome:
+        """Keep a row if its set is not full."""
+        stratum = _stratum(row)
+        if stratum not in self._sizes:
+            return dropped("no set of this data set and difficulty")
+        if self._taken[stratum] >= self._sizes[stratum]:
+            return dropped("the set is full")
+        self._taken[stratum] += 1
+        return kept(row)
+
+
+class MagsTrain(Step):
+    """Keeps the samples of one stage of training; none has an image of another file of rows.
+
+    Args:
+        stage: ``"stage1"`` or ``"stage2"``.
+        others: Rows whose images must not occur: those of the evaluation, and of the other stage.
+
+    Raises:
+        ConfigurationError: If there is no such stage.
+    """
+
+    name: ClassVar[str] = "mags-train"
+    in_order: ClassVar[bool] = True
+
+    def __init__(self, stage: str, others: Sequence[Lines]) -> None:
+        if stage not in TRAINING:
+            raise ConfigurationError(f"stage must be one of {[*TRAINING]}, got {stage!r}.")
+        self._stage = stage
+        self._forbidden = {name for lines in others for name in _image_names(lines)}
+        self._left: Counter[Share] = Counter()
+        self.begin()
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the stage and the images that are left out."""
+        return {"stage": self._stage, "forbidden": sorted(self._forbidden)}
+
+    def begin(self) -> None:
+        """Forget the rows of the last run."""
+        self._left = Counter({share: share.samples for share in TRAINING[self._stage]})
+
+    def notes(self) -> list[str]:
+        """Return a line about each data set that has fewer rows than the stage needs."""
+        return [
+            f"{self._stage} needs {share.samples} rows of {share.dataset}, and only "
+            f"{share.samples - left} were found"
+            for share, left in self._left.items()
+            if left
+        ]
+
+    def remember(self, row: Row, outcome: Outcome) -> None:
+        """Count a row that was kept before."""
+        share = self._share(row)
+        if outcome.status == "kept" and share is not None:
+            self._left[share] -= 1
+
+    async def decide(self, row: Row) -> Outcome:
+        """Keep a row that the stage still needs."""
+        share = self._share(row)
+        if share is None:
+            return dropped("not of this stage")
+        if not self._left[share]:
+            return dropped("the stage has enough")
+        if _names_of(row) & self._forbidden:
+            return dropped("its image occurs in evaluation or in another stage")
+        self._left[share] -= 1
+        return kept(row)
+
+    def _share(self, row: Row) -> Share | None:
+        dataset, difficulty = _stratum(row)
+        for share in TRAINING[self._stage]:
+            if share.dataset == dataset and share.difficulty in (None, difficulty):
+                return share
+        return None
+
+
+def _stratum(row: Row) -> tuple[str, str]:
+    """Return data set and difficulty of a rated row.
+
+    Raises:
+        DataError: If the row has none.
+    """
+    return text_of(row, "dataset"), text_of(row, "difficulty")
+
+
+def _image_names(lines: Iterable[Any]) -> Iterable[str]:
+    for line in lines:
+        yield from _names_of(line.row)
+
+
+def _names_of(row: Row) -> set[str]:
+    """Return the names of a row's images: the step questions names them by their pixels."""
+    images = row.get("images")
+    return {Path(each).name for each in images if isinstance(each, str)} if images else set()

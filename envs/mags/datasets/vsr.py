@@ -1,0 +1,72 @@
+"""VSR (Liu et al., TACL 2023): whether a caption about the place of two objects is true.
+
+Layout: ``data/splits/{random,zeroshot}/{train,dev,test}.jsonl`` or ``splits/…``, with ``image``,
+``caption``, ``label`` (0 or 1) and ``relation`` in a row; images in ``images/``, ``data/images/``
+or one of their folders ``train2017`` and ``val2017``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from visenv.data.json_rows import read_rows
+from visenv.data.rows import first_files, text_of
+from visenv.errors import DataError, UnknownNameError
+from visenv.types import QuestionTruth, Sample
+
+from .photo_questions import PhotoQuestions, file_name
+
+VERSIONS = ("random", "zeroshot")
+SPLITS = ("train", "dev", "test")
+_FOLDERS = ("images", "data/images", "images/train2017", "images/val2017", "train2017", "val2017")
+
+
+class VSR(PhotoQuestions):
+    """VSR, asked as "Is it true that …?" and answered with "yes" or "no".
+
+    `Sample.kind` is ``"relation"``; the relation is a label of the ground truth.
+
+    Args:
+        folder: The folder with the files.
+        version: ``"random"`` or ``"zeroshot"``.
+        split: ``"train"``, ``"dev"`` or ``"test"``.
+
+    Raises:
+        UnknownNameError: If there is no such version or split.
+        DataError: If there is no such file, or no row can be used.
+    """
+
+    def __init__(self, folder: str | Path, version: str = "random", split: str = "test") -> None:
+        super().__init__(folder, _FOLDERS)
+        for what, name, known in (("version", version, VERSIONS), ("split", split, SPLITS)):
+            if name not in known:
+                raise UnknownNameError(f"{what} of VSR", name, known)
+        self._prefix = f"vsr-{version}-{split}"
+        patterns = [f"{root}/{version}/{split}.jsonl" for root in ("data/splits", "splits")]
+        (file,) = first_files(self.folder, patterns)
+        self._rows_read = 0
+        self._load(read_rows(file), self._sample)
+
+    def _sample(self, row: dict[str, Any]) -> tuple[Sample, str]:
+        self._rows_read += 1
+        label = row.get("label")
+        if label not in (0, 1):
+            raise DataError(f"the label is {label!r:.80}, not 0 or 1")
+        relation = str(row.get("relation", ""))
+        truth = QuestionTruth(options=("yes", "no"), labels={"relation": relation})
+        sample = Sample(
+            f"{self._prefix}-{self._rows_read}",
+            as_question(text_of(row, "caption")),
+            (),
+            ("yes" if label else "no",),
+            "relation",
+            truth,
+        )
+        return sample, file_name(row, "image")
+
+
+def as_question(caption: str) -> str:
+    """Return a caption as a question, "Is it true that …?"."""
+    statement = caption.strip().rstrip(".").rstrip()
+    return f"Is it true that {statement[:1].lower()}{statement[1:]}?"

@@ -1,0 +1,248 @@
+"""MagsZoom: name boxes, see them enlarged, think again and answer (Mags-RL)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, NoneType
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from visenv.data.source import Source
+from visenv.env import Limits, VisEnv
+from visenv.errors import DataError
+from visenv.grammar import Call, ParsedTurn, ZoomInThinkGrammar
+from visenv.grammar.zoom_in_think import scan
+from visenv.images import fit
+from visenv.types import Event, Image, Message, Part, QuestionTruth, Sample, TurnRequest
+from visenv.types.ground_truth import Boxes
+
+from . import prompts
+from .answers import includes, is_exact
+from .boxes import MOST_BOXES, area
+from .ground_truth import MagsTruth
+from .magnifier.magnify import Magnifier
+from .presets import Preset
+from .tools import INPUT_IMAGE, Zoom, ZoomSettings
+
+_COVERED = 0.9
+"""Least share of a true box that a crop must hold to cover it."""
+
+_MARGIN = 1
+"""What the oracle leaves around a target, pixels of the image as shown."""
+
+_BRIEF_GRID = 8
+"""The oracle of the brief style rounds outwards to this grid: fewer numbers have to be learned."""
+
+
+class TextIgnored(NamedTuple):
+    """The policy wrote text outside the thought of round 1, which was ignored.
+
+    Text before ``<think>`` and text after ``</think>`` are logged together.
+
+    Attributes:
+        turn: The number of the turn, from 0.
+        text: The text.
+    """
+
+    turn: int
+    text: str
+
+
+class MagsZoom(VisEnv):
+    """Answer a question about a crowded image in two rounds, with a magnifier in between.
+
+    ### Description
+    In round 1 the policy thinks and names boxes; the environment cuts them from the native image
+    and enlarges them by a super-resolution network, the magnifier. In round 2 the policy thinks
+    again and answers. From "Mags-RL: Wearing Multimodal LLMs a Magnifying Glass via Agentic
+    Reinforcement Learning For Complex Scene Reasoning".
+
+    ### Action space
+    `Unicode`: ``<think>… <zoom>[[x1, y1, x2, y2], …]</zoom> …</think>`` in round 1, and
+    ``<rethink>…</rethink><answer>…</answer>`` in round 2. Coordinates are pixels of the image as
+    shown.
+
+    ### Observation space
+    ``Dict(text=Unicode, images=Sequence(RgbImage))``: the prompt with the image, then the crops and
+    a line about each rejected box.
+
+    ### Starting state
+    A sample drawn by the seed: a procedural scene, or a row of the data set named.
+
+    ### Reward
+    The terms of `visenv.envs.mags.rewards`, at most 4.2, paid at the end; stage 1 rewards the share
+    of valid boxes, stage 2 as many boxes as there are objects to count. ``"outcome"``: 1 for an
+    exact answer.
+
+    ### Episode end
+    Every episode has exactly two turns, whatever round 1 contains. It is terminated by an answer in
+    round 2, and truncated without one.
+
+    ### Information
+    ``info["step"].metrics`` on the last step: ``accuracy`` (exact answer), ``inclusion`` (the true
+    answer occurs in the answer), ``zoomed`` (a crop was cut, also where ``crops="hidden"`` does not
+    show it), ``boxes``, ``valid_boxes``, ``duplicates``, and ``coverage`` (the share of the
+    decisive signs that a crop held) where it is known.
+
+    ### Arguments
+    See `visenv.envs.mags.make`.
+
+    ### Version history
+    v0: first release.
+    """
+
+    ground_truths: ClassVar[tuple[type, ...]] = (QuestionTruth, NoneType)
+    controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {"random_boxes": {"boxes": "random"}, "no_crops": {"crops": "hidden"}}
+    )
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        preset: Preset,
+        magnifier: Magnifier,
+        zoom: ZoomSettings,
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.preset = preset
+        super().__init__(
+            source=source,
+            grammar=ZoomInThinkGrammar(),
+            tools=[Zoom(magnifier, zoom)],
+            limits=Limits(turns=2, image_pixels=max(preset.image_pixels, preset.crop_pixels)),
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    def initial_messages(self) -> list[Message]:
+        """Show the image at its limited size, and ask."""
+        view = self._view()
+        self.store.images[INPUT_IMAGE] = view
+        tool = "".join(tool.description for tool in self.tools.values())
+        return prompts.opening(self.preset.prompt, self.sample.question, view, tool)
+
+    def turn_request(self) -> TurnRequest:
+        """Ask for a thought in round 1, for a second thought and an answer in round 2."""
+        return TurnRequest(stop=("</answer>",) if self._must_answer else ("</think>",))
+
+    def check_turn(self, turn: ParsedTurn) -> str:
+        """Refuse an answer in round 1, and anything but an answer in round 2."""
+        if not self._must_answer:
+            return "" if turn.answer is None else prompts.ANSWER_IN_ROUND_1
+        if turn.calls:
+            return prompts.NO_ZOOM_LEFT
+        return prompts.ANSWER_MISSING if turn.answer is None else ""
+
+    def turn_events(self, turn: ParsedTurn) -> Iterable[Event]:
+        """Log the text before and after the thought of round 1, which was ignored."""
+        if self._must_answer or turn.thought is None:
+            return ()
+        ignored = scan(self.log.turns[-1].text).outside.strip()
+        return (TextIgnored(self.turn, ignored),) if ignored else ()
+
+    def turn_notice(self) -> tuple[Part, ...]:
+        """Say that nothing was enlarged, if so, and what round 2 takes."""
+        said = () if self.log.tool_calls else (prompts.NO_ZOOM,)
+        return said if self.preset.prompt == "brief" else (*said, prompts.ROUND_2)
+
+    def task_score(self) -> float:
+        """Return 1 for an exact answer."""
+        answer = self.log.answer
+        return float(answer is not None and is_exact(answer, self.sample.answers))
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics that the card lists."""
+        answer = self.log.answer
+        details = [call.detail for call in self.log.tool_calls if "written" in call.detail]
+        crops = [each["box"] for detail in details for each in detail["boxes"] if each["box"]]
+        metrics = {
+            "accuracy": self.task_score(),
+            "inclusion": float(answer is not None and includes(answer, self.sample.answers)),
+            "zoomed": float(bool(crops)),
+            "boxes": float(sum(detail["written"] for detail in details)),
+            "valid_boxes": float(len(crops)),
+            "duplicates": float(sum(detail["duplicates"] for detail in details)),
+        }
+        evidence = _evidence(self.sample)
+        if evidence:
+            held = sum(any(_covers(crop, box) for crop in crops) for box in evidence)
+            metrics["coverage"] = held / len(evidence)
+        return metrics
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Zoom into what the question is about, then give the true answer.
+
+        In the brief style, whose turns are demonstrations for a tiny model, it looks at all signs
+        that a player without knowledge would have to look at.
+        """
+        style = self.preset.prompt
+        if self._must_answer:
+            answers = self.sample.answers
+            return ParsedTurn(
+                prompts.second_thought(style), answer=answers[0] if answers else "unknown"
+            )
+        call = Call(Zoom.name, {"boxes": self._oracle_boxes()})
+        return ParsedTurn(prompts.thought(style), (call,))
+
+    def hasty_turn(self, answer: str) -> ParsedTurn:
+        """Think without zooming in round 1, and answer in round 2."""
+        turn = self.oracle_turn()._replace(calls=())
+        return turn._replace(answer=answer) if self._must_answer else turn
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """Return one of the sample's options, or a number."""
+        options = self.sample.truth_as(QuestionTruth).options
+        return str(rng.choice(options)) if options else super().random_answer(rng)
+
+    @property
+    def _must_answer(self) -> bool:
+        """Whether the coming turn is round 2."""
+        return self.turns_left == 1
+
+    def _view(self) -> Image:
+        if not self.sample.images:
+            raise DataError(f"Sample {self.sample.id!r} has no image; MagsZoom needs one.")
+        return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
+
+    def _oracle_boxes(self) -> list[list[int]]:
+        truth, evidence = self.sample.truth_as(QuestionTruth), _evidence(self.sample)
+        one = () if truth.target_box is None else (truth.target_box,)
+        brief = self.preset.prompt == "brief"
+        # Sorted from left to right, because a model cannot learn a random order.
+        native = sorted(evidence) if brief else truth.target_boxes or one or evidence[:1]
+        size, shown = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size
+        if not native:
+            return [[0, 0, max(1, shown[0] // 2), max(1, shown[1] // 2)]]
+        grid = _BRIEF_GRID if brief else 1
+        return [_box_around(box, size, shown, grid) for box in native[:MOST_BOXES]]
+
+
+def _evidence(sample: Sample) -> Boxes:
+    """Return the boxes of all that must be looked at, as far as they are known."""
+    truth = sample.ground_truth
+    if isinstance(truth, MagsTruth):
+        return truth.evidence_boxes
+    return truth.target_boxes if isinstance(truth, QuestionTruth) else ()
+
+
+def _box_around(
+    box: tuple[float, ...], native: tuple[int, int], shown: tuple[int, int], grid: int
+) -> list[int]:
+    """Return a native box in pixels of the image as shown, rounded outwards, with a margin."""
+    across, down = shown[0] / native[0], shown[1] / native[1]
+    low = [box[0] * across - _MARGIN, box[1] * down - _MARGIN]
+    high = [box[2] * across + _MARGIN, box[3] * down + _MARGIN]
+    left, top = (max(0, int(edge // grid) * grid) for edge in low)
+    right, bottom = (
+        min(side, -int(-edge // grid) * grid) for edge, side in zip(high, shown, strict=True)
+    )
+    return [left, top, right, bottom]
+
+
+def _covers(crop: tuple[float, ...], box: tuple[float, ...]) -> bool:
+    across = min(crop[2], box[2]) - max(crop[0], box[0])
+    down = min(crop[3], box[3]) - max(crop[1], box[1])
+    return across > 0 and down > 0 and across * down >= _COVERED * area(box)

@@ -1,0 +1,203 @@
+r"""Table 1 of the paper from saved episodes: ``python -m visenv.envs.mags.evaluation.table``.
+
+    python -m visenv.envs.mags.evaluation.table --judge openai:gpt-4o-mini \
+        --methods "Direct Query=direct/episodes.jsonl" "Ours=mags/episodes.jsonl" \
+        --extract "Direct Query"
+
+The episodes are those that `visenv eval` saves. Their ground truth labels ``dataset`` and
+``difficulty`` decide the column and the section; samples without these labels go into a section
+called *all*. If a method is called ``Direct Query``, the last row of a section shows the gains of
+the last method over it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+import tyro
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from visenv.background import run_here
+from visenv.episodes import read_episodes
+from visenv.errors import ConfigurationError, ServiceError
+from visenv.scorers import Scorer
+from visenv.types import Episode, GroundTruth
+
+from .scores import AnswerScores, Scores
+
+Cell = tuple[str, str]
+"""``(difficulty, dataset)``."""
+
+Accuracies = Mapping[Cell, tuple[float, float]]
+"""Judge accuracy and inclusion accuracy of each cell, in percent."""
+
+BASELINE = "Direct Query"
+"""The method over which gains are shown."""
+
+_LEVELS = ("easy", "medium", "hard")
+_DATASETS = ("vsr", "tallyqa", "gqa")
+_CONCURRENCY = 16
+
+
+class Judged(NamedTuple):
+    """The judgments of one method.
+
+    Attributes:
+        scores: The scores of the episodes that were judged, each with its cell.
+        failed: The number of episodes for which a scorer failed or gave no usable reply.
+        aborted: The number of episodes that were aborted; they are not judged.
+    """
+
+    scores: list[tuple[Cell, Scores]]
+    failed: int
+    aborted: int
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """Judge saved episodes, and print judge accuracy and inclusion accuracy by difficulty."""
+
+    judge: str
+    """Who grades answers, for example openai:gpt-4o-mini."""
+    methods: tuple[str, ...]
+    """Name=file of saved episodes, one for each line of the table."""
+    extract: tuple[str, ...] = ()
+    """Names of the methods whose responses are reduced to a short answer first."""
+    extractor: str | None = None
+    """Who reduces them; the judge by default."""
+
+    def run(self) -> None:
+        """Judge and print.
+
+        Raises:
+            ConfigurationError: If the methods cannot be told apart, or `extract` names another.
+        """
+        screen = Console()
+        results = {}
+        for name, file in self._files().items():
+            extractor = Scorer.parse(self.extractor or self.judge) if name in self.extract else None
+            scorer = AnswerScores(Scorer.parse(self.judge), extractor)
+            judged = run_here(score_all(scorer, read_episodes(file, messages=False)))
+            results[name] = by_cell(judged.scores)
+            screen.print(
+                f"{name}: {len(judged.scores)} judged, {judged.failed} failed, "
+                f"{judged.aborted} aborted"
+            )
+        for table in tables(results):
+            screen.print(table)
+
+    def _files(self) -> dict[str, Path]:
+        """Return the file of each method."""
+        files: dict[str, Path] = {}
+        for method in self.methods:
+            name, equals, file = method.partition("=")
+            if not equals:
+                raise ConfigurationError(f"A method is name=file, got {method!r}.")
+            if name in files:
+                raise ConfigurationError(f"There are two methods {name!r}.")
+            files[name] = Path(file)
+        unknown = [name for name in self.extract if name not in files]
+        if unknown:
+            raise ConfigurationError(f"extract must name methods of {[*files]}, got {unknown}.")
+        return files
+
+
+async def score_all(scorer: AnswerScores, episodes: Iterable[Episode]) -> Judged:
+    """Return the scores of the episodes that were not aborted.
+
+    An episode that cannot be judged is counted, and the other judgments are kept.
+    """
+    free = asyncio.Semaphore(_CONCURRENCY)
+
+    async def one(episode: Episode) -> tuple[Cell, Scores] | None:
+        async with free:
+            try:
+                return cell_of(episode), await scorer.score(episode)
+            except ServiceError:
+                return None
+
+    given = list(episodes)
+    played = [episode for episode in given if episode.failure is None]
+    found = await asyncio.gather(*map(one, played))
+    scores = [each for each in found if each is not None]
+    return Judged(scores, len(played) - len(scores), len(given) - len(played))
+
+
+def cell_of(episode: Episode) -> Cell:
+    """Return the section and the column of an episode."""
+    truth = episode.ground_truth
+    labels = truth.labels if isinstance(truth, GroundTruth) else {}
+    return labels.get("difficulty", "all"), labels.get("dataset", "all")
+
+
+def by_cell(scores: Iterable[tuple[Cell, Scores]]) -> Accuracies:
+    """Return judge accuracy and inclusion accuracy of each cell, in percent."""
+    cells: defaultdict[Cell, list[Scores]] = defaultdict(list)
+    for cell, each in scores:
+        cells[cell].append(each)
+    return {
+        cell: (
+            100 * mean(each.judge for each in found),
+            100 * mean(each.inclusion for each in found),
+        )
+        for cell, found in cells.items()
+    }
+
+
+def tables(results: Mapping[str, Accuracies]) -> list[Table]:
+    """Return one table for each difficulty: a line for each method, two columns for each data set.
+
+    Args:
+        results: What `by_cell` returns, by method.
+    """
+    datasets: defaultdict[str, set[str]] = defaultdict(set)
+    for found in results.values():
+        for level, dataset in found:
+            datasets[level].add(dataset)
+    return [
+        _table(level, _ordered(datasets[level], _DATASETS), results)
+        for level in _ordered(datasets, _LEVELS)
+    ]
+
+
+def _table(level: str, datasets: Sequence[str], results: Mapping[str, Accuracies]) -> Table:
+    table = Table("Method", box=SIMPLE_HEAD, title=f"Zoom-{level.capitalize()}")
+    for dataset in datasets:
+        table.add_column(f"{dataset} GPT", justify="right")
+        table.add_column(f"{dataset} Inc.", justify="right")
+    for method, found in results.items():
+        values = [found.get((level, dataset)) for dataset in datasets]
+        table.add_row(method, *_shown(values, "{:.2f}"))
+    last = [*results][-1]
+    if BASELINE in results and last != BASELINE:
+        gains = [_gain(results[last], results[BASELINE], (level, each)) for each in datasets]
+        table.add_row(f"{last} - {BASELINE}", *_shown(gains, "{:+.2f}"))
+    return table
+
+
+def _gain(ours: Accuracies, baseline: Accuracies, cell: Cell) -> tuple[float, float] | None:
+    """Return the absolute gains in percentage points, or None if one of the two has no episodes."""
+    if cell not in ours or cell not in baseline:
+        return None
+    return ours[cell][0] - baseline[cell][0], ours[cell][1] - baseline[cell][1]
+
+
+def _shown(pairs: Iterable[tuple[float, float] | None], form: str) -> list[str]:
+    return [form.format(each) if pair else "-" for pair in pairs for each in pair or (0, 0)]
+
+
+def _ordered(names: Iterable[str], first: Sequence[str]) -> list[str]:
+    """Return the names in the order of `first`, then the others by the alphabet."""
+    return sorted(names, key=lambda name: ((*first, name).index(name), name))
+
+
+if __name__ == "__main__":
+    tyro.cli(PaperTable).run()

@@ -1,0 +1,25 @@
+"""The ground truth of questions about crowded images."""
+
+from __future__ import annotations
+
+from pydantic.dataclasses import dataclass
+
+from visenv.types.ground_truth import STRICT, Boxes, QuestionTruth
+from visenv.worlds.scenes import SignTruth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class MagsTruth(QuestionTruth):
+    """Ground truth of a question; boxes are in native pixels.
+
+    `target_boxes` are the objects that the question is about: the counted ones, the two whose
+    positions are compared, or the one with the attribute.
+
+    Attributes:
+        evidence_boxes: Everything that must be looked at to be sure of the answer. For a counting
+            question these are all signs, also those that do not count.
+        signs: All signs of a procedural scene.
+    """
+
+    evidence_boxes: Boxes = ()
+    signs: tuple[SignTruth, ...] = ()

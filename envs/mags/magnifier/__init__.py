@@ -1,0 +1,1 @@
+"""The magnifier: super-resolution networks and plain interpolation, behind one name."""

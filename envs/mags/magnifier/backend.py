@@ -1,0 +1,119 @@
+"""The backend of scorers that runs a super-resolution network in this process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from visenv.errors import ConfigurationError
+from visenv.scorers import InProcessBackend, ServiceLimits
+from visenv.types import Pixels
+
+from .request import Magnify
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_SMALL = Path(__file__).with_name("small.npz")
+
+_PIXELS = 1 << 17
+"""Most pixels of the crops that are computed together; a larger crop is computed alone."""
+
+
+class MagnifierBackend(InProcessBackend):
+    """Answers `Magnify`; crops of equal size are computed together.
+
+    Batches are limited by their pixels as well as by their number, so that memory does not grow
+    with the size of the crops times their number.
+
+    In deterministic mode the network computes in float64: in float32, the last bits of a crop
+    depend on the batch and on the number of threads.
+
+    Args:
+        weights: ``"small"``, or a file of SMFANet weights.
+        device: PyTorch device.
+    """
+
+    requests = (Magnify,)
+    main_option = "weights"
+    limits = ServiceLimits(max_batch_size=32, max_delay=0.002, timeout=600.0)
+    batch_invariant = True
+
+    def __init__(self, weights: str = "small", device: str = "cpu") -> None:
+        super().__init__()
+        self._weights = weights
+        self._device = device
+        self._network: nn.Module | None = None
+
+    @property
+    def model(self) -> str:
+        """The name of the weights."""
+        return "small" if self._weights == "small" else Path(self._weights).name
+
+    @property
+    def version(self) -> str:
+        """The hash of the weights, and the version of PyTorch."""
+        file = _SMALL if self._weights == "small" else Path(self._weights)
+        try:
+            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        except OSError as error:
+            raise ConfigurationError(f"The weights {str(file)!r} cannot be read.") from error
+        return f"{digest} torch {version('torch')}"
+
+    def load(self) -> None:
+        """Load the network.
+
+        Raises:
+            ConfigurationError: If PyTorch is missing, or the file cannot be used.
+        """
+        try:
+            import torch
+        except ImportError as error:
+            raise ConfigurationError(
+                f"The magnifier {self.model!r} needs PyTorch: pip install 'visenv[train]', or use "
+                'magnifier="lanczos".'
+            ) from error
+        network: nn.Module
+        if self._weights == "small":
+            from .small import load_small
+
+            network = load_small()
+        else:
+            from .weights import load_smfanet
+
+            network = load_smfanet(self._weights)
+        dtype = torch.float64 if self.deterministic else torch.float32
+        self._network = network.to(self._device, dtype)
+
+    def compute(self, requests: Sequence[Magnify]) -> Sequence[Any]:
+        """Enlarge the crops, those of one size together, up to `_PIXELS` at a time."""
+        crops = [request.crop.pixels for request in requests]
+        places: dict[tuple[int, ...], list[int]] = {}
+        for place, crop in enumerate(crops):
+            places.setdefault(crop.shape, []).append(place)
+        enlarged: list[Any] = [None] * len(crops)
+        for (height, width, *_), group in places.items():
+            most = max(1, _PIXELS // (height * width))
+            for start in range(0, len(group), most):
+                batch = group[start : start + most]
+                results = self._enlarge([crops[place] for place in batch])
+                for place, pixels in zip(batch, results, strict=True):
+                    enlarged[place] = pixels
+        return enlarged
+
+    def _enlarge(self, crops: Sequence[Pixels]) -> list[Pixels]:
+        import torch
+
+        assert self._network is not None, "load() comes first"
+        dtype = next(self._network.parameters()).dtype
+        stacked = torch.from_numpy(np.stack(crops)).to(self._device)
+        images = stacked.permute(0, 3, 1, 2).to(dtype) / 255
+        with torch.inference_mode():
+            output = self._network(images)
+        levels = (output.clamp(0, 1) * 255).round().to(torch.uint8)
+        return list(levels.permute(0, 2, 3, 1).contiguous().cpu().numpy())

@@ -1,0 +1,68 @@
+"""Presets of Mags-RL: prompt, data and reward of each stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from visenv.images import QWEN_PIXELS
+
+from .prompts import Style
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """One preset.
+
+    Attributes:
+        reward: Whose reward is paid, ``"stage1"`` or ``"stage2"``.
+        prompt: How the task is put.
+        scenes: Difficulty of the procedural scenes, a key of `visenv.envs.mags.world.SCENES`.
+        view_side: Longest side of the image shown, pixels; None shows a data set's images at native
+            size, and procedural scenes at the size at which they cannot be read.
+        image_pixels: Pixel budget of the image shown.
+        crop_pixels: Pixel budget of one enlarged crop.
+    """
+
+    reward: str
+    prompt: Style
+    scenes: str
+    view_side: int | None
+    image_pixels: int
+    crop_pixels: int
+
+
+PRESETS = {
+    "stage1": Preset(
+        reward="stage1",
+        prompt="stage1",
+        scenes="simple",
+        view_side=None,
+        image_pixels=QWEN_PIXELS,
+        crop_pixels=1024 * 1024,
+    ),
+    "stage2": Preset(
+        reward="stage2",
+        prompt="stage2",
+        scenes="complex",
+        view_side=None,
+        image_pixels=QWEN_PIXELS,
+        crop_pixels=1024 * 1024,
+    ),
+    # For a model of a million parameters on a CPU: views of 96 px.
+    "tiny-stage1": Preset(
+        reward="stage1",
+        prompt="brief",
+        scenes="tiny",
+        view_side=96,
+        image_pixels=96 * 96,
+        crop_pixels=96 * 96,
+    ),
+    "tiny": Preset(
+        reward="stage2",
+        prompt="brief",
+        scenes="tiny-complex",
+        view_side=96,
+        image_pixels=96 * 96,
+        crop_pixels=96 * 96,
+    ),
+}

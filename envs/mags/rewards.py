@@ -1,0 +1,207 @@
+"""The reward of Mags-RL (appendix B), as named terms over the event log.
+
+Words are the lower-case matches of ``[A-Za-z]+``. N is the number of different words and d their
+share of all words, of the thought without its zoom block, or of the second thought. n is the number
+of boxes written and k the number of valid ones. Z is 1 if a closed thought holds exactly one zoom
+block with at least one box; S = Z·(0.1 + 0.9·[N ≥ 5]·[d ≥ 0.4]). a* is the true count.
+
+==================  ======  ======================================================================
+term                weight  value
+==================  ======  ======================================================================
+``answer_format``   0.1     1 for an answer in round 2
+``think_format``    0.1     0.25 for each tag in order
+``rethink_format``  0.1     0.25 for each tag in order
+``zoom_format``     0.5     Z·[N ≥ 5]·(0.1 if d < 0.4, else 0.5 + 0.5·min(1, ln(N + 1) / ln 20))
+``answer``          2       answer_format · max(exact, 0.5·[judge ≥ 0.7])
+``zoom``            1       stage 1: Z·[N ≥ 5]·(0.1 if d < 0.4, else 1)·k/n
+                            stage 2, counting: S·max(0, min(1, k/a*) - 0.05·(n - k) - extra)
+                            stage 2, other questions: S·k/n
+``rethink``         0.5     (0.5 + 0.5·answer_format)·[N ≥ 5]·min(1, 0.2·√N)
+==================  ======  ======================================================================
+
+``extra`` is 0.05 for each valid box beyond max(a*, 1). ``compat="paper"`` pays the formulas as
+printed: without ``extra``, and with both cases of ``zoom_format`` and ``zoom`` at d = 0.4.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import partial
+from typing import Literal, NamedTuple
+
+from visenv.grammar.zoom_in_think import scan
+from visenv.rewards import RewardTerm, of_log
+from visenv.types import Log, Sample
+
+from .judge import answer_term
+
+Compat = Literal["paper"] | None
+Stage = Literal["stage1", "stage2"]
+
+COUNTING = "counting"
+"""The `Sample.kind` of counting questions."""
+
+_WORD = re.compile(r"[a-z]+")
+_LEAST_WORDS = 5
+_LEAST_DIVERSITY = 0.4
+_MISS = 0.05
+
+
+class RewardSettings(NamedTuple):
+    """What the reward depends on.
+
+    Attributes:
+        stage: The stage whose zoom term is paid.
+        judge: ``"rules"``, or a scorer of language models such as ``"openai:gpt-4o-mini"``.
+        rethink: Whether the optional rethink term is paid.
+        compat: ``"paper"`` pays the formulas as printed.
+    """
+
+    stage: Stage
+    judge: str = "rules"
+    rethink: bool = True
+    compat: Compat = None
+
+
+class Words(NamedTuple):
+    """The words of a text.
+
+    Attributes:
+        different: N, the number of different words.
+        diversity: d, their share of all words; 0 if there is none.
+    """
+
+    different: int
+    diversity: float
+
+
+class Zooming(NamedTuple):
+    """What a policy did in round 1.
+
+    Attributes:
+        formed: Z, whether a closed thought holds exactly one zoom block with a box.
+        words: The words of the thought.
+        written: n, the number of boxes written.
+        valid: k, the number of valid boxes.
+    """
+
+    formed: bool
+    words: Words
+    written: int
+    valid: int
+
+
+def reward_terms(settings: RewardSettings) -> list[RewardTerm]:
+    """Return the terms with the paper's weights."""
+    compat = settings.compat
+    zoom = partial(_zoom, stage=settings.stage, compat=compat)
+    terms = [
+        RewardTerm("answer_format", 0.1, of_log(answer_format)),
+        RewardTerm("think_format", 0.1, of_log(partial(_tags, turn=0, name="think"))),
+        RewardTerm("rethink_format", 0.1, of_log(partial(_tags, turn=1, name="rethink"))),
+        RewardTerm("zoom_format", 0.5, of_log(partial(_zoom_format, compat=compat))),
+        RewardTerm("answer", 2.0, answer_term(settings.judge)),
+        RewardTerm("zoom", 1.0, of_log(zoom)),
+    ]
+    if settings.rethink:
+        terms.append(RewardTerm("rethink", 0.5, of_log(_rethink)))
+    return terms
+
+
+def top_reward(rethink: bool) -> float:
+    """Return the largest reward: 4.2, or 3.7 without the rethink term."""
+    return 4.2 if rethink else 3.7
+
+
+# ------------------------------------------------------------------ what is read
+
+
+def words(text: str | None) -> Words:
+    """Return the words of a text."""
+    found = _WORD.findall((text or "").lower())
+    return Words(len({*found}), len({*found}) / len(found) if found else 0.0)
+
+
+def zooming(log: Log) -> Zooming:
+    """Return what happened in round 1, from the event of its zoom call and its thought."""
+    calls = [call for call in log.tool_calls if call.turn == 0 and "written" in call.detail]
+    thought = scan(log.turns[0].text).thought if log.turns else None
+    if not calls or thought is None:
+        return Zooming(False, words(thought), 0, 0)
+    detail = calls[0].detail
+    return Zooming(detail["written"] >= 1, words(thought), detail["written"], detail["valid"])
+
+
+def true_count(sample: Sample) -> int | None:
+    """Return a* of a counting question, None for other questions."""
+    if sample.kind != COUNTING or not sample.answers:
+        return None
+    return int(sample.answers[0]) if sample.answers[0].isdecimal() else None
+
+
+# ------------------------------------------------------------------ the terms
+
+
+def answer_format(log: Log, sample: Sample) -> float:
+    """Return 1 if round 2 held one answer, otherwise 0."""
+    return float(log.answer is not None)
+
+
+def _tags(log: Log, sample: Sample, turn: int, name: str) -> float:
+    """Return 0.25 for the opening tag, and 0.25 more for a closing tag after it."""
+    if len(log.turns) <= turn:
+        return 0.0
+    _, opening, rest = log.turns[turn].text.partition(f"<{name}>")
+    return 0.25 * bool(opening) + 0.25 * (f"</{name}>" in rest)
+
+
+def _zoom_format(log: Log, sample: Sample, compat: Compat) -> float:
+    formed, (different, diversity), _, _ = zooming(log)
+    if not formed or different < _LEAST_WORDS:
+        return 0.0
+    length = 0.5 + 0.5 * min(1.0, math.log(different + 1) / math.log(20))
+    return _by_diversity(diversity, length, compat)
+
+
+def _zoom(log: Log, sample: Sample, stage: Stage, compat: Compat) -> float:
+    zoomed = zooming(log)
+    if not zoomed.formed:
+        return 0.0
+    different, diversity = zoomed.words
+    enough = different >= _LEAST_WORDS
+    precision = zoomed.valid / zoomed.written
+    if stage == "stage1":
+        return enough * _by_diversity(diversity, 1.0, compat) * precision
+    grounded = 0.1 + 0.9 * (enough and diversity >= _LEAST_DIVERSITY)
+    count = true_count(sample)
+    if count is None:
+        return grounded * precision
+    return grounded * _recall(zoomed, count, compat)
+
+
+def _recall(zoomed: Zooming, count: int, compat: Compat) -> float:
+    """Return the share of the counted objects that a box may show, less a price for each miss."""
+    recall = min(1.0, zoomed.valid / count) if count else 1.0
+    missed = zoomed.written - zoomed.valid
+    extra = 0 if compat else max(0, zoomed.valid - max(count, 1))
+    return max(0.0, recall - _MISS * (missed + extra))
+
+
+def _by_diversity(diversity: float, value: float, compat: Compat) -> float:
+    """Return 0.1 for a repetitive thought, otherwise the value.
+
+    As printed, a thought exactly at the threshold is paid both, at most 1.
+    """
+    if compat and diversity == _LEAST_DIVERSITY:
+        return min(1.0, 0.1 + value)
+    return 0.1 if diversity < _LEAST_DIVERSITY else value
+
+
+def _rethink(log: Log, sample: Sample) -> float:
+    if len(log.turns) < 2:
+        return 0.0
+    different = words(scan(log.turns[1].text).rethought).different
+    if different < _LEAST_WORDS:
+        return 0.0
+    return (0.5 + 0.5 * answer_format(log, sample)) * min(1.0, 0.2 * math.sqrt(different))

@@ -1,0 +1,6 @@
+"""The procedural world of the family: scenes with several signs that only a magnifier can read."""
+
+from .presets import SCENES, Scenes
+from .world import MagsWorld
+
+__all__ = ["SCENES", "MagsWorld", "Scenes"]

@@ -1,0 +1,85 @@
+"""Where the signs of a scene stand, and which of them a question is about."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.worlds.scenes.signs import FRAMES, Box, Sign
+
+from .presets import Scenes
+
+SPREAD = 0.4
+"""Least share of the image that a box around the panels of all signs of a question covers.
+
+The panels hold the details that decide the answer. A valid zoom box covers less of the image, so
+that no valid box holds all details of a question.
+"""
+
+_CANDIDATES = 64
+_GAP = 2
+
+
+def place_signs(rng: np.random.Generator, scenes: Scenes, count: int, together: int) -> list[Sign]:
+    """Return signs of different colors that do not touch.
+
+    Args:
+        rng: Source of all randomness.
+        scenes: The difficulty.
+        count: Number of signs.
+        together: The first `together` signs belong to one question: a box around their panels
+            covers at least `SPREAD` of the image, unless there is only one.
+    """
+    while True:
+        signs = _try_to_place(rng, scenes, count)
+        if signs is None:
+            continue
+        if together < 2 or _share([sign.panel for sign in signs[:together]], scenes) >= SPREAD:
+            return signs
+
+
+def _try_to_place(rng: np.random.Generator, scenes: Scenes, count: int) -> list[Sign] | None:
+    """Return signs at random places; the second one far from the first. None if one has no room."""
+    frames = [list(FRAMES)[place] for place in rng.permutation(len(FRAMES))[:count]]
+    signs: list[Sign] = []
+    for frame in frames:
+        shape = scenes.shapes[int(rng.integers(len(scenes.shapes)))]
+        side = scenes.sign_side(shape)
+        corners = rng.integers(0, scenes.view_side - side + 1, (_CANDIDATES, 2))
+        free = corners[_are_free(corners, side, [sign.box for sign in signs])]
+        if not len(free):
+            return None
+        chosen = free[0] if len(signs) != 1 else _farthest(free[:8], signs[0].box)
+        signs.append(_sign(frame, shape, int(chosen[0]), int(chosen[1]), scenes))
+    return signs
+
+
+def _are_free(corners: NDArray[np.int64], side: int, taken: list[Box]) -> NDArray[np.bool_]:
+    free = np.ones(len(corners), bool)
+    left, top = corners[:, 0] - _GAP, corners[:, 1] - _GAP
+    right, bottom = corners[:, 0] + side + _GAP, corners[:, 1] + side + _GAP
+    for box in taken:
+        apart = (left >= box.right) | (right <= box.left) | (top >= box.bottom)
+        free &= apart | (bottom <= box.top)
+    return free
+
+
+def _farthest(corners: NDArray[np.int64], box: Box) -> NDArray[np.int64]:
+    """Return the corner that spans the largest area with the box."""
+    spans = np.abs(corners[:, 0] - box.left) * np.abs(corners[:, 1] - box.top)
+    return np.asarray(corners[int(spans.argmax())])
+
+
+def _sign(frame: str, shape: str, left: int, top: int, scenes: Scenes) -> Sign:
+    side = scenes.sign_side(shape)
+    margin = (side - scenes.detail) // 2
+    inner = left + margin, top + margin
+    panel = Box(*inner, inner[0] + scenes.detail, inner[1] + scenes.detail)
+    return Sign(frame, shape, Box(left, top, left + side, top + side), panel)
+
+
+def _share(boxes: list[Box], scenes: Scenes) -> float:
+    """Return the share of the image that the box around all boxes covers."""
+    width = max(box.right for box in boxes) - min(box.left for box in boxes)
+    height = max(box.bottom for box in boxes) - min(box.top for box in boxes)
+    return width * height / scenes.view_side**2

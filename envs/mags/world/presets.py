@@ -1,0 +1,119 @@
+"""What scenes are made of: sizes, number of signs, clutter; one preset for each difficulty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.worlds.scenes.signs import FRAMES, SHAPES, outer_side
+
+KINDS = ("counting", "relation", "attribute")
+"""Kinds of question, after TallyQA, VSR and GQA."""
+
+OVERSAMPLING = 4
+"""Scenes are rendered at this many times the native resolution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenes:
+    """One difficulty. Lengths in "view px" are pixels of the image as the model sees it.
+
+    Attributes:
+        side: Side of the square native image, pixels; a multiple of `view_side`.
+        view_side: Side of the view, pixels.
+        signs: Fewest and most signs. A counting question always has the most, so that the number of
+            signs, which the view shows, tells nothing about the answer.
+        detail: Side of the panel that holds the detail, view px.
+        frame: Width of a sign's colored frame, view px.
+        details: What is on the signs of a scene: ``"colour"`` (stripes) or ``"text"`` (a word).
+        kinds: Kinds of question, of `KINDS`.
+        shapes: Shapes of signs.
+        clutter: Of the background, 0 to 1.
+        occluders: Whether leaves hide parts of the frames; details stay free.
+        stripe_period: Distance of two stripes, view px.
+        grain: Amplitude of sensor noise at the rendered resolution, levels of 255.
+
+    Raises:
+        ConfigurationError: If a value is out of its range.
+    """
+
+    side: int
+    view_side: int
+    signs: tuple[int, int]
+    detail: int
+    frame: int
+    details: tuple[str, ...] = ("colour", "text")
+    kinds: tuple[str, ...] = KINDS
+    shapes: tuple[str, ...] = tuple(SHAPES)
+    clutter: float = 0.3
+    occluders: bool = False
+    stripe_period: int = 3
+    grain: int = 4
+
+    def __post_init__(self) -> None:
+        if self.side % self.view_side:
+            raise ConfigurationError(
+                f"side must be a multiple of view_side, got {self.side} and {self.view_side}."
+            )
+        fewest, most = self.signs
+        if not 1 <= fewest <= most <= len(FRAMES):
+            raise ConfigurationError(f"A scene has 1 to {len(FRAMES)} signs, got {self.signs}.")
+        if not self.kinds or (most < 2 and "relation" in self.kinds):
+            raise ConfigurationError("kinds must not be empty; a relation needs 2 signs.")
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise UnknownNameError("kind of question", str(kind), KINDS)
+        if max(map(self.sign_side, self.shapes)) * 2 > self.view_side:
+            raise ConfigurationError("The signs are too large for the view.")
+
+    @property
+    def unit(self) -> Fraction:
+        """Native pixels per view pixel."""
+        return Fraction(self.side, self.view_side)
+
+    @property
+    def rendered_unit(self) -> Fraction:
+        """Rendered pixels per view pixel."""
+        return OVERSAMPLING * self.unit
+
+    def sign_side(self, shape: str) -> int:
+        """Return the side of a sign of that shape, view px."""
+        return outer_side(shape, self.detail, self.frame, 1)
+
+
+SCENES = {
+    "simple": Scenes(side=768, view_side=256, signs=(1, 3), detail=30, frame=4),
+    "complex": Scenes(
+        side=768,
+        view_side=256,
+        signs=(4, 8),
+        detail=20,
+        frame=3,
+        clutter=1.0,
+        occluders=True,
+    ),
+    "tiny": Scenes(
+        side=288,
+        view_side=96,
+        signs=(1, 3),
+        detail=10,
+        frame=2,
+        details=("colour",),
+        shapes=("square",),
+        clutter=0.0,
+        stripe_period=1,
+    ),
+    "tiny-complex": Scenes(
+        side=288,
+        view_side=96,
+        signs=(4, 4),
+        detail=10,
+        frame=2,
+        details=("colour",),
+        shapes=("square",),
+        clutter=0.5,
+        stripe_period=1,
+    ),
+}
+"""The difficulties. The tiny ones have views of 96 px, for very small models."""

@@ -1,0 +1,136 @@
+"""The questions of a scene: what is asked, the answer, and what is on each sign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from visenv.worlds.scenes import KINDS as DETAILS
+from visenv.worlds.scenes.signs import Sign
+
+from .layout import place_signs
+from .presets import Scenes
+
+_WITH = {"colour": "with {} stripes", "text": "that says {}"}
+_ATTRIBUTES = {"colour": "What color are the stripes on {}?", "text": "What is written on {}?"}
+
+
+class Scene(NamedTuple):
+    """A scene before it is painted.
+
+    Attributes:
+        kind: The kind of question.
+        detail: What is on the signs, ``"colour"`` or ``"text"``.
+        question: The question.
+        answer: Its answer.
+        options: All possible answers.
+        signs: The signs.
+        values: What is on each sign.
+        targets: The places in `signs` of what the question is about.
+        evidence: The places in `signs` of what must be looked at.
+    """
+
+    kind: str
+    detail: str
+    question: str
+    answer: str
+    options: tuple[str, ...]
+    signs: list[Sign]
+    values: list[str]
+    targets: tuple[int, ...]
+    evidence: tuple[int, ...]
+
+
+def make_scene(rng: np.random.Generator, scenes: Scenes) -> Scene:
+    """Return a scene with a question; kinds, details and answers are drawn evenly."""
+    kind = scenes.kinds[int(rng.integers(len(scenes.kinds)))]
+    detail = scenes.details[int(rng.integers(len(scenes.details)))]
+    return _MAKERS[kind](rng, scenes, detail)
+
+
+def _counting(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
+    count = scenes.signs[1]
+    counted = int(rng.integers(count + 1))
+    signs = place_signs(rng, scenes, count, together=count)
+    value, *others = _drawn(rng, detail)
+    matching = sorted(int(place) for place in rng.permutation(count)[:counted])
+    values = [
+        value if place in matching else others[int(rng.integers(len(others)))]
+        for place in range(count)
+    ]
+    return Scene(
+        "counting",
+        detail,
+        f"How many signs {_many(detail, value)}?",
+        str(counted),
+        tuple(str(number) for number in range(count + 1)),
+        signs,
+        values,
+        tuple(matching),
+        tuple(range(count)),
+    )
+
+
+def _relation(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
+    signs = place_signs(rng, scenes, _count(rng, scenes, least=2), together=2)
+    first, second, *others = _drawn(rng, detail)
+    # The first two signs are compared. Which of them the question names first is drawn, so that
+    # the two answers are equally likely wherever the signs stand.
+    pair = [first, second] if rng.random() < 0.5 else [second, first]
+    values = pair + [others[int(rng.integers(len(others)))] for _ in signs[2:]]
+    axis, relation = [(0, "to the left of"), (1, "above")][int(rng.integers(2))]
+    one, other = (signs[values.index(value)].box for value in (first, second))
+    holds = one[axis] < other[axis]
+    named = [f"the sign {_WITH[detail].format(value)}" for value in (first, second)]
+    return Scene(
+        "relation",
+        detail,
+        f"Is {named[0]} {relation} {named[1]}?",
+        "yes" if holds else "no",
+        ("yes", "no"),
+        signs,
+        values,
+        (0, 1),
+        tuple(range(len(signs))),
+    )
+
+
+def _attribute(rng: np.random.Generator, scenes: Scenes, detail: str) -> Scene:
+    signs = place_signs(rng, scenes, _count(rng, scenes), together=1)
+    options = DETAILS[detail].options
+    values = [options[int(rng.integers(len(options)))] for _ in signs]
+    return Scene(
+        "attribute",
+        detail,
+        _ATTRIBUTES[detail].format(signs[0].name),
+        values[0],
+        options,
+        signs,
+        values,
+        (0,),
+        (0,),
+    )
+
+
+_MAKERS: dict[str, Callable[[np.random.Generator, Scenes, str], Scene]] = {
+    "counting": _counting,
+    "relation": _relation,
+    "attribute": _attribute,
+}
+
+
+def _count(rng: np.random.Generator, scenes: Scenes, least: int = 1) -> int:
+    fewest, most = scenes.signs
+    return int(rng.integers(max(least, fewest), most + 1))
+
+
+def _drawn(rng: np.random.Generator, detail: str) -> list[str]:
+    """Return all values of a detail in random order."""
+    options = DETAILS[detail].options
+    return [options[place] for place in rng.permutation(len(options)).tolist()]
+
+
+def _many(detail: str, value: str) -> str:
+    return f"have {value} stripes" if detail == "colour" else f"say {value}"

@@ -1,0 +1,12 @@
+"""What `accelerate launch` starts in test_recipe.py: a recipe, told as the command line is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from visenv.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["train", *sys.argv[1:]]))

@@ -1,0 +1,52 @@
+"""Runs of a recipe that are killed, each at another point; started by test_kill.py.
+
+Argument: a folder. Every run is a fork of this process, so that packages are loaded once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch._dynamo  # the first optimizer step would load it, in every fork
+
+from tests.algos.trainer.kill_points import dying, kill_each
+from visenv.algos.experiment import experiment, parts, read_recipe, recipe_path, run_recipe
+from visenv.algos.trainer import checkpoint
+
+WORDS = [
+    "--name", "job", "--no-controls", "--model.options.threads", "1",
+    "--phases.warm-up.steps", "2",
+    "--phases.warm-up.demonstrations.episodes", "2",
+    "--phases.warm-up.demonstrations.batch-size", "2",
+    "--phases.rl.steps", "1",
+    "--phases.rl.rollouts.groups", "1", "--phases.rl.rollouts.group-size", "2",
+    "--phases.rl.rollouts.max-tokens", "8",
+    "--evaluation.episodes", "1", "--evaluation.max-tokens", "8",
+]  # fmt: skip
+
+
+def train(runs: Path) -> None:
+    """Run the recipe, or go on with it."""
+    words = [*WORDS, "--runs", str(runs)]
+    if (runs / "job" / "recipe.json").exists():
+        words.append("--resume")
+    run_recipe(read_recipe(recipe_path("zoom_tiny"), words))
+
+
+def points() -> dict[str, Callable[[], None]]:
+    """Return where runs die."""
+    return {
+        "validation": dying(parts, "evaluation_makers", 1),
+        "warm-up": dying(torch.optim.AdamW, "step", 1, after=True),
+        "first-evaluation": dying(experiment, "measure", 1),
+        "evaluation": dying(experiment, "measure", 2, after=True),
+        "checkpoint-of-rl": dying(checkpoint, "publish", 2),
+        "report": dying(experiment, "write_report", 1),
+    }
+
+
+if __name__ == "__main__":
+    kill_each(points(), train, Path(sys.argv[1]))

@@ -1,0 +1,16 @@
+"""A callback that a recipe names."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from visenv.algos.trainer import Callback, TrainerState
+
+
+class Recorder(Callback):
+    """Writes down which phases begin."""
+
+    calls: ClassVar[list[str]] = []
+
+    def on_train_begin(self, state: TrainerState) -> None:
+        self.calls.append(f"begin {state.folder.name}")

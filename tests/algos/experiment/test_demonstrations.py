@@ -1,0 +1,101 @@
+"""Demonstrations of a phase: filtered by reward, or played by the policy itself on RL's samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from visenv.algos.experiment import Recipe, parts, read_recipe, recipe_path
+from visenv.algos.experiment.demonstrations import find_demonstrations, phase_seed
+from visenv.algos.trainer.supply.samples import SampleOrder
+from visenv.errors import ConfigurationError, RunError, UnknownNameError
+from visenv.makers import find_model
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+WORDS = [
+    "--model.options.threads", "1",
+    "--phases.warm-up.demonstrations.episodes", "24",
+    "--phases.rl.steps", "2", "--phases.rl.rollouts.groups", "2",
+    "--phases.rl.rollouts.group-size", "3", "--phases.rl.rollouts.max-tokens", "4",
+]  # fmt: skip
+
+
+def recipe_with(**changes: Any) -> Recipe:
+    """Return the main job with changes of the demonstrations of its warm-up."""
+    recipe = read_recipe(recipe_path("zoom_tiny"), WORDS)
+    phase = recipe.phases["more-sft"]
+    told = replace(phase.demonstrations, **changes)
+    phases = {**recipe.phases, "more-sft": replace(phase, demonstrations=told)}
+    return replace(recipe, phases=phases)
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    model = find_model("tiny", tmp_path_factory.mktemp("model") / "model")
+    return parts.make_policy(recipe_with(), model, False)
+
+
+def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
+    recipe = recipe_with(episodes=24, care=0.5)
+    every = find_demonstrations(policy, recipe, recipe.phases["more-sft"])
+    looked = [episode for episode in every if len(episode.turns) == 2]
+    assert 0 < len(looked) < 24  # the others gave up at once
+    recipe = recipe_with(episodes=24, care=0.5, min_reward=2.0)
+    kept = find_demonstrations(policy, recipe, recipe.phases["more-sft"])
+    assert kept == looked
+
+
+def test_filter_that_keeps_nothing_says_so(policy: Any) -> None:
+    recipe = recipe_with(episodes=4, min_reward=9.0)
+    with pytest.raises(RunError, match=r"reward of at least 9\.0"):
+        find_demonstrations(policy, recipe, recipe.phases["more-sft"])
+
+
+def test_policy_plays_the_samples_of_rl_as_often(policy: Any) -> None:
+    recipe = recipe_with(episodes=0, samples_of="rl")
+    episodes = find_demonstrations(policy, recipe, recipe.phases["more-sft"])
+    samples = SampleOrder(
+        parts.training_mixture(recipe, recipe.phases["rl"]), 2, phase_seed(recipe, "rl")
+    )
+    seeds = [samples.choose(step, number).seed for step in range(2) for number in range(2)]
+    assert Counter(episode.seed for episode in episodes) == dict.fromkeys(seeds, 3)
+    assert all(episode.segments for episode in episodes)
+    assert len({episode.turns[0].text for episode in episodes}) > 1  # sampled, not greedy
+
+
+def test_samples_are_those_of_a_phase_of_rl_before() -> None:
+    with pytest.raises(ConfigurationError, match="phase of RL"):
+        recipe_with(episodes=0, samples_of="warm-up")
+    with pytest.raises(UnknownNameError, match="rl"):
+        recipe_with(episodes=0, samples_of="rk")
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_phase_decides_whether_the_vision_tower_is_frozen(tmp_path: Path, frozen: bool) -> None:
+    model = find_model("tiny", tmp_path / "model")
+    policy: Any = parts.make_policy(recipe_with(), model, frozen)
+    assert {each.requires_grad for each in policy.network.model.model.visual.parameters()} == {
+        not frozen
+    }
+
+
+def test_oracle_reads_each_row_of_a_finite_data_set_once_in_an_epoch(policy: Any) -> None:
+    from visenv.algos.sft import play_demonstrations
+    from visenv.data.fixed import FixedSamples
+    from visenv.envs.zoom_vqa import make
+    from visenv.registration import load
+    from visenv.worlds.scenes import ScenesWorld
+
+    rows = FixedSamples(ScenesWorld("tiny"), range(5))
+    oracle = load("policy", "oracle")()
+    played = play_demonstrations(
+        policy, oracle, lambda: make(preset="tiny", data=rows), seeds=range(10)
+    )
+    names = [episode.sample_id for episode in played]
+    assert len(set(names[:5])) == len(set(names[5:])) == 5
+    assert names[:5] != names[5:]  # each epoch has its own order

@@ -1,0 +1,312 @@
+"""The main job at its smallest: real model, real environment, every phase, every file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.environments import IDS
+from tests.programs import ROOT, run_python
+from visenv.cli import main
+from visenv.errors import ConfigurationError, RunError, UnknownNameError
+
+pytestmark = [
+    pytest.mark.component("torch", "transformers", "tensorboard"),
+    pytest.mark.timeout(600),
+]
+
+PHOTOS = ROOT / "examples" / "make_photo_vqa.py"
+LABELS = [
+    "before training",
+    "after warm-up",
+    "after rl",
+    "after rl, random_crop",
+    "more-sft (control)",
+]
+SMALLEST = [
+    "--name", "job", "--model.options.threads", "1",
+    "--phases.warm-up.steps", "2",
+    "--phases.warm-up.demonstrations.episodes", "4",
+    "--phases.warm-up.demonstrations.batch-size", "2",
+    "--phases.more-sft.demonstrations.episodes", "4",
+    "--phases.rl.steps", "2",
+    "--phases.rl.rollouts.groups", "1", "--phases.rl.rollouts.group-size", "2",
+    "--phases.rl.rollouts.max-tokens", "12",
+    "--evaluation.episodes", "3", "--evaluation.max-tokens", "12",
+]  # fmt: skip
+
+
+def train(runs: Path, *words: str) -> None:
+    """Run the main job at its smallest, or `words` of a recipe's own."""
+    from visenv.algos.experiment import read_recipe, recipe_path, run_recipe
+
+    run_recipe(read_recipe(recipe_path("zoom_tiny"), [*SMALLEST, "--runs", str(runs), *words]))
+
+
+def results(runs: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((runs / "job" / "results.json").read_text())
+    return read
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    train(runs)
+    return runs
+
+
+def test_run_writes_all_it_promises(finished: Path) -> None:
+    folder = finished / "job"
+    for name in ("recipe.json", "curves.png", "report.html", "model", "rl/metrics.jsonl"):
+        assert (folder / name).exists(), name
+    for phase in ("warm-up", "rl", "more-sft"):
+        assert list((folder / phase / "checkpoints").glob("step_*")), phase
+    assert list(results(finished)["scores"]) == LABELS
+    assert len(list((folder / "evaluation").glob("*/scenes.jsonl"))) == len(LABELS)
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_controls_are_evaluated_on_the_weights_of_rl(finished: Path) -> None:
+    scores = results(finished)["scores"]
+    # Two steps teach nothing: the policy never zooms, so a random crop changes nothing.
+    assert scores["after rl, random_crop"] == scores["after rl"]
+
+
+def test_reference_of_a_phase_is_the_model_or_an_earlier_phase(tmp_path: Path) -> None:
+    algorithm = ["--phases.rl.algorithm", "tests.algos.runs:Sloped"]
+    weight = ["--phases.rl.algorithm-options.kl_weight", "1", "--phases.rl.steps", "1"]
+
+    def divergence(name: str) -> float:
+        """Return the KL from the reference `name` at the start of RL."""
+        named = ["--phases.rl.reference", name]
+        train(tmp_path / name, "--no-controls", *algorithm, *weight, *named)
+        row: dict[str, float] = json.loads(
+            (tmp_path / name / "job" / "rl" / "metrics.jsonl").read_text()
+        )
+        return row["kl"]
+
+    assert divergence("warm-up") == 0  # RL begins with the weights of SFT
+    assert divergence("model") > 1e-4
+
+
+def test_run_that_exists_is_refused_and_a_finished_one_resumes_to_itself(finished: Path) -> None:
+    with pytest.raises(RunError, match="--resume"):
+        train(finished)
+    before = results(finished)
+    train(finished, "--resume")
+    assert results(finished) == before
+
+
+def test_run_with_other_settings_is_not_resumed(finished: Path) -> None:
+    with pytest.raises(RunError, match=r"seed was 0 and is 7"):
+        train(finished, "--resume", "--seed", "7")
+
+
+def test_run_must_be_there_to_be_resumed(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no run"):
+        train(tmp_path, "--resume")
+
+
+def test_interrupted_run_goes_on_to_the_same_results(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from visenv.algos.trainer.supply import Played
+
+    play = Played.groups
+    steps: list[int] = []
+
+    def interrupted(self: Any, step: int, on_episode: Any) -> Any:
+        steps.append(step)
+        if len(steps) == 2:
+            raise KeyboardInterrupt
+        return play(self, step, on_episode)
+
+    monkeypatch.setattr(Played, "groups", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=r"^Stopped after step 1 of 2 with the checkpoint"):
+        train(tmp_path, "--no-controls")
+    train(tmp_path, "--no-controls", "--resume")
+    assert steps == [0, 1, 1]
+    expected = {label: results(finished)["scores"][label] for label in LABELS[:3]}
+    assert results(tmp_path)["scores"] == expected
+
+
+def test_run_interrupted_in_an_evaluation_says_how_to_go_on(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from visenv.algos.experiment import experiment
+
+    def interrupted(*_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(experiment, "measure", interrupted)
+        with pytest.raises(KeyboardInterrupt, match="--resume"):
+            train(tmp_path, "--no-controls")
+    train(tmp_path, "--no-controls", "--resume")
+    expected = {label: results(finished)["scores"][label] for label in LABELS[:3]}
+    assert results(tmp_path)["scores"] == expected
+
+
+@pytest.mark.component("scikit-image")
+def test_photographs_need_no_change_of_code(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    subprocess.run([sys.executable, str(PHOTOS), "--out", str(photos)], check=True)
+    train(tmp_path, "--environments.scenes.data", f"textvqa:{photos}", "--no-controls")
+    scores = results(tmp_path)["scores"]
+    assert list(scores) == LABELS[:3]
+    score = scores["after rl"]["scenes"]["greedy"]
+    assert score["episodes"] == 3
+    assert "hit" not in score["metrics"]  # the photographs have no boxes
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "says"),
+    [
+        (["--phases.rl.algorithm", "gprp"], UnknownNameError, "Did you mean 'grpo'"),
+        (["--phases.rl.algorithm_options.clip", "1"], ConfigurationError, "clip"),
+        (["--environments.scenes.id", "ZomVQA-v0"], UnknownNameError, "visenv/ZoomVQA-v0"),
+        (["--environments.scenes.options.presett", "tiny"], ConfigurationError, "presett"),
+        (["--environments.scenes.data", "textvqa:nowhere"], Exception, "nowhere"),
+        (["--evaluation.controls", "no_tol"], UnknownNameError, "no_tool"),
+        (["--sampler.name", "vlm"], UnknownNameError, "vllm"),
+        (["--phases.warm-up.demonstrations.files", "gone.jsonl"], ConfigurationError, "gone.jsonl"),
+        (["--model.name", "/no/such/model"], Exception, "model"),
+        (["--model.options.thread", "1"], ConfigurationError, "thread"),
+        (["--sampler.name", "vllm", "--sampler.options.dtyp", "x"], UnknownNameError, "dtype"),
+        (["--sampler.name", "oracle"], ConfigurationError, "no engine"),
+        (["--evaluation.baselines", "random"], ConfigurationError, "no baseline"),
+        (
+            ["--evaluation.baselines", "cot", "--evaluation.baseline-options.instrct", "1"],
+            ConfigurationError,
+            "instrct",
+        ),
+        (["--trackers", "tensorbord"], UnknownNameError, "tensorboard"),
+        (["--callbacks", "json:JSONDecodeError"], ConfigurationError, "no subclass"),
+        (["--callbacks", "tests.algos.experiment.recorder:Nothing"], ConfigurationError, "Nothing"),
+        (["--phases.rl.reference", "model"], ConfigurationError, "kl_weight"),
+    ],
+)
+def test_failed_start_leaves_no_files(
+    tmp_path: Path, words: list[str], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        train(tmp_path / "runs", *words)
+    assert not (tmp_path / "runs" / "job").exists()
+
+
+def test_sigterm_leaves_a_checkpoint_and_one_sentence(tmp_path: Path) -> None:
+    words = ["train", *SMALLEST, "--runs", str(tmp_path), "--phases.rl.steps", "100000"]
+    call = f"import sys; from visenv.cli import main; sys.exit(main({words}))"
+    log = tmp_path / "job" / "rl" / "metrics.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-c", call], cwd=ROOT, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as started:  # fmt: skip
+        while not (log.exists() and log.read_text()):
+            assert started.poll() is None
+            time.sleep(0.2)
+        started.send_signal(signal.SIGTERM)
+        _, said = started.communicate()
+    assert started.returncode == 130
+    last = said.strip().splitlines()[-1]
+    assert last.startswith("visenv: Stopped after step ")
+    assert "Traceback" not in said
+    assert list((tmp_path / "job" / "rl" / "checkpoints").glob("step_*"))
+
+
+@pytest.mark.component("vllm")
+def test_vllm_samples_in_place_of_the_policy(tmp_path: Path) -> None:
+    words = ["train", *SMALLEST, "--no-controls", "--sampler.name", "vllm", "--evaluation.episodes"]
+    call = f"import sys; from visenv.cli import main; sys.exit(main({[*words, '1']}))"
+    done = run_python("-c", call, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = (tmp_path / "runs" / "job" / "rl" / "metrics.jsonl").read_text().splitlines()
+    # The engine began with the checkpoint's weights and was sent those of the warm-up.
+    assert [json.loads(row)["sampler/largest"] < 1e-4 for row in rows] == [True, True]
+
+
+# ---------------------------------------------------------------------- every environment
+
+MODELS = {
+    "ZoomVQA": "tiny",
+    "Arm": "tiny-arm",
+    "Arft": "tiny-arft",
+    "Mags": "tiny-mags",
+    "Argos": "tiny-argos",
+    "House": "tiny-embodied",
+    "EB": "tiny-embodied",
+}
+SHORT = """
+name = "job"
+[environments.task]
+id = "{env}"
+options = {{ preset = "tiny" }}
+[model]
+name = "{model}"
+options = {{ threads = 1 }}
+[phases.warm-up]
+algorithm = "sft"
+steps = 45
+demonstrations = {{ episodes = 12, care = 0.5, guess = true, batch_size = 8 }}
+optimisation = {{ learning_rate = 3e-3, warmup_steps = 5, beta2 = 0.95 }}
+[phases.rl]
+algorithm = "dr_grpo"
+steps = 2
+rollouts = {{ groups = 4, group_size = 4, max_tokens = 96 }}
+optimisation = {{ learning_rate = 1e-4 }}
+[evaluation]
+episodes = 2
+max_tokens = 32
+"""
+
+
+@pytest.mark.component("opencv")
+@pytest.mark.parametrize("env", IDS)
+def test_every_environment_is_trained_by_the_command(env: str, tmp_path: Path) -> None:
+    name = env.partition("/")[2]
+    model = next(made for begin, made in MODELS.items() if name.startswith(begin))
+    recipe = tmp_path / "short.toml"
+    recipe.write_text(SHORT.format(env=env, model=model))
+    assert main(["train", str(recipe), "--runs", str(tmp_path)]) == 0
+    folder = tmp_path / "job"
+    rows = [json.loads(line) for line in (folder / "rl" / "metrics.jsonl").read_text().splitlines()]
+    assert len(rows) == 2
+    assert min(row["groups/alike"] for row in rows) < 1  # the share of groups with equal rewards
+    assert weights(folder, "rl", 2) != weights(folder, "warm-up", 45)
+    assert list(results(tmp_path)["scores"]) == LABELS[:3]
+
+
+def weights(folder: Path, phase: str, step: int) -> bytes:
+    """Return the weights of a checkpoint."""
+    (path,) = (folder / phase / "checkpoints" / f"step_{step:06d}" / "policy").glob("*.safetensors")
+    return path.read_bytes()
+
+
+def test_mixture_trains_on_each_environment(tmp_path: Path) -> None:
+    recipe = tmp_path / "mixture.toml"
+    recipe.write_text(
+        SHORT.format(env="visenv/ArmZoom-v0", model="tiny-arm")
+        + '[environments.constraints]\nid = "ArmIF-v0"\noptions = { preset = "tiny" }\n'
+    )
+    words = ["--phases.warm-up.steps", "2", "--phases.rl.rollouts.groups", "6"]
+    words += ["--phases.rl.environment-options.constraints.reward", "outcome"]
+    assert main(["train", str(recipe), "--runs", str(tmp_path), *words]) == 0
+    saved = tmp_path / "job" / "rl" / "episodes" / "step_000002.jsonl"
+    played = {json.loads(line)["env_id"] for line in saved.read_text().splitlines()}
+    assert played == {"visenv/ArmZoom-v0", "visenv/ArmIF-v0"}
+    with_terms = {
+        episode["env_id"]
+        for line in saved.read_text().splitlines()
+        if (episode := json.loads(line))["terms"]
+    }
+    assert with_terms == {"visenv/ArmZoom-v0"}  # the outcome is paid without terms
+    scores = results(tmp_path)["scores"]["after rl"]
+    assert list(scores) == ["task", "constraints"]

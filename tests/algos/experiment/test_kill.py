@@ -1,0 +1,41 @@
+"""Killed at any point, a run of a recipe goes on to the same results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.algos.experiment import kill_points
+from tests.programs import run_python
+
+pytestmark = [
+    pytest.mark.component("torch", "transformers", "tensorboard"),
+    pytest.mark.timeout(600),
+]
+
+
+def scores(runs: Path) -> Any:
+    return json.loads((runs / "job" / "results.json").read_text())["scores"]
+
+
+def weights(runs: Path) -> bytes:
+    (path,) = (runs / "job" / "rl" / "checkpoints" / "step_000001" / "policy").glob("*.safetensors")
+    return path.read_bytes()
+
+
+def test_wherever_a_recipe_is_killed_it_goes_on_to_the_same_results(tmp_path: Path) -> None:
+    done = run_python("-m", kill_points.__name__, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "validation").exists()  # nothing is written before all is checked
+    straight = tmp_path / "straight"
+    kill_points.train(straight)
+    for name in kill_points.points():
+        runs = tmp_path / name
+        assert not (runs / "job" / "report.html").exists(), name
+        kill_points.train(runs)  # the lock of the dead process does not keep it out
+        assert scores(runs) == scores(straight), name
+        assert weights(runs) == weights(straight), name
+        assert (runs / "job" / "report.html").exists(), name

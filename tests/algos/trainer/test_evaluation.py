@@ -1,0 +1,121 @@
+"""Evaluation during training: scores, the best weights, and no trace in what is learnt."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.algos import toy
+from tests.algos.runs import Sloped, metrics
+from visenv.algos.trainer import HeldOut, Rollouts, Trainer, TrainerConfig
+from visenv.algos.trainer.evaluation import Score, flattened
+from visenv.errors import ConfigurationError
+from visenv.types import Episode, Turn
+
+pytestmark = pytest.mark.component("torch", "tensorboard")
+
+CONFIG = TrainerConfig(steps=6, rollouts=Rollouts(groups=3, group_size=4, max_tokens=3))
+HELD_OUT = HeldOut({"echo": toy.Echo}, {"echo": "reward"}, episodes=5, max_tokens=3, every=2)
+
+
+def run(folder: Path, **changes: Any) -> toy.ToyPolicy:
+    policy = toy.ToyPolicy(dropout=0.3)
+    Trainer(policy, Sloped(), CONFIG, folder=folder, **changes).train(toy.Echo)
+    return policy
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+
+
+def test_evaluation_changes_nothing_that_is_learnt(tmp_path: Path) -> None:
+    plain, evaluated = run(tmp_path / "a"), run(tmp_path / "b", held_out=HELD_OUT)
+    assert plain.weights() == evaluated.weights()
+    assert metrics(tmp_path / "a") == metrics(tmp_path / "b")
+
+
+def test_evaluations_come_every_few_steps_on_the_same_samples(tmp_path: Path) -> None:
+    seeds: list[int] = []
+    held_out = replace(HELD_OUT, make_envs={"echo": lambda: toy.Echo(on_reset=seeds.append)})
+    run(tmp_path / "run", held_out=held_out)
+    assert [row["step"] for row in rows(tmp_path / "run")] == [2, 4, 6]
+    assert len(seeds) == 3 * 2 * 5  # greedy and sampled
+    assert len(set(seeds)) == 5
+
+
+def test_best_weights_are_those_of_the_highest_headline_metric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = iter([0.25, 0.75, 0.75])  # the first of equals stays
+    monkeypatch.setattr(HeldOut, "headline", lambda *_: next(values))
+    policy = toy.ToyPolicy(dropout=0.3)
+    config = replace(CONFIG, saving=replace(CONFIG.saving, checkpoint_every=2, keep_checkpoints=3))
+    folder = tmp_path / "run"
+    Trainer(policy, Sloped(), config, folder=folder, held_out=HELD_OUT).train(toy.Echo)
+    (best,) = (folder / "best").iterdir()
+    assert best.name == "step_000004"
+    assert json.loads((best / "score.json").read_text()) == {"step": 4, "headline": 0.75}
+    checkpoint = folder / "checkpoints" / "step_000004" / "policy"
+    saved = {path.name: path.read_bytes() for path in checkpoint.iterdir()}
+    assert {path.name: path.read_bytes() for path in best.iterdir()} == {
+        **saved, "score.json": (best / "score.json").read_bytes(),
+    }  # fmt: skip
+
+
+def test_headline_is_the_mean_over_environments_of_greedy_scores() -> None:
+    told = HeldOut(
+        {"a": toy.Echo, "b": toy.Echo, "c": toy.Echo},
+        {"a": "accuracy", "b": "reward", "c": "accuracy"},
+        1, 1, 1,
+    )  # fmt: skip
+    scores = {
+        "a": {"greedy": Score(1, 9.0, {"accuracy": 0.5}), "sampled": Score(1, 9.0)},
+        "b": {"greedy": Score(1, 0.25), "sampled": Score(1, 9.0)},
+        "c": {"greedy": Score(0, 9.0), "sampled": Score(1, 9.0)},  # no episode has it: 0
+    }
+    assert told.headline(scores) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
+
+
+def episode(kind: str, accuracy: float) -> Episode:
+    turns = (Turn((), "", accuracy, (), "stop"),)
+    told = ("e-v0", kind + str(accuracy), kind, 0, 0, 0, turns, "terminated")
+    return Episode(*told, metrics={"accuracy": accuracy})  # type: ignore[arg-type]
+
+
+def test_scores_are_listed_by_environment_way_and_kind() -> None:
+    score = Score.of([episode("count", 1.0), episode("count", 0.0), episode("text", 1.0)])
+    assert score.kinds == {"count": {"accuracy": 0.5}, "text": {"accuracy": 1.0}}
+    flat = flattened({"zoom": {"greedy": score}})
+    assert flat["eval/zoom/greedy/accuracy"] == pytest.approx(2 / 3)
+    assert flat["eval/zoom/greedy/accuracy/count"] == 0.5
+    assert flat["eval/zoom/greedy/accuracy/text"] == 1.0
+    assert flat["eval/zoom/greedy/reward"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"episodes": 0}, {"every": 0}, {"max_tokens": 0}, {"headlines": {}}]
+)
+def test_held_out_settings_are_checked(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        replace(HELD_OUT, **wrong)
+
+
+def test_engine_plays_the_held_out_samples_with_the_weights_of_the_step(tmp_path: Path) -> None:
+    versions: list[int] = []
+
+    class Watched(toy.ToyEngine):
+        def open(self, seed: int) -> toy.ToySession:
+            versions.append(self.version)
+            return super().open(seed)
+
+    config = replace(CONFIG, steps=2)
+    trainer = Trainer(
+        toy.ToyPolicy(), Sloped(), config, folder=tmp_path / "run", sampler=Watched(),
+        held_out=HELD_OUT,
+    )  # fmt: skip
+    trainer.train(toy.Echo)
+    assert versions[-10:] == [2] * 10

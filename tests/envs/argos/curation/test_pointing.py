@@ -1,0 +1,89 @@
+"""Points of a pointing model come out in whole pixels of the image as shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.curation.lines import JsonLines
+from visenv.curation.step import Account
+from visenv.envs.argos.curation import Draft, Point
+from visenv.errors import ConfigurationError
+from visenv.makers import env_maker
+from visenv.types import Image, Sample
+
+SAMPLE = Sample("s", "What?", (Image.from_pixels(np.zeros((200, 400, 3), np.uint8)),), ("a mug",))
+
+
+def replies(request: Any) -> dict[str, str]:
+    prompt = request.messages[-1].parts[-1]
+    texts = {
+        "Point to mug.": '<points x1="50.0" y1="10.0" x2="100.1" y2="5" alt="mug">mug</points>',
+        "Point to tray.": '[{"point_2d": [399, 199]}, {"point_2d": [500, 3]}]',
+        "Point to fork.": "There is none.",
+    }
+    return {"text": texts[prompt], "finish_reason": "stop"}
+
+
+def pointed(folder: Path, **row: Any) -> tuple[Account, dict[str, Any] | None]:
+    path, out = folder / "rows.jsonl", folder / "out.jsonl"
+    row = {"id": "a", "index": 0, "sample": "s", "entities": ["mug", "tray", "fork"], **row}
+    path.write_text(json.dumps(row))
+
+    def make() -> Any:
+        import gymnasium as gym
+
+        return gym.make("visenv/ArgosImage-v0", data=[SAMPLE], view_side=100)
+
+    step = Point(make, f"rules:{__name__}:replies")
+    account = step.run(JsonLines(path), out)
+    step.close()
+    return account, next((line.row for line in JsonLines(out)), None)
+
+
+def test_molmo_writes_percent_and_qwen_pixels_and_what_is_outside_is_dropped(
+    tmp_path: Path,
+) -> None:
+    """50 % of 400 is 200, shown 50; 10 % of 200 is 20, shown 5; (399, 199) is (99, 49)."""
+    _, row = pointed(tmp_path)
+    assert row is not None
+    assert row["points"] == [
+        {"image": 1, "x": 50, "y": 5, "label": "mug"},
+        {"image": 1, "x": 99, "y": 49, "label": "tray"},
+    ]
+
+
+@pytest.mark.parametrize("row", [{"sample": "other"}, {"entities": "mug"}, {"index": -1}])
+def test_a_row_of_another_sample_or_without_entities_fails(tmp_path: Path, row: Any) -> None:
+    account, _ = pointed(tmp_path, **row)
+    assert account.failed == {"cannot be read": 1}
+
+
+def test_relative_coordinates_and_other_environments_are_refused(tmp_path: Path) -> None:
+    relative = env_maker("visenv/ArgosImage-v0", ["preset=qwen3"])
+    with pytest.raises(ConfigurationError, match="coordinates in pixels"):
+        Point(relative, "oracle")
+    with pytest.raises(ConfigurationError, match="Expected ArgosImage-v0"):
+        Point(env_maker("visenv/ZoomVQA-v0", ["preset=tiny"]), "oracle")
+
+
+def test_samples_without_image_or_answer_are_dropped(tmp_path: Path) -> None:
+    import gymnasium as gym
+
+    from visenv.curation.places import row_lines
+    from visenv.policies.scripted import ScriptedPolicy
+
+    samples = [Sample("a", "What?", (), ("x",)), Sample("b", "What?", SAMPLE.images), SAMPLE]
+    step = Draft(
+        lambda: gym.make("visenv/ArgosImage-v0", data=samples),
+        ScriptedPolicy(["A mug."]),
+        tmp_path,
+    )
+    account = step.run(row_lines(samples), tmp_path / "out.jsonl")
+    step.close()
+    assert account.dropped == {"no image": 1, "no right answer": 1}
+    assert account.kept == 1

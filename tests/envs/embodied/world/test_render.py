@@ -1,0 +1,165 @@
+"""Frames: the same bytes everywhere, every object and state visible, ids that fit."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from visenv.envs.embodied.world.house import House
+from visenv.envs.embodied.world.render import HouseRenderer
+from visenv.envs.embodied.world.state import State
+from visenv.envs.embodied.world.tasks import TaskOptions, make_task
+
+pytestmark = pytest.mark.component("mujoco", "osmesa")
+
+SIDE = 160
+
+CODE = """
+import hashlib
+from visenv.envs.embodied.world.render import HouseRenderer
+from visenv.envs.embodied.world.state import State
+from visenv.envs.embodied.world.tasks import TaskOptions, make_task
+house = make_task(2, TaskOptions()).house
+state = State(house)
+digest = hashlib.sha256()
+for name in [*house.fixtures][:5]:
+    state.go_to(name)
+    digest.update(HouseRenderer(house).frame(state, 160).tobytes())
+print(digest.hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def house() -> House:
+    return make_task(2, TaskOptions()).house
+
+
+@pytest.fixture(scope="module")
+def renderer(house: House) -> HouseRenderer:
+    return HouseRenderer(house)
+
+
+def views(house: House) -> str:
+    state, digest = State(house), hashlib.sha256()
+    for name in [*house.fixtures][:5]:
+        state.go_to(name)
+        digest.update(HouseRenderer(house).frame(state, SIDE).tobytes())
+    return digest.hexdigest()
+
+
+def test_a_frame_is_the_same_in_any_thread_and_process(house: House) -> None:
+    expected = views(house)
+    with ThreadPoolExecutor(3) as pool:
+        assert {*pool.map(views, [house] * 4)} == {expected}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == expected
+
+
+def test_frames_of_other_sizes_and_ids_between_change_nothing(
+    house: House, renderer: HouseRenderer
+) -> None:
+    state = State(house)
+    state.go_to(next(iter(house.items)))
+    first = renderer.frame(state, SIDE)
+    renderer.frame(state, 300, antialias=True)
+    renderer.ids(state, 96)
+    HouseRenderer(make_task(5, TaskOptions()).house).frame(
+        State(make_task(5, TaskOptions()).house), 128
+    )
+    assert np.array_equal(renderer.frame(state, SIDE), first)
+
+
+def test_every_object_is_visible_where_it_is_found() -> None:
+    for seed in range(3):
+        house = make_task(seed, TaskOptions()).house
+        renderer, state = HouseRenderer(house), State(house)
+        for name in house.items:
+            state.go_to(name)
+            if state.is_shut_in(name):
+                assert name not in renderer.visible(state, SIDE)
+                state.open_up(state.at)
+            boxes = renderer.visible(state, SIDE, pixels=6)
+            assert name in boxes, (seed, name, house.places[name])
+            left, top, right, bottom = boxes[name]
+            # It is about in the middle of the frame.
+            assert left < SIDE * 0.65, (seed, name)
+            assert right > SIDE * 0.35, (seed, name)
+            assert top < SIDE * 0.75, (seed, name)
+            assert bottom > SIDE * 0.25, (seed, name)
+
+
+def test_every_fixture_is_in_the_frame_when_it_is_found(
+    house: House, renderer: HouseRenderer
+) -> None:
+    state = State(house)
+    for name in house.fixtures:
+        state.go_to(name)
+        boxes = renderer.visible(state, SIDE)
+        left, top, right, bottom = boxes[name]
+        assert (right - left) * (bottom - top) > 100, name
+
+
+def changed(house: House, renderer: HouseRenderer, name: str, state_name: str) -> int:
+    """Return how many pixels a state changes."""
+    state = State(house)
+    state.go_to(name)
+    if name in house.items and state.is_shut_in(name):
+        state.open_up(state.at)
+    state.dirty.discard(name)
+    before = renderer.frame(state, SIDE).astype(int)
+    if state_name == "open":
+        state.open_up(name)
+    elif state_name == "on":
+        assert state.turn(name, True) == ""
+    else:
+        getattr(state, state_name).add(name)
+    after = renderer.frame(state, SIDE).astype(int)
+    return int((np.abs(after - before).max(axis=2) > 30).sum())
+
+
+def test_every_door_and_switch_shows_its_state(house: House, renderer: HouseRenderer) -> None:
+    for name, fixture in house.fixtures.items():
+        if fixture.type.opening:
+            assert changed(house, renderer, name, "open") > 300, name
+        if fixture.type.switch:
+            assert changed(house, renderer, name, "on") > 60, name
+
+
+@pytest.mark.parametrize("state_name", ["dirty", "hot", "cold", "sliced"])
+def test_objects_show_their_states(house: House, renderer: HouseRenderer, state_name: str) -> None:
+    ability = {"dirty": "washed", "hot": "heated", "cold": "heated", "sliced": "sliced"}[state_name]
+    names = [name for name, each in house.items.items() if getattr(each.type, ability)]
+    assert names
+    for name in names:
+        assert changed(house, renderer, name, state_name) > 8, name
+
+
+def test_the_object_in_hand_is_seen_wherever_the_agent_goes(
+    house: House, renderer: HouseRenderer
+) -> None:
+    state = State(house)
+    name = next(name for name in house.items if not state.is_shut_in(name))
+    state.go_to(name)
+    state.pick(name)
+    for fixture in house.fixtures:
+        state.go_to(fixture)
+        left, top, _, _ = renderer.visible(state, SIDE)[name]
+        assert min(left, top) > SIDE / 2, fixture
+
+
+def test_what_is_behind_a_wall_is_not_visible(house: House, renderer: HouseRenderer) -> None:
+    state = State(house)
+    for name, fixture in house.fixtures.items():
+        state.go_to(name)
+        near = {fixture.room} | {room for door in house.doors if fixture.room in door.rooms
+                                 for room in door.rooms}  # fmt: skip
+        for seen in renderer.visible(state, SIDE):
+            if seen in house.fixtures:
+                assert house.fixtures[seen].room in near

@@ -1,0 +1,207 @@
+"""Libero with LIBERO's own simulator and assets: exact resets, both action spaces, failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.envs.libero import Libero, NativeActions
+from visenv.envs.libero.datasets.tasks import language, task_names
+from visenv.envs.libero.presets import SUITES
+from visenv.episodes import read_episodes, write_episodes
+from visenv.errors import ConfigurationError
+from visenv.simulators.child_host import ChildHost
+from visenv.simulators.pool import SimulatorPool
+from visenv.testing.record import facts, played
+
+pytestmark = [
+    pytest.mark.component("libero", "robosuite", "mujoco", "osmesa"),
+    pytest.mark.timeout(600),
+]
+
+BOWL: dict[str, Any] = {"data": "libero_goal", "tasks": [6], "states": 3, "preset": "tiny"}
+STILL = json.dumps({"actions": [[127] * 6 + [0]]})
+CHUNK = json.dumps({"actions": [[200, 60, 20, 127, 127, 160, 1]] * 5})
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[gym.Env[Any, Any]]:
+    made = gym.make("visenv/Libero-v0", **BOWL)
+    yield made
+    made.close()
+
+
+def base_of(env: gym.Env[Any, Any]) -> Libero:
+    base = env.unwrapped
+    assert isinstance(base, Libero)
+    return base
+
+
+def host_of(env: gym.Env[Any, Any]) -> ChildHost:
+    host = base_of(env).act.session.host
+    assert isinstance(host, ChildHost)
+    return host
+
+
+def test_one_task_of_each_suite_starts_with_its_language_and_limit() -> None:
+    limits = {}
+    for suite in SUITES:
+        env = gym.make("visenv/Libero-v0", data=suite, tasks=[1], states=1)
+        observation, _ = env.reset(seed=0)
+        assert [image.shape for image in observation["images"]] == [(224, 224, 3)] * 2
+        assert all(image.std() > 10 for image in observation["images"])
+        assert f"Task: {language(task_names(suite)[1])}\n" in observation["text"]
+        limits[suite] = base_of(env).limits.env_steps
+        env.step(STILL)
+        env.close()
+    assert limits == dict(zip(SUITES, (220, 280, 300, 400, 520), strict=True))
+
+
+def test_the_list_of_tasks_is_that_of_the_package(env: gym.Env[Any, Any]) -> None:
+    env.reset(seed=0)
+    for suite in SUITES:
+        listed = host_of(env).act({"tasks": suite}).facts["tasks"]
+        assert [name for name, _, _ in listed] == list(task_names(suite))
+        assert [words for _, words, _ in listed] == [language(name) for name, _, _ in listed]
+        assert {states for _, _, states in listed} == {50}
+
+
+def test_a_reset_equals_that_of_a_fresh_simulator_to_the_bit(env: gym.Env[Any, Any]) -> None:
+    env.reset(seed=0, options={"index": 1})
+    env.step(CHUNK)
+    pool = SimulatorPool()
+    act = base_of(env).act
+    try:
+        for index in (2, 0):
+            used = facts([env.reset(seed=0, options={"index": index}), env.step(CHUNK)])
+            task = dict(act.session._task)
+            fresh = pool.borrow(act.session.spec, task)
+            start = fresh.reset(task, frames=act._request)
+            rows = base_of(env).log.tool_calls[-1].detail["actions"]
+            end = fresh.act({"actions": rows}, frames=act._request, snapshot=True)
+            assert end.snapshot == host_of(env).snapshot()
+            assert end.facts["state"] == act.facts["state"]
+            assert all(np.any(start.frames[name] != end.frames[name]) for name in end.frames)
+            shown = env.step(STILL)[0]["images"]
+            again = fresh.act({"actions": [[0.0] * 6 + [-1.0]]}, frames=act._request)
+            for image, frame in zip(shown, again.frames.values(), strict=True):
+                assert np.array_equal(image, frame)
+            assert used
+            pool.give_back(fresh)
+    finally:
+        pool.close()
+
+
+def test_a_pickle_in_mid_episode_goes_on_to_the_bit(env: gym.Env[Any, Any]) -> None:
+    env.reset(seed=0, options={"index": 0})
+    env.step(CHUNK)
+    copied = pickle.loads(pickle.dumps(env))
+    assert facts(env.step(CHUNK)) == facts(copied.step(CHUNK))
+    copied.close()
+
+
+def test_the_expert_solves_the_task_by_text(env: gym.Env[Any, Any]) -> None:
+    episode = played(env, "oracle", seed=0)
+    assert (episode.status, episode.reward) == ("terminated", 1.0)
+    assert episode.metrics["goal_share"] == 1.0
+    rows = [row for turn in episode.turns for row in json.loads(turn.text)["actions"]]
+    assert episode.metrics["env_steps"] == len(rows) < 150
+    assert all(0 <= value <= 254 for row in rows for value in row)
+
+
+def test_native_actions_at_bin_centers_give_the_same_states_as_text(
+    env: gym.Env[Any, Any],
+) -> None:
+    native = NativeActions(gym.make("visenv/Libero-v0", **BOWL, actions="native"))
+    rows = np.random.default_rng(0).integers(0, 255, (4, 7))
+    rows[:, 6] = [0, 1, 1, 0]
+    env.reset(seed=0, options={"index": 0})
+    native.reset(seed=0, options={"index": 0})
+    for row in rows.tolist():
+        shown = env.step(json.dumps({"actions": [row]}))[0]
+        action = np.array([(each - 127) / 127 for each in row[:6]] + [2.0 * row[6] - 1])
+        seen = native.step(action)[0]
+        assert seen["state"].tolist() == base_of(env).act.facts["state"]
+        assert np.array_equal(seen["agentview"], shown["images"][0])
+    saved = native.unwrapped.log.tool_calls[-1].detail["actions"]  # type: ignore[attr-defined]
+    assert saved == [action.tolist()]
+    native.close()
+
+
+def test_native_actions_pass_the_checker_of_gymnasium() -> None:
+    native = NativeActions(gym.make("visenv/Libero-v0", **BOWL, actions="native").unwrapped)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*different from the unwrapped version")
+        check_env(native, skip_render_check=True)
+    with pytest.raises(ValueError, match="7 numbers from -1 to 1"):
+        native.step(np.full(7, 1.5))
+    native.close()
+    with pytest.raises(ConfigurationError, match="actions='native'"):
+        NativeActions(gym.make("visenv/Libero-v0", **BOWL))
+
+
+def test_rotated_frames_are_turned_by_180_degrees(env: gym.Env[Any, Any]) -> None:
+    upright = env.reset(seed=0, options={"index": 0})[0]["images"]
+    turned = gym.make("visenv/Libero-v0", **BOWL, frames="rotated")
+    rotated = turned.reset(seed=0, options={"index": 0})[0]["images"]
+    for one, other in zip(upright, rotated, strict=True):
+        assert np.array_equal(one[::-1, ::-1], other)
+    turned.close()
+
+
+def test_recorded_frames_are_saved_and_do_not_change_the_episode(
+    env: gym.Env[Any, Any], tmp_path: Path
+) -> None:
+    recorded = gym.make("visenv/Libero-v0", **BOWL, record="actions")
+    plain, filmed = (played(each, "oracle", seed=0) for each in (env, recorded))
+    recorded.close()
+    assert [turn.text for turn in plain.turns] == [turn.text for turn in filmed.turns]
+    write_episodes(tmp_path / "episodes.jsonl", [filmed])
+    (read,) = read_episodes(tmp_path / "episodes.jsonl")
+    for turn in read.turns:
+        lengths = [len(video.frames) for video in turn.hidden_frames]
+        assert lengths == [len(json.loads(turn.text)["actions"])] * 2
+    assert [frame.sha256 for frame in read.turns[0].hidden_frames[0].frames[-1:]] == [
+        read.turns[1].messages[0].images[0].sha256
+    ]
+
+
+def test_a_killed_simulator_costs_one_episode(env: gym.Env[Any, Any]) -> None:
+    env.reset(seed=0, options={"index": 0})
+    os.kill(host_of(env).pid, signal.SIGKILL)
+    _, reward, terminated, truncated, info = env.step(CHUNK)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert info["aborted"].startswith("simulator: its process ended with status -9")
+    env.reset(seed=0, options={"index": 0})
+    assert env.step(CHUNK)[4]["aborted"] == ""
+
+
+def test_missing_assets_say_how_to_install_them(tmp_path: Path) -> None:
+    env = gym.make("visenv/Libero-v0", **BOWL, assets=str(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"must be 585 files, found 0.*make simulators"):
+        env.reset(seed=0)
+
+
+def test_libero_leaves_no_file_in_the_home_folder(
+    simulator_interpreter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    env = gym.make("visenv/Libero-v0", **BOWL, host_limits={"idle_s": 60})
+    env.reset(seed=0)
+    env.close()
+    assert [path.name for path in home.rglob("*") if "libero" in path.name.lower()] == []

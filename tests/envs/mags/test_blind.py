@@ -1,0 +1,108 @@
+"""Policies that see the question and not the image: they must stay near chance."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+
+from visenv.envs.mags.presets import PRESETS
+from visenv.envs.mags.world import SCENES
+from visenv.envs.mags.world.questions import Scene, make_scene
+from visenv.worlds.scenes import KINDS as DETAILS
+from visenv.worlds.scenes.signs import FRAMES, SHAPES
+
+Blind = Callable[[Scene], str]
+"""Answers a question by its text, its kind and its detail."""
+
+LEAST_SEEN = 20
+"""Questions of a text that the majority must have seen; otherwise a more general form decides."""
+
+_VALUES = [value for detail in ("colour", "text") for value in DETAILS[detail].options]
+_NAMES = re.compile(r"\b(" + "|".join([*_VALUES, *FRAMES, *SHAPES]) + r")\b")
+
+
+@cache
+def scenes_of(preset: str, seeds: range) -> list[Scene]:
+    scenes = SCENES[PRESETS[preset].scenes]
+    return [make_scene(np.random.default_rng(seed), scenes) for seed in seeds]
+
+
+def forms(scene: Scene) -> list[tuple[str, ...]]:
+    """Return the question, its template and its kind, each with the kind and the detail."""
+    kind = (scene.kind, scene.detail)
+    return [(*kind, scene.question), (*kind, _NAMES.sub("_", scene.question)), kind]
+
+
+def majority(train: Sequence[Scene]) -> Blind:
+    """Return the most frequent answer of a question, of its template, or of its kind."""
+    seen: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for scene in train:
+        for form in forms(scene):
+            seen[form][scene.answer] += 1
+
+    def answer(scene: Scene) -> str:
+        known = next(seen[form] for form in forms(scene) if seen[form].total() >= LEAST_SEEN)
+        return known.most_common(1)[0][0]
+
+    return answer
+
+
+def bag_of_words(train: Sequence[Scene]) -> Blind:
+    """Return a logistic regression on words and pairs of words, one for each kind and detail."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    models = {}
+    for kind in {(scene.kind, scene.detail) for scene in train}:
+        own = [scene for scene in train if (scene.kind, scene.detail) == kind]
+        counts = CountVectorizer(ngram_range=(1, 2), token_pattern=r"\w+")
+        model = make_pipeline(counts, LogisticRegression(C=0.1))
+        models[kind] = model.fit([each.question for each in own], [each.answer for each in own])
+    return lambda scene: str(models[scene.kind, scene.detail].predict([scene.question])[0])
+
+
+def margins(blind: Blind, test: Sequence[Scene]) -> dict[str, float]:
+    """Return the accuracy of each kind of question, less chance."""
+    gains: dict[str, list[float]] = defaultdict(list)
+    for scene in test:
+        gains[scene.kind].append((blind(scene) == scene.answer) - 1 / len(scene.options))
+    return {kind: float(np.mean(each)) for kind, each in gains.items()}
+
+
+def answered_by_the_question(scenes: Sequence[Scene]) -> list[Scene]:
+    """Return scenes whose questions give away a third of the answers."""
+    return [
+        scene._replace(question=f"{scene.question} {scene.answer}") if place % 3 == 0 else scene
+        for place, scene in enumerate(scenes)
+    ]
+
+
+LEARNERS = [majority, pytest.param(bag_of_words, marks=pytest.mark.component("scikit-learn"))]
+
+
+@pytest.mark.parametrize("learn", LEARNERS)
+@pytest.mark.parametrize("preset", ["stage1", "stage2", "tiny-stage1", "tiny"])
+def test_a_policy_that_sees_no_image_is_near_chance(
+    preset: str, learn: Callable[[Sequence[Scene]], Blind]
+) -> None:
+    blind = learn(scenes_of(preset, range(4000)))
+    found = margins(blind, scenes_of(preset, range(4000, 7000)))
+    assert {*found} == {"counting", "relation", "attribute"}
+    assert max(found.values()) < 0.05, found
+
+
+@pytest.mark.parametrize("learn", LEARNERS)
+def test_a_policy_that_sees_no_image_finds_answers_that_the_question_gives_away(
+    learn: Callable[[Sequence[Scene]], Blind],
+) -> None:
+    """The check above can fail: the learners use what a question tells."""
+    train = answered_by_the_question(scenes_of("tiny", range(2000)))
+    test = answered_by_the_question(scenes_of("tiny", range(2000, 2600)))
+    found = margins(learn(train), test)
+    assert min(found["counting"], found["relation"]) > 0.1, found

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+
+def test_the_recipe_has_the_numbers_of_the_paper() -> None:
+    from visenv.algos.experiment.files import read_recipe, recipe_path
+    from visenv.envs.mags.curation.selection import EVALUATION_SIZES
+    from visenv.makers import make_algorithm
+
+    recipe = read_recipe(recipe_path("mags_rl"), [])
+    first, second = recipe.phases["stage1"], recipe.phases["stage2"]
+    assert [*recipe.phases] == ["stage1", "stage2"]  # no cold start
+    assert (first.steps, second.steps) == (300, 225)
+    assert (first.optimisation.learning_rate, second.optimisation.learning_rate) == (2e-6, 5e-7)
+    assert (first.rollouts.temperature, second.rollouts.temperature) == (0.9, 1.0)
+    weights = [phase.algorithm_options["kl_weight"] for phase in (first, second)]
+    assert weights == [0.04, 0.03]
+    for phase in (first, second):
+        assert phase.algorithm == "grpo"
+        assert (phase.rollouts.groups, phase.rollouts.group_size) == (4, 16)
+        algorithm: Any = make_algorithm(phase.algorithm, phase.algorithm_options)
+        assert algorithm.clip_low == algorithm.clip_high == 0.2  # symmetric
+    assert recipe.evaluation.temperature == 0.01
+    assert recipe.evaluation.episodes == sum(EVALUATION_SIZES.values()) == 4328
+
+
+def test_the_tiny_recipe_compares_the_curriculum_with_controls() -> None:
+    from visenv.algos.experiment.files import read_recipe, recipe_path
+
+    recipe = read_recipe(recipe_path("mags_rl_tiny"), [])
+    phases = recipe.phases
+    assert phases["direct"].steps == phases["stage1"].steps + phases["stage2"].steps
+    assert [name for name, phase in phases.items() if phase.control] == ["direct", "more-sft"]
+    assert recipe.evaluation.controls == ("random_boxes", "no_crops")

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import cv2
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from visenv.data.fixed import FixedSamples
+from visenv.envs.mags.boxes import MOST_AREA
+from visenv.envs.mags.ground_truth import MagsTruth
+from visenv.envs.mags.world import SCENES, MagsWorld
+from visenv.envs.mags.world.questions import Scene, make_scene
+from visenv.envs.mags.world.render import LEAVES
+from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.types import Sample
+
+
+def scenes_of(name: str, count: int) -> list[Scene]:
+    return [make_scene(np.random.default_rng(seed), SCENES[name]) for seed in range(count)]
+
+
+def sample_of(name: str, seed: int) -> Sample:
+    return MagsWorld(name).sample(np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_no_valid_box_holds_all_details_of_a_question(name: str) -> None:
+    side = SCENES[name].view_side
+    several = 0
+    for scene in scenes_of(name, 200):
+        if (
+            scene.kind == "attribute"
+            or len(scene.targets if scene.kind == "relation" else scene.signs) < 2
+        ):
+            continue
+        asked = scene.targets if scene.kind == "relation" else scene.evidence
+        boxes = [scene.signs[place].panel for place in asked]
+        width = max(box.right for box in boxes) - min(box.left for box in boxes)
+        height = max(box.bottom for box in boxes) - min(box.top for box in boxes)
+        assert width * height >= MOST_AREA * side**2
+        several += 1
+    assert several > 80
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_answers_and_kinds_are_balanced(name: str) -> None:
+    answers: dict[str, Counter[str]] = defaultdict(Counter)
+    options: dict[str, int] = {}
+    for scene in scenes_of(name, 1500):
+        kind = f"{scene.kind} {scene.detail}"
+        answers[kind][scene.answer] += 1
+        options[kind] = len(scene.options)
+        assert scene.answer in scene.options
+    for kind, counts in answers.items():
+        total, chance = counts.total(), 1 / options[kind]
+        spread = 4 * np.sqrt(chance * (1 - chance) / total)  # four standard deviations
+        for count in counts.values():
+            assert abs(count / total - chance) < spread, (kind, counts)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_answer_is_true_of_the_signs(name: str) -> None:
+    for scene in scenes_of(name, 100):
+        words = scene.question.replace("?", "").split()
+        if scene.kind == "counting":
+            value = words[-2] if scene.detail == "colour" else words[-1]
+            assert int(scene.answer) == scene.values.count(value) == len(scene.targets)
+            assert len(scene.signs) == SCENES[name].signs[1]
+        elif scene.kind == "attribute":
+            asked = next(sign for sign in scene.signs if sign.name in scene.question)
+            assert scene.values[scene.signs.index(asked)] == scene.answer
+        else:
+            places = [words.index(value) for value in scene.values[:2]]
+            first, second = (scene.signs[each].box for each in np.argsort(places))
+            left = first.left < second.left if "left" in words else first.top < second.top
+            assert (scene.answer == "yes") == left
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_view_is_the_same_whatever_the_answer_is(name: str) -> None:
+    """The panels of all signs have the same levels in the view, but for rounding and grain."""
+    scenes = SCENES[name]
+    for seed in range(4):
+        sample = sample_of(name, seed)
+        view = cv2.resize(
+            sample.images[0].pixels, (scenes.view_side,) * 2, interpolation=cv2.INTER_AREA
+        )
+        for sign in sample.truth_as(MagsTruth).signs:
+            left, top, right, bottom = (int(edge / scenes.unit) for edge in sign.detail_box)
+            panel = view[top + 1 : bottom - 1, left + 1 : right - 1].astype(float)
+            assert np.abs(panel - 110).mean() < 1.5
+            assert np.abs(panel.mean((0, 1)) - 110).max() < 1.0
+
+
+def test_no_leaf_covers_a_detail() -> None:
+    world = MagsWorld("complex")
+    for seed in range(10):
+        sample, rendered = world.pair(np.random.default_rng(seed))
+        for sign in sample.truth_as(MagsTruth).signs:
+            left, top, right, bottom = (4 * int(edge) for edge in sign.detail_box)
+            panel = rendered[top:bottom, left:right].astype(int)
+            for leaf in LEAVES:  # no detail has such a color, and the grain is 4 levels
+                assert (np.abs(panel - leaf).max(-1) > 6).all(), (seed, sign.name)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_native_image_shows_what_the_view_hides(name: str) -> None:
+    sample = sample_of(name, 0)
+    for sign in sample.truth_as(MagsTruth).signs:
+        left, top, right, bottom = (int(edge) for edge in sign.detail_box)
+        panel = sample.images[0].pixels[top:bottom, left:right].astype(float)
+        assert panel.std() > 8
+
+
+def test_the_native_image_is_the_rendered_one_averaged() -> None:
+    world = MagsWorld("tiny-complex")
+    sample, rendered = world.pair(np.random.default_rng(3))
+    side = world.scenes.side
+    assert rendered.shape == (4 * side, 4 * side, 3)
+    averaged = rendered.reshape(side, 4, side, 4, 3).mean((1, 3))
+    assert np.abs(averaged - sample.images[0].pixels).max() <= 0.51
+
+
+def test_equal_generators_make_equal_scenes() -> None:
+    for name in SCENES:
+        assert sample_of(name, 5) == sample_of(name, 5)
+        assert sample_of(name, 5).id != sample_of(name, 6).id
+
+
+def test_kinds_can_be_chosen() -> None:
+    world = MagsWorld("tiny", kinds=("counting",))
+    assert {world.sample(np.random.default_rng(seed)).kind for seed in range(8)} == {"counting"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ({"scenes": "simpel"}, "Did you mean 'simple'"),
+        ({"kind": ("counting",)}, "Did you mean 'kinds'"),
+        ({"kinds": ("count",)}, "Did you mean 'counting'"),
+        ({"kinds": ()}, "must not be empty"),
+        ({"signs": (3, 2)}, "1 to 8 signs"),
+        ({"view_side": 100}, "multiple"),
+        ({"detail": 200}, "too large"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(arguments: dict[str, object], part: str) -> None:
+    with pytest.raises((UnknownNameError, ConfigurationError), match=part):
+        MagsWorld(**arguments)  # type: ignore[arg-type]
+
+
+def test_fixed_samples_are_those_of_the_seeds() -> None:
+    world = MagsWorld("tiny")
+    source = FixedSamples(world, [3, 9])
+    assert len(source) == 2
+    assert source[1] == world.sample(np.random.default_rng(9))
+    assert source.ground_truth is MagsTruth
+    with pytest.raises(ConfigurationError, match="each only once"):
+        FixedSamples(world, [1, 1])
+    with pytest.raises(ConfigurationError, match="at least one"):
+        FixedSamples(world, [])
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "3", True, None])
+def test_a_fixed_sample_needs_a_whole_number_as_seed(seed: object) -> None:
+    with pytest.raises(ConfigurationError, match="whole number from 0 up"):
+        FixedSamples(MagsWorld("tiny"), [7, seed])  # type: ignore[list-item]
+
+
+def test_a_fixed_sample_is_that_of_a_reset_with_the_seed() -> None:
+    env = gym.make("visenv/MagsZoom-v0", preset="tiny", magnifier="none")
+    source = FixedSamples(MagsWorld("tiny-complex"), [3, 9])
+    for index, seed in enumerate(source.seeds):
+        env.reset(seed=seed)
+        base: Any = env.unwrapped
+        assert base.sample == source[index]

@@ -1,0 +1,101 @@
+"""Frames of video files: decoded when asked for, in any order, and refused when broken."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from visenv.data.video_file import frame_numbers, open_video
+from visenv.errors import DataError, ImageError
+from visenv.types import Image
+from visenv.types.frames import VideoFacts
+
+
+@pytest.fixture(scope="module")
+def movie(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200 frames, each with its number as its gray level."""
+    path = tmp_path_factory.mktemp("movie") / "a.avi"
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 20.0, (32, 24))
+    for number in range(200):
+        writer.write(np.full((24, 32, 3), number, np.uint8))
+    writer.release()
+    return path
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 2], [150, 3, 199], [10, 10], [5, 90, 6]])
+def test_frames_are_decoded_in_any_order(movie: Path, numbers: list[int]) -> None:
+    for number in numbers:
+        image = Image.from_frame(movie, number)
+        assert image.size == (32, 24)
+        assert image.pixels.mean() == pytest.approx(number, abs=3)
+        assert not image.pixels.flags.writeable
+
+
+def test_frames_pickle_and_travel_without_their_file(movie: Path) -> None:
+    image = Image.from_frame(movie, 7)
+    again = pickle.loads(pickle.dumps(image))
+    assert again == image
+    assert (image.in_memory().pixels == image.pixels).all()
+
+
+def test_nothing_is_opened_before_it_is_asked_for(tmp_path: Path) -> None:
+    image = Image.from_frame(tmp_path / "missing.mp4", 3)
+    with pytest.raises(ImageError, match="missing"):
+        _ = image.size
+
+
+def test_a_frame_beyond_the_end_is_refused(movie: Path) -> None:
+    with pytest.raises(ImageError, match="no frame 200"):
+        _ = Image.from_frame(movie, 200).pixels
+
+
+def test_a_truncated_file_is_refused(movie: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.avi"
+    broken.write_bytes(movie.read_bytes()[: movie.stat().st_size // 3])
+    with pytest.raises(ImageError):
+        _ = Image.from_frame(broken, 190).pixels
+    text = tmp_path / "text.mp4"
+    text.write_text("not a video")
+    with pytest.raises(ImageError):
+        open_video(text)
+
+
+def test_frames_of_a_long_video_are_evenly_spaced(movie: Path) -> None:
+    frames, times = open_video(movie, 5)
+    assert times == (0.0, 2.5, 5.0, 7.45, 9.95)
+    assert [round(float(frame.pixels.mean()), -1) for frame in frames] == [0, 50, 100, 150, 200]
+
+
+def test_times_of_a_fast_video_do_not_collide(tmp_path: Path) -> None:
+    path = tmp_path / "fast.avi"
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 240.0, (32, 24))
+    for number in range(33):
+        writer.write(np.full((24, 32, 3), number, np.uint8))
+    writer.release()
+    frames, times = open_video(path)
+    assert len(frames) == len(set(times)) == 32
+    assert times[:2] == (0.0, 1 / 240)
+    assert times[-1] == pytest.approx(32 / 240)
+
+
+@pytest.mark.parametrize(
+    ("facts", "most", "numbers"),
+    [
+        (VideoFacts(3, 10.0, 8, 8), 32, [0, 1, 2]),
+        (VideoFacts(1_000_000, 25.0, 8, 8), 3, [0, 500_000, 999_999]),
+        (VideoFacts(100, 10.0, 8, 8), 1, [0]),
+        (VideoFacts(10, 1000.0, 8, 8), 32, list(range(10))),
+    ],
+)
+def test_frame_numbers(facts: VideoFacts, most: int, numbers: list[int]) -> None:
+    assert frame_numbers(facts, "a.mp4", most) == numbers
+
+
+@pytest.mark.parametrize("facts", [VideoFacts(0, 25.0, 8, 8), VideoFacts(50, 0.0, 8, 8)])
+def test_a_video_of_unknown_length_or_rate_is_refused(facts: VideoFacts) -> None:
+    with pytest.raises(DataError, match="known length"):
+        frame_numbers(facts, "a.mp4", 32)

@@ -1,0 +1,135 @@
+"""Grounded reasoning traces: what there is to point to, and rollouts that point to it (Argos)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from visenv.cli.arguments import check_at_least
+from visenv.cli.data.base import Asking, Episodes, Playing, Rows, StepCommand, part, read
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgosDraft(Asking, Playing):
+    """Have one answer to each sample drafted."""
+
+    max_tokens: int = 1024
+    """Most tokens of an answer."""
+
+    def run(self) -> None:
+        """Draft the answers."""
+        sampling = self._sampling(self.max_tokens)
+        places, label = self._places(), f"{self._policy_label()} on {self._env_label()}"
+        with self._open_policy() as policy:
+            draft = part("argos-draft")
+            step = draft(self._make_env(), policy, self.out.parent, sampling, label)
+            self._work(step, places, self.concurrency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading(StepCommand):
+    """Base class of the steps in which a model reads what another one wrote."""
+
+    rows: Rows
+    """File of rows, as the step before wrote them."""
+    scorer: str
+    """Who reads, for example openai:gpt-4o?key_variable=OPENAI_API_KEY."""
+    concurrency: int = 16
+    """Most rows in work."""
+
+    def _read(self, name: str) -> None:
+        from visenv.scorers import Scorer
+
+        self._work(part(name)(Scorer.parse(self.scorer)), read(self.rows), self.concurrency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgosEntities(_Reading):
+    """List at most 10 entities of each draft, its interactions and, for videos, timed actions."""
+
+    def run(self) -> None:
+        """List them."""
+        self._read("argos-entities")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgosPoint(Playing):
+    """Have a pointing model point to the entities, in each image or frame."""
+
+    pointing_model: str
+    """Who points: a scorer, for example openai:allenai/Molmo-7B-D-0924?base_url=…, or oracle."""
+
+    def run(self) -> None:
+        """Point to them."""
+        places = self._places()
+        step = part("argos-point")(self._make_env(), self.pointing_model, self._env_label())
+        self._work(step, places, self.concurrency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgosOverlay(StepCommand):
+    """Draw the points with their coordinates on images, and number and time on frames."""
+
+    rows: Rows
+    """File of rows with points."""
+
+    def run(self) -> None:
+        """Draw them."""
+        self._work(part("argos-overlay")(self.out.parent), read(self.rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgosTraces(Asking, Playing):
+    """Have a teacher reason about images with overlays, citing their coordinates."""
+
+    temperature: float = 0.6
+    """Sampling temperature."""
+    tries: int = 8
+    """Traces of each sample."""
+    max_tokens: int = 6144
+    """Most tokens of a trace."""
+
+    def run(self) -> None:
+        """Have the traces written."""
+        from visenv.curation.places import members
+
+        check_at_least(1, tries=self.tries)
+        sampling = self._sampling(self.max_tokens)
+        places, label = self._places(), f"{self._policy_label()} on {self._env_label()}"
+        with self._open_policy() as policy:
+            step = part("argos-traces")(self._make_env(), policy, sampling, label)
+            self._work(step, members(places, self.tries), self.concurrency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgosExtract(_Reading):
+    """List the points and anchors in time that each trace cites."""
+
+    def run(self) -> None:
+        """List them."""
+        self._read("argos-extract")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgosScore(Playing):
+    """Make episodes of traces, scored by the environment's verifier."""
+
+    def run(self) -> None:
+        """Score them."""
+        places = self._places()
+        step = part("argos-score")(self._make_env(), self.out.parent, self._env_label())
+        self._work(step, places, self.concurrency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgosReformat(StepCommand):
+    """Rewrite traces: points as tags, anchors in time as phrases."""
+
+    episodes: Episodes
+    """File of episodes that argos-score made."""
+
+    def run(self) -> None:
+        """Rewrite them."""
+        images: Path = self.episodes.parent / "images"
+        step = part("argos-reformat")(images, self.out.parent)
+        self._work(step, read(self.episodes))

@@ -1,0 +1,49 @@
+"""FixedSamples: a procedural world as a finite source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from visenv.data.source import ProceduralSource
+from visenv.errors import ConfigurationError
+from visenv.presets import check_count
+from visenv.types import Sample
+
+
+class FixedSamples:
+    """The samples that a procedural world makes of given seeds, as an `IndexedSource`.
+
+    A sample is the one that an environment with this world makes by ``reset(seed=seed)``::
+
+        FixedSamples(MagsWorld("complex"), range(20))
+
+    Args:
+        world: The world.
+        seeds: One seed for each sample, whole numbers from 0 up.
+
+    Raises:
+        ConfigurationError: If there is no seed, one occurs twice, or one cannot be a seed.
+    """
+
+    def __init__(self, world: ProceduralSource, seeds: Sequence[int]) -> None:
+        if not seeds or len({*seeds}) < len(seeds):
+            raise ConfigurationError(
+                f"FixedSamples needs at least one seed, each only once, got {list(seeds)[:20]}."
+            )
+        for seed in seeds:
+            check_count("seed", seed, least=0)
+        self.world = world
+        self.seeds = tuple(seeds)
+        declared = getattr(world, "ground_truth", None)
+        if declared is not None:
+            self.ground_truth = declared
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.seeds)
+
+    def __getitem__(self, index: int) -> Sample:
+        """Return the sample of the seed at `index`."""
+        return self.world.sample(np.random.default_rng(self.seeds[index]))

@@ -1,0 +1,47 @@
+"""Video files as frames with times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from visenv.errors import DataError
+from visenv.types import Image
+from visenv.types.frames import VideoFacts, video_facts
+
+
+def open_video(path: str | Path, most: int = 32) -> tuple[tuple[Image, ...], tuple[float, ...]]:
+    """Return evenly spaced frames of a video file, and their times in seconds.
+
+    Nothing but the header is read. The first and the last frame are among them, if there are more
+    than `most`.
+
+    Args:
+        path: The file.
+        most: The most frames.
+
+    Raises:
+        ImageError: If the file is missing or is no video.
+        DataError: If it has no frame, or the frame rate is not known.
+    """
+    facts = video_facts(str(path))
+    numbers = frame_numbers(facts, str(path), most)
+    frames = tuple(Image.from_frame(path, number) for number in numbers)
+    return frames, tuple(number / facts.rate for number in numbers)
+
+
+def frame_numbers(facts: VideoFacts, name: str, most: int) -> list[int]:
+    """Return which frames of a video are shown, evenly spaced.
+
+    Raises:
+        DataError: If there is no frame, or the frame rate is not known.
+    """
+    if facts.frames < 1 or not facts.rate:
+        raise DataError(
+            f"{name} has {facts.frames} frames at {facts.rate:g} frames in a second; expected a "
+            "video of known length and rate."
+        )
+    if facts.frames <= most:
+        return list(range(facts.frames))
+    if most == 1:
+        return [0]
+    return [round(place * (facts.frames - 1) / (most - 1)) for place in range(most)]

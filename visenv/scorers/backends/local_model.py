@@ -1,0 +1,71 @@
+"""LocalModelBackend: what the backends of transformers' models in this process share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar
+
+from visenv.errors import ConfigurationError
+from visenv.scorers.backend import InProcessBackend
+
+
+class LocalModelBackend(InProcessBackend):
+    """A model of transformers in this process.
+
+    Attributes:
+        title: What an error calls the model, for example ``"detector"``.
+
+    Args:
+        model: A folder, or a name on the Hugging Face hub.
+        device: PyTorch device.
+    """
+
+    main_option = "model"
+    title: ClassVar[str] = "model"
+
+    def __init__(self, model: str, device: str) -> None:
+        super().__init__()
+        self._name = model
+        self._device = device
+        self._model: Any = None
+        self._processor: Any = None
+
+    @property
+    def model(self) -> str:
+        """The model's name or folder."""
+        return self._name
+
+    @property
+    def version(self) -> str:
+        """The versions of transformers and PyTorch, and the dates of local weights."""
+        folder = Path(self._name)
+        files = sorted(folder.glob("*")) if folder.is_dir() else []
+        stamps = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+        packages = [f"{package} {version(package)}" for package in ("transformers", "torch")]
+        return "; ".join([*packages, *stamps])
+
+    def load(self) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigurationError: If the model, or transformers, is missing.
+        """
+        try:
+            self._load()
+        except ConfigurationError:
+            raise
+        except ImportError as error:
+            raise ConfigurationError(
+                f"The {self.title} {self._name!r} needs PyTorch and transformers: pip install "
+                f"'visenv[train]' ({error})."
+            ) from error
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"The {self.title} {self._name!r} cannot be loaded: {str(error)[:300]}"
+            ) from error
+
+    @abstractmethod
+    def _load(self) -> None:
+        """Load the model; errors of transformers pass."""

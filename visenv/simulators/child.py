@@ -1,0 +1,169 @@
+"""The program of a child: it makes one simulator and answers the calls of its host.
+
+It is started as ``python child.py <request fd> <reply fd> <host's process>`` by any Python from 3.9
+on. Standard output goes to the log, because simulators print; messages have file descriptors of
+their own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+import traceback
+import types
+from typing import Any
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+IDLE_STATUS = 75
+"""Exit status of a child that was not called for too long."""
+
+
+def main() -> int:
+    """Serve one host until it closes its end of the pipe."""
+    sys.path.pop(0)  # the folder of this file, whose modules would hide others of their names
+    requests, replies = int(sys.argv[1]), int(sys.argv[2])
+    die_with_parent(int(sys.argv[3]))
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches children; the host decides
+    hello = read_line(requests)
+    for name, folder in hello["packages"]:
+        add_bare_package(name, folder)
+    link = Link(requests, replies, hello["idle_s"])
+    try:
+        module, _, name = hello["target"].partition(":")
+        simulator = getattr(importlib.import_module(module), name)()
+        facts = simulator.start(hello["options"])
+    except BaseException as error:  # noqa: BLE001  the host raises it
+        link.send({"id": 0, "error": report(error)}, {})
+        return 1
+    link.send({"id": 0, "results": [facts]}, {})
+    return serve(link, simulator)
+
+
+def die_with_parent(parent: int) -> None:
+    """Make the kernel kill this process when its parent dies, also during a call that hangs."""
+    try:
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    except (OSError, AttributeError):  # not Linux: the closed pipe ends the child
+        return
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def add_bare_package(name: str, folder: str) -> None:
+    """Make a package importable without running its ``__init__``, which may need other packages."""
+    package = types.ModuleType(name)
+    package.__path__ = [folder]
+    sys.modules[name] = package
+
+
+def read_line(descriptor: int) -> dict[str, Any]:
+    """Return the JSON object of the first line that the host sends."""
+    line = b""
+    while not line.endswith(b"\n"):
+        line += os.read(descriptor, 1)
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def report(error: BaseException) -> dict[str, str]:
+    """Return an exception as the host gets it."""
+    kinds = {cls.__name__ for cls in type(error).__mro__}
+    is_setup = not kinds.isdisjoint({"ImportError", "SetupError", "OpenGLError"})
+    return {
+        "kind": "setup" if is_setup else "error",
+        "module": str(getattr(error, "name", None) or ""),
+        "message": f"{type(error).__name__}: {error}"[:2000],
+        "traceback": traceback.format_exc()[-4000:],
+    }
+
+
+class Link:
+    """The two pipes to the host."""
+
+    def __init__(self, requests: int, replies: int, idle_s: float) -> None:
+        self.requests, self.replies, self.idle_s = requests, replies, idle_s
+
+    def receive(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Wait for a request.
+
+        Raises:
+            EOFError: If the host closed the pipe.
+            TimeoutError: If no request came for `idle_s` seconds.
+        """
+        from visenv.simulators import wire
+
+        if not select.select([self.requests], [], [], self.idle_s)[0]:
+            raise TimeoutError
+        text, arrays = wire.read_header(self._read(wire.HEADER.size))
+        return wire.unpack(self._read(text), self._read(arrays))
+
+    def send(self, message: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Send a reply."""
+        from visenv.simulators import wire
+
+        for piece in wire.pack(message, arrays):
+            rest = memoryview(piece)
+            while rest.nbytes:
+                rest = rest[os.write(self.replies, rest) :]
+
+    def _read(self, size: int) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            piece = os.read(self.requests, size - len(found))
+            if not piece:
+                raise EOFError
+            found += piece
+        return bytes(found)
+
+
+def serve(link: Link, simulator: Any) -> int:
+    """Answer requests; return the exit status."""
+    try:
+        while True:
+            request, arrays = link.receive()
+            try:
+                results, out = answer(simulator, request["calls"], arrays)
+                link.send({"id": request["id"], "results": results}, out)
+            except Exception as error:  # noqa: BLE001  the host raises it
+                link.send({"id": request["id"], "error": report(error)}, {})
+    except (EOFError, BrokenPipeError):
+        simulator.close()
+        return 0
+    except TimeoutError:
+        simulator.close()
+        return IDLE_STATUS
+
+
+def answer(
+    simulator: Any,
+    calls: list[Any],
+    arrays: dict[str, Any],
+) -> tuple[list[Any], dict[str, Any]]:
+    """Carry out the calls of a request in order and return their results and arrays."""
+    import numpy as np
+
+    results: list[Any] = []
+    out: dict[str, Any] = {}
+    for name, request in calls:
+        if name == "frames":
+            frames = simulator.frames(request)
+            out.update({f"frame {key}": frame for key, frame in frames.items()})
+            results.append(None)
+        elif name == "snapshot":
+            out["snapshot"] = np.frombuffer(simulator.snapshot(), np.uint8)
+            results.append(None)
+        elif name == "restore":
+            results.append(simulator.restore(arrays["snapshot"].tobytes()))
+        else:
+            results.append(getattr(simulator, name)(request))
+    return results, out
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""The interface of both hosts, and the host that runs a simulator in this process."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.errors import ConfigurationError, ServiceError
+from visenv.simulators.child import answer, report
+from visenv.simulators.settings import SimulatorSpec
+
+BOUNDARY = "simulator"
+"""The boundary of every `ServiceError` of a host."""
+
+Frames = Mapping[str, NDArray[np.uint8]]
+Call = tuple[str, Any]
+
+
+class SimulatorReply(NamedTuple):
+    """What a call returned.
+
+    Attributes:
+        facts: What the simulator returned, as JSON.
+        frames: The frames that were asked for, uint8 ``[height, width, 3]`` by name.
+        snapshot: The state after the call if it was asked for, else ``b""``.
+    """
+
+    facts: dict[str, Any]
+    frames: Frames
+    snapshot: bytes
+
+
+class Host(ABC):
+    """Runs one simulator. A host is used by one thread at a time; `kill` may come from another.
+
+    Args:
+        spec: The simulator.
+
+    Attributes:
+        facts: What `Simulator.start` returned.
+        broken: Whether the simulator failed; only `close` may follow.
+        resets: The number of episodes that were begun.
+        task: The task of the present episode as JSON, by which a pool finds a fitting host.
+    """
+
+    def __init__(self, spec: SimulatorSpec) -> None:
+        self.spec = spec
+        self.facts: dict[str, Any] = {}
+        self.broken = False
+        self.resets = 0
+        self.task = ""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the simulator.
+
+        Raises:
+            ConfigurationError: If something must be installed first; the message says what.
+            ServiceError: If the simulator fails.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the simulator and release what it runs in."""
+
+    @abstractmethod
+    def kill(self) -> bool:
+        """End a call that hangs; return whether that is possible."""
+
+    @abstractmethod
+    def memory_bytes(self) -> int:
+        """Return the resident memory of the simulator's own process, 0 without one."""
+
+    @abstractmethod
+    def is_alive(self) -> bool:
+        """Return whether the simulator can be called."""
+
+    @abstractmethod
+    def _exchange(
+        self, calls: Sequence[Call], arrays: Mapping[str, Any]
+    ) -> tuple[list[Any], Mapping[str, Any]]:
+        """Carry out calls in order; return their results, and frames and snapshot by name."""
+
+    def reset(self, task: Mapping[str, Any], *, frames: Any = None) -> SimulatorReply:
+        """Begin an episode, and draw if `frames` is a request for frames.
+
+        Raises:
+            ServiceError: If the simulator fails.
+        """
+        self.resets += 1
+        self.task = json.dumps(dict(task), sort_keys=True)
+        return self._call("reset", dict(task), frames=frames)
+
+    def act(
+        self, request: Mapping[str, Any], *, frames: Any = None, snapshot: bool = False
+    ) -> SimulatorReply:
+        """Act, then draw and save the state if asked.
+
+        Raises:
+            ServiceError: If the simulator fails.
+        """
+        return self._call("act", dict(request), frames=frames, snapshot=snapshot)
+
+    def frames(self, request: Mapping[str, Any]) -> Frames:
+        """Return frames of the present state.
+
+        Raises:
+            ServiceError: If the simulator fails.
+        """
+        return self._reply([("frames", dict(request))], {}).frames
+
+    def snapshot(self) -> bytes:
+        """Return the state.
+
+        Raises:
+            ServiceError: If the simulator fails.
+        """
+        return self._reply([("snapshot", None)], {}).snapshot
+
+    def restore(self, snapshot: bytes, *, frames: Any = None) -> SimulatorReply:
+        """Return to a state of the same task.
+
+        Raises:
+            ServiceError: If the simulator fails.
+        """
+        arrays = {"snapshot": np.frombuffer(snapshot, np.uint8)}
+        return self._call("restore", None, frames=frames, arrays=arrays)
+
+    def _call(
+        self,
+        name: str,
+        request: Any,
+        *,
+        frames: Any = None,
+        snapshot: bool = False,
+        arrays: Mapping[str, Any] | None = None,
+    ) -> SimulatorReply:
+        calls: list[Call] = [(name, request)]
+        if frames is not None:
+            calls.append(("frames", frames))
+        if snapshot:
+            calls.append(("snapshot", None))
+        return self._reply(calls, arrays or {})
+
+    def _reply(self, calls: Sequence[Call], arrays: Mapping[str, Any]) -> SimulatorReply:
+        if self.broken:
+            raise ServiceError(BOUNDARY, "it failed before and was not started again.")
+        results, found = self._exchange(calls, arrays)
+        facts, ok = results[0], len(results) == len(calls)
+        if not ok or not (facts is None or isinstance(facts, dict)):
+            raise self.fail(f"the reply to {calls[0][0]!r} has another form than the call.")
+        frames = {
+            name.removeprefix("frame "): _frame(self, name, array)
+            for name, array in found.items()
+            if name.startswith("frame ")
+        }
+        saved = found.get("snapshot")
+        return SimulatorReply(facts or {}, frames, b"" if saved is None else saved.tobytes())
+
+    def fail(self, reason: str) -> ServiceError:
+        """Mark the host as broken and return the error to raise."""
+        self.broken = True
+        return ServiceError(BOUNDARY, reason)
+
+
+def _frame(host: Host, name: str, array: Any) -> NDArray[np.uint8]:
+    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
+        raise host.fail(f"{name!r} must be uint8 [height, width, 3], got {array.shape}.")
+    found: NDArray[np.uint8] = array
+    return found
+
+
+class LocalHost(Host):
+    """A simulator in this process, in a thread of its own, because EGL contexts keep to a thread.
+
+    A call that hangs cannot be ended: after its time-out it is left behind, and the host is broken.
+    """
+
+    def __init__(self, spec: SimulatorSpec) -> None:
+        super().__init__(spec)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="visenv-simulator")
+        self._simulator: Any = None
+
+    def start(self) -> None:
+        """Import the class and start it."""
+        try:
+            self.facts = self._wait(self._start, self.spec.limits.start_s)
+        except Exception as error:
+            if self.broken:
+                raise
+            self.broken = True
+            raise start_error(self.spec, report(error)) from error
+
+    def _start(self) -> dict[str, Any]:
+        module, _, name = self.spec.target.partition(":")
+        self._simulator = getattr(importlib.import_module(module), name)()
+        facts: dict[str, Any] = self._simulator.start(json.loads(self.spec.options))
+        return facts
+
+    def close(self) -> None:
+        """Close the simulator, if no call of it hangs."""
+        if self._simulator is not None and not self.broken:
+            self._thread.submit(self._simulator.close)
+        self.broken = True
+        self._thread.shutdown(wait=False)
+
+    def kill(self) -> bool:
+        """Return False: a thread cannot be ended from outside."""
+        return False
+
+    def memory_bytes(self) -> int:
+        """Return 0: the memory is that of this process."""
+        return 0
+
+    def is_alive(self) -> bool:
+        """Return whether the simulator was started and did not fail."""
+        return self._simulator is not None and not self.broken
+
+    def _exchange(
+        self, calls: Sequence[Call], arrays: Mapping[str, Any]
+    ) -> tuple[list[Any], Mapping[str, Any]]:
+        def work() -> tuple[list[Any], Mapping[str, Any]]:
+            return answer(self._simulator, list(calls), dict(arrays))
+
+        try:
+            found: tuple[list[Any], Mapping[str, Any]] = self._wait(work, self.spec.limits.call_s)
+        except ServiceError:
+            raise
+        except Exception as error:
+            raise self.fail(report(error)["message"]) from error
+        return found
+
+    def _wait(self, work: Any, seconds: float) -> Any:
+        try:
+            return self._thread.submit(work).result(seconds)
+        except TimeoutError:
+            raise self.fail(f"no reply within {seconds:g} s.") from None
+
+
+def start_error(spec: SimulatorSpec, found: Mapping[str, str]) -> Exception:
+    """Return the error for a simulator that did not start."""
+    if found["kind"] != "setup":
+        return ServiceError(BOUNDARY, f"it did not start: {found['message']}")
+    where = spec.interpreter or "this interpreter"
+    if found["module"]:
+        return ConfigurationError(
+            f"{where} lacks the package {found['module']!r}, which {spec.target} needs. Run "
+            f"{spec.install}"
+        )
+    return ConfigurationError(f"{spec.target} cannot start with {where}. {found['message']}")

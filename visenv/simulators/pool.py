@@ -1,0 +1,198 @@
+"""Lends hosts of simulators to environments: started one after the other, within a memory budget.
+
+An environment borrows a host for an episode. A host that was used for the same task comes first,
+because a simulator keeps what it has loaded; hosts that nobody borrows stay open for the next
+episode.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from visenv.errors import ServiceError
+from visenv.simulators.child_host import ChildHost
+from visenv.simulators.host import BOUNDARY, Host, LocalHost
+from visenv.simulators.settings import IN_PROCESS, SimulatorSpec, find_interpreter
+
+BUDGET_VARIABLE = "VISENV_SIMULATOR_MEMORY"
+"""The environment variable with the memory budget of all simulators of a process, GiB."""
+
+_EXPECTED_BYTES = 2**30
+"""What a simulator is taken to need before one of its kind has run."""
+
+_WAIT_S = 600.0
+"""Seconds that `borrow` waits for memory."""
+
+
+class SimulatorPool:
+    """Hosts of simulators, shared by the threads of a process.
+
+    Args:
+        budget_bytes: Memory of all simulators together. By default three quarters of the machine's,
+            or what ``VISENV_SIMULATOR_MEMORY`` says.
+        wait_s: Seconds to wait for memory.
+    """
+
+    def __init__(self, budget_bytes: int | None = None, wait_s: float = _WAIT_S) -> None:
+        self.budget_bytes = _budget() if budget_bytes is None else budget_bytes
+        self._wait_s = wait_s
+        self._changed = threading.Condition()
+        self._starting = threading.Lock()
+        self._free: list[Host] = []
+        self._lent: set[Host] = set()
+        self._largest: dict[str, int] = {}
+        self._pending = 0
+
+    def borrow(self, spec: SimulatorSpec, task: Mapping[str, Any]) -> Host:
+        """Return a started host that nobody else uses.
+
+        Args:
+            spec: The simulator.
+            task: The task of the coming episode.
+
+        Raises:
+            ConfigurationError: If something must be installed first; the message says what.
+            ServiceError: If the simulator does not start, or no memory becomes free.
+        """
+        spec = resolved(spec)
+        wanted = json.dumps(dict(task), sort_keys=True)
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            with self._changed:
+                host = self._take(spec, wanted)
+                if host is None and not self._has_room(spec):
+                    self._make_room(deadline)
+                    continue
+                if host is None:
+                    self._pending += self._expected(spec)
+            if host is None:
+                return self._start(spec)
+            if host.is_alive():
+                return host
+            self.give_back(host)  # it ended while it was idle
+
+    def give_back(self, host: Host) -> None:
+        """Take a host back; it is closed if it failed or grew too large."""
+        used = host.memory_bytes()
+        keep = host.is_alive() and used <= host.spec.limits.recycle_bytes
+        with self._changed:
+            self._largest[host.spec.target] = max(used, self._largest.get(host.spec.target, 0))
+            if host not in self._lent:  # the pool was closed meanwhile
+                keep = False
+            self._lent.discard(host)
+            if keep:
+                self._free.append(host)
+            self._changed.notify_all()
+        if not keep:
+            host.close()
+
+    def hosts(self) -> list[Host]:
+        """Return all hosts that run, lent ones first."""
+        with self._changed:
+            return [*self._lent, *self._free]
+
+    def close(self) -> None:
+        """Close the free hosts and kill the lent ones."""
+        with self._changed:
+            free, self._free = self._free, []
+            lent, self._lent = list(self._lent), set()
+        for host in lent:
+            host.kill()
+        for host in free:
+            host.close()
+
+    def _take(self, spec: SimulatorSpec, task: str) -> Host | None:
+        fitting = [host for host in self._free if host.spec == spec]
+        if not fitting:
+            return None
+        host = max(fitting, key=lambda each: _likeness(each.task, task))
+        self._free.remove(host)
+        self._lent.add(host)
+        return host
+
+    def _start(self, spec: SimulatorSpec) -> Host:
+        host: Host = LocalHost(spec) if spec.interpreter == IN_PROCESS else ChildHost(spec)
+        try:
+            with self._starting:  # one after the other: each reads its packages from the disk
+                host.start()
+            with self._changed:
+                self._lent.add(host)
+        finally:
+            with self._changed:
+                self._pending -= self._expected(spec)
+                self._changed.notify_all()
+        return host
+
+    def _expected(self, spec: SimulatorSpec) -> int:
+        if spec.interpreter == IN_PROCESS:
+            return 0
+        return self._largest.get(spec.target) or _EXPECTED_BYTES
+
+    def _has_room(self, spec: SimulatorSpec) -> bool:
+        used = sum(host.memory_bytes() for host in (*self._free, *self._lent)) + self._pending
+        alone = not self._free and not self._lent and not self._pending
+        return alone or used + self._expected(spec) <= self.budget_bytes
+
+    def _make_room(self, deadline: float) -> None:
+        """Close a free host, or wait until one is given back."""
+        if self._free:
+            self._free.pop(0).close()
+            return
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise ServiceError(
+                BOUNDARY,
+                f"{len(self._lent)} simulators use the memory budget of "
+                f"{self.budget_bytes / 2**30:.1f} GiB, and none became free in "
+                f"{self._wait_s:g} s. Run fewer environments, or set {BUDGET_VARIABLE}.",
+            )
+        self._changed.wait(left)
+
+
+def resolved(spec: SimulatorSpec) -> SimulatorSpec:
+    """Return the spec with the interpreter that runs it.
+
+    Raises:
+        ConfigurationError: If the interpreter that the user named does not exist.
+    """
+    if spec.interpreter == IN_PROCESS:
+        return spec
+    return replace(spec, interpreter=find_interpreter(spec.interpreter))
+
+
+def _world(task: str) -> Any:
+    """Return the part of a task that decides what a simulator loads: its key ``"world"``."""
+    return json.loads(task).get("world") if task else None
+
+
+def _likeness(task: str, wanted: str) -> int:
+    return 2 * (task == wanted) + (bool(task) and _world(task) == _world(wanted))
+
+
+def _budget() -> int:
+    given = os.environ.get(BUDGET_VARIABLE, "")
+    if given:
+        return int(float(given) * 2**30)
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 0.75)
+
+
+_pool: SimulatorPool | None = None
+_pool_lock = threading.Lock()
+_pool_process = 0
+
+
+def shared_pool() -> SimulatorPool:
+    """Return the pool of this process; a forked child makes its own."""
+    global _pool, _pool_process
+    with _pool_lock:
+        if _pool is None or _pool_process != os.getpid():
+            _pool, _pool_process = SimulatorPool(), os.getpid()
+            atexit.register(_pool.close)
+        return _pool

@@ -1,0 +1,98 @@
+"""Which simulator runs where, and within which limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from visenv.errors import ConfigurationError
+
+INTERPRETER_VARIABLE = "VISENV_SIMULATORS"
+"""The environment variable with the interpreter of simulators."""
+
+INSTALL = "make simulators (in a checkout), or: visenv simulators install"
+"""The commands that make an interpreter for simulators."""
+
+IN_PROCESS = "in-process"
+"""The value of the option ``interpreter`` that runs a simulator in this process."""
+
+
+@dataclass(frozen=True)
+class HostLimits:
+    """The limits that a host enforces on its simulator.
+
+    Attributes:
+        start_s: Seconds to start, packages included.
+        call_s: Seconds of one call.
+        idle_s: Seconds without a call after which a child ends.
+        memory_bytes: Resident memory above which a child is killed.
+        recycle_bytes: Resident memory above which a child is replaced between two episodes.
+    """
+
+    start_s: float = 180.0
+    call_s: float = 120.0
+    idle_s: float = 3600.0
+    memory_bytes: int = 8 * 2**30
+    recycle_bytes: int = 3 * 2**30
+
+
+@dataclass(frozen=True)
+class SimulatorSpec:
+    """A simulator and where it runs.
+
+    Attributes:
+        target: The class as ``"module:Class"``.
+        options: What `Simulator.start` gets, as JSON.
+        interpreter: The Python that runs it, `IN_PROCESS`, or ``""`` for ``VISENV_SIMULATORS`` or
+            else the current one.
+        limits: The limits.
+        install: How to install its packages, for errors.
+    """
+
+    target: str
+    options: str = "{}"
+    interpreter: str = ""
+    limits: HostLimits = field(default_factory=HostLimits)
+    install: str = INSTALL
+
+    @classmethod
+    def of(cls, target: str, options: Mapping[str, Any], **settings: Any) -> SimulatorSpec:
+        """Return the spec with these options, which JSON must be able to hold."""
+        return cls(target, json.dumps(dict(options), sort_keys=True), **settings)
+
+
+def find_interpreter(option: str = "") -> str:
+    """Return the interpreter of simulators.
+
+    It is the option, else ``VISENV_SIMULATORS``, else ``.venv-simulators`` of the checkout or of
+    `default_folder`, else the current interpreter.
+
+    Raises:
+        ConfigurationError: If the option or the variable names no program.
+    """
+    given = option or os.environ.get(INTERPRETER_VARIABLE, "")
+    if given:
+        path = Path(given)
+        program = path / "bin/python" if path.is_dir() else path
+        if not program.is_file() or not os.access(program, os.X_OK):
+            origin = "interpreter" if option else INTERPRETER_VARIABLE
+            raise ConfigurationError(
+                f"{origin} must be a Python or its virtual environment, got {given!r}, which does "
+                f"not exist. To make one, run {INSTALL}"
+            )
+        return str(program)
+    for folder in (Path(__file__).parents[2] / ".venv-simulators", default_folder()):
+        if (folder / "bin/python").exists():
+            return str(folder / "bin/python")
+    return sys.executable
+
+
+def default_folder() -> Path:
+    """Return the folder that ``visenv simulators install`` makes."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+    return Path(data) / "visenv/simulators"

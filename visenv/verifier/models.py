@@ -1,0 +1,237 @@
+"""Teachers behind scorers: detector, segmenter, pointing model, judges and reasoner.
+
+Prompts come from the family as arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from visenv.errors import ServiceError
+from visenv.grammar.points import read_references
+from visenv.scorers import Detect, Generate, HitMasks, Judge, LogProbs, Scorer
+from visenv.types import Message, Sample
+from visenv.verifier.teachers import Box, Place, Seen
+
+Coordinates = Literal["pixels", "relative1000"]
+
+_POINT_2D = re.compile(
+    r"""point_2d["']?\s?:\s?\[\s?(\d{1,6}(?:\.\d{1,4})?)\s?,\s?(\d{1,6}(?:\.\d{1,4})?)"""
+)
+
+
+@dataclass(frozen=True)
+class ModelDetector:
+    """Asks a detector behind a scorer that answers `Detect`.
+
+    An open-vocabulary detector finds something for almost any text. It answers a label without a
+    letter, or one that lists many words, with a box around most of the image, in which every point
+    would be right. Such labels and boxes therefore find nothing.
+
+    Args:
+        scorer: The detector.
+        most_words: The most words of a label; one with more, or with no letter or digit, has no
+            box.
+        largest_box: The largest box that counts, as a share of the area of the image, 0 to 1.
+    """
+
+    scorer: Scorer
+    most_words: int = 6
+    largest_box: float = 0.9
+
+    async def boxes(self, seen: Seen, label: str) -> Sequence[Box]:
+        """Return the boxes of a label.
+
+        Raises:
+            ServiceError: If the scorer failed, or returned something that is no list of boxes.
+        """
+        if not any(map(str.isalnum, label)) or len(label.split()) > self.most_words:
+            return []
+        value = (await self.scorer.score(Detect(seen.image, label))).value
+        try:
+            boxes: list[Box] = [
+                (float(row[0]), float(row[1]), float(row[2]), float(row[3])) for row in value
+            ]
+        except (TypeError, ValueError, LookupError) as error:
+            raise ServiceError(self.scorer.name, f"expected boxes, got {value!r:.80}") from error
+        if not all(map(math.isfinite, (number for box in boxes for number in box))):
+            raise ServiceError(self.scorer.name, f"expected finite boxes, got {value!r:.80}")
+        width, height = seen.image.size
+        most = self.largest_box * width * height
+        return [box for box in boxes if _area_inside(box, width, height) <= most]
+
+
+@dataclass(frozen=True)
+class ModelSegmenter:
+    """Asks a segmenter behind a scorer that answers `HitMasks`."""
+
+    scorer: Scorer
+
+    async def hits(
+        self, seen: Seen, prompts: Sequence[Box] | Sequence[Place], places: Sequence[Place]
+    ) -> Sequence[bool]:
+        """Return which places lie in the union of the masks."""
+        request = HitMasks(seen.image, tuple(map(tuple, prompts)), tuple(places))
+        value = (await self.scorer.score(request)).value
+        if not isinstance(value, list) or not all(isinstance(each, bool) for each in value):
+            raise ServiceError(self.scorer.name, f"expected bools, got {value!r:.80}")
+        return value
+
+
+@dataclass(frozen=True)
+class ModelPointing:
+    """Asks a pointing model behind a scorer that answers `Generate`: Molmo or Qwen on a server.
+
+    Args:
+        scorer: The model.
+        prompt: With the field ``label``.
+        max_tokens: Tokens of a reply.
+        coordinates: Of points that the model writes as JSON, see `read_pointing`.
+    """
+
+    scorer: Scorer
+    prompt: str
+    max_tokens: int = 512
+    coordinates: Coordinates = "pixels"
+
+    async def places(self, seen: Seen, label: str) -> Sequence[Place]:
+        """Return the points of a reply, those that can be read.
+
+        Raises:
+            ServiceError: If the scorer failed, or returned no text.
+        """
+        prompt = self.prompt.format(label=label)
+        messages = (Message("user", (seen.image, prompt)),)
+        value = (await self.scorer.score(Generate(messages, self.max_tokens))).value
+        text = value.get("text") if isinstance(value, Mapping) else None
+        if not isinstance(text, str):
+            raise ServiceError(self.scorer.name, f"expected a text, got {value!r:.80}")
+        return read_pointing(text, seen.image.size, self.coordinates)
+
+
+@dataclass(frozen=True)
+class ModelDescriptionJudge:
+    """Asks judges whether descriptions are right.
+
+    Args:
+        frame: Its prompt has the fields ``image`` and ``description``.
+        span: Its prompt has the fields ``frames`` and ``description``.
+    """
+
+    frame: Judge[float]
+    span: Judge[float]
+
+    async def frame_is(self, seen: Seen, description: str) -> bool:
+        """Return whether the frame shows what is described."""
+        return await self.frame.ask(image=seen.image, description=description) >= 0.5
+
+    async def span_is(self, sample: Sample, first: int, last: int, description: str) -> bool:
+        """Return whether the frames show what is described."""
+        frames = sample.images[first : last + 1]
+        return await self.span.ask(frames=frames, description=description) >= 0.5
+
+
+@dataclass(frozen=True)
+class ModelReasoner:
+    """Asks a larger model behind a scorer that answers `LogProbs`, by teacher forcing.
+
+    Args:
+        scorer: The model.
+        prompt: With the fields ``question`` and ``reasoning``.
+    """
+
+    scorer: Scorer
+    prompt: str
+
+    async def log_probabilities(
+        self, sample: Sample, reasoning: str, answer: str
+    ) -> Sequence[float]:
+        """Return the log-probability of each token of the answer.
+
+        Raises:
+            ServiceError: If the scorer failed, or returned something that is no list of numbers.
+        """
+        text = self.prompt.format(question=sample.question, reasoning=reasoning)
+        messages = (Message("user", (*sample.images, text)),)
+        value = (await self.scorer.score(LogProbs(messages, answer))).value
+        if not isinstance(value, list) or not all(map(_is_number, value)):
+            raise ServiceError(self.scorer.name, f"expected numbers, got {value!r:.80}")
+        return [float(each) for each in value]
+
+
+@dataclass(frozen=True)
+class ModelEquivalenceJudge:
+    """Asks a judge of equivalence.
+
+    The prompt of the judge has the fields ``question``, ``truth`` and ``answer``.
+    """
+
+    judge: Judge[bool]
+
+    async def are_equivalent(self, sample: Sample, answer: str, truth: str) -> bool:
+        """Return whether the answer means what the true answer means."""
+        return await self.judge.ask(question=sample.question, truth=truth, answer=answer)
+
+
+def read_pointing(
+    text: str, size: tuple[int, int], coordinates: Coordinates = "pixels"
+) -> list[Place]:
+    """Return the points of a pointing model in pixels.
+
+    Molmo writes tags (`visenv.grammar.points`). Their coordinates go from 0 to 100 and are
+    multiplied by size / 100; larger values are dropped. Qwen writes JSON with ``point_2d`` or
+    ``point``. Points outside the image are dropped.
+
+    Args:
+        text: The reply.
+        size: Width and height of the image, pixels.
+        coordinates: Of JSON points: ``"pixels"`` of the image (Qwen2.5-VL), or ``"relative1000"``,
+            from 0 to 1000 across and down (Qwen3-VL).
+    """
+    width, height = size
+    places = [(float(x), float(y)) for x, y in _POINT_2D.findall(text)] + _json_points(text)
+    across, down = (1.0, 1.0) if coordinates == "pixels" else (width / 1000, height / 1000)
+    if not places:
+        places = [(x, y) for x, y, *_ in read_references(text).points if max(x, y) <= 100]
+        across, down = width / 100, height / 100
+    scaled = [(x * across, y * down) for x, y in places]
+    inside = [(x, y) for x, y in scaled if 0 <= x <= width and 0 <= y <= height]
+    return [(min(x, width - 1e-6), min(y, height - 1e-6)) for x, y in dict.fromkeys(inside)]
+
+
+def _json_points(text: str) -> list[Place]:
+    """Return the points of a JSON list such as ``[{"point": [3, 4]}]``, none if it is no such."""
+    try:
+        found = json.loads(text.strip().strip("`").removeprefix("json"))
+    except (ValueError, RecursionError):
+        return []
+    rows = found if isinstance(found, list) else []
+    points = [row.get("point") for row in rows if isinstance(row, dict)]
+    return [
+        (float(point[0]), float(point[1]))
+        for point in points
+        if isinstance(point, list) and len(point) == 2 and all(map(_is_finite, point))
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**53  # a float holds it
+    return isinstance(value, float)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and abs(value) < 1e9
+
+
+def _area_inside(box: Box, width: int, height: int) -> float:
+    """Return the area of the part of a box that is inside the image, square pixels."""
+    left, top, right, bottom = box
+    across = min(right, width) - max(left, 0)
+    down = min(bottom, height) - max(top, 0)
+    return max(across, 0.0) * max(down, 0.0)

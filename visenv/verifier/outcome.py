@@ -1,0 +1,125 @@
+"""Outcome score: whether an answer is right (Argos, eq. 6-8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Literal
+
+from visenv.rewards.vqa import is_too_long
+from visenv.types import Sample
+from visenv.verifier.teachers import EquivalenceJudge
+
+AnswerKind = Literal["choice", "whole", "decimal", "phrase", "open"]
+
+TOLERANCE = Decimal("0.05")
+"""The largest relative error of a decimal."""
+
+_MOST_WORDS = 4
+"""Words of a short phrase, which is compared exactly; longer answers are judged."""
+
+LETTER = re.compile(r"\(?([A-Za-z])(?:[).:]{1,2}\s?|\s|$)(.*)", re.DOTALL)
+"""An option by its letter, with or without its text: ``B``, ``(B)`` or ``B. red``."""
+
+_NUMBER = re.compile(r"([+\-\u2212]?)(?=\.?\d)(\d{1,3}(?:,\d{3}){1,6}|\d{1,20})?(\.\d{1,20})?\s?%?")
+
+
+def answer_kind(sample: Sample) -> AnswerKind:
+    """Return how the answers of a sample are compared, from its options and accepted answers."""
+    if options_of(sample):
+        return "choice"
+    truth = sample.answers[0] if sample.answers else ""
+    number = read_number(truth)
+    if number is not None:
+        return "decimal" if _has_decimals(truth) else "whole"
+    return "phrase" if len(truth.split()) <= _MOST_WORDS else "open"
+
+
+async def outcome_score(
+    sample: Sample, answer: str, judge: EquivalenceJudge | None = None
+) -> float:
+    """Return 1 if the answer is right, otherwise 0.
+
+    The judge is asked about open answers only; without one they are compared exactly. A longer
+    answer than `visenv.rewards.vqa.LONGEST_ANSWER` is wrong, and the judge does not see it.
+
+    Raises:
+        ServiceError: If the judge failed.
+    """
+    if rule_score(sample, answer) == 1.0:
+        return 1.0
+    if judge is None or answer_kind(sample) != "open":
+        return 0.0
+    if not answer.strip() or is_too_long(answer):
+        return 0.0
+    for truth in sample.answers:
+        if await judge.are_equivalent(sample, answer, truth):
+            return 1.0
+    return 0.0
+
+
+def rule_score(sample: Sample, answer: str) -> float:
+    """Return 1 if the answer is right by the rules alone, otherwise 0."""
+    if is_too_long(answer):
+        return 0.0
+    options = options_of(sample)
+    return float(any(matches(answer, truth, options) for truth in sample.answers))
+
+
+def matches(answer: str, truth: str, options: Sequence[str] = ()) -> bool:
+    """Return whether an answer matches a true answer.
+
+    Options match if both name the same one: by its letter, its text or both ("B. red"). Whole
+    numbers match exactly; decimals if ``|answer - truth| / max(|truth|, 1) <= 0.05``; other texts
+    if they are equal but for case, blanks and a final full stop.
+    """
+    if options:
+        chosen, right = option_named(answer, options), option_named(truth, options)
+        return chosen is not None and chosen == right
+    number, true_number = read_number(answer), read_number(truth)
+    if true_number is None or number is None:
+        return _normalized(answer) == _normalized(truth)
+    if not _has_decimals(truth):
+        return number == true_number
+    return abs(number - true_number) <= TOLERANCE * max(abs(true_number), Decimal(1))
+
+
+def read_number(text: str) -> Decimal | None:
+    """Return a decimal number such as ``-3``, ``.5``, ``1,000`` or ``5%`` (which is 5), or None."""
+    found = _NUMBER.fullmatch(text.strip().removesuffix("."))
+    if found is None:
+        return None
+    sign, whole, fraction = found.groups()
+    minus = "-" if sign in ("-", "\u2212") else ""
+    return Decimal(f"{minus}{(whole or '0').replace(',', '')}{fraction or ''}")
+
+
+def options_of(sample: Sample) -> Sequence[str]:
+    """Return the options of a multiple-choice question, in the order of their letters."""
+    return getattr(sample.ground_truth, "options", ())
+
+
+def option_named(answer: str, options: Sequence[str]) -> int | None:
+    """Return the number of the option that an answer names, from 0, or None.
+
+    An answer names an option by its letter, its text or both.
+    """
+    given = _normalized(answer)
+    texts = [_normalized(option) for option in options]
+    if given in texts:
+        return texts.index(given)
+    found = LETTER.fullmatch(given)
+    place = ord(found[1]) - ord("a") if found else len(texts)
+    if found is None or place >= len(texts) or found[2] not in ("", texts[place]):
+        return None
+    return place
+
+
+def _has_decimals(truth: str) -> bool:
+    """Return whether a number is written with decimals; a final full stop is none."""
+    return "." in truth.strip().removesuffix(".")
+
+
+def _normalized(text: str) -> str:
+    return " ".join(text.casefold().split()).removesuffix(".").strip()

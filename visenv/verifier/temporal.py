@@ -1,0 +1,139 @@
+"""Temporal score: points in their frames, and descriptions of frames and spans (Argos, eq. 4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Literal
+
+from visenv.grammar.points import FrameNote, SpanNote, without_tags
+from visenv.types import Sample
+from visenv.verifier.referred import Referred
+from visenv.verifier.spatial import point_scores
+from visenv.verifier.teachers import Seen, Teachers
+
+MAX_NOTES = 32
+"""Descriptions of frames, and of spans, that are judged; further ones score 0."""
+
+Categories = Literal[2, 3]
+
+
+async def temporal_score(
+    sample: Sample,
+    times: Sequence[float],
+    referred: Referred,
+    teachers: Teachers,
+    *,
+    categories: Categories = 3,
+) -> float:
+    """Return the mean of the means of the non-empty categories; 0 if all are empty.
+
+    Args:
+        sample: The sample; its images are the frames.
+        times: Seconds of each frame.
+        referred: What the response refers to.
+        teachers: For points, and the judge of descriptions; without one, only points count.
+        categories: 3 are points, frames and spans (supplement D); 2 merge points and frames
+            (section 3.1).
+
+    Raises:
+        ServiceError: If a teacher failed.
+    """
+    placed = [(frame_number(each.frame, each.time, times), each) for each in referred.points]
+    points = await point_scores(sample, placed, teachers)
+    frames: list[float] = []
+    spans: list[float] = []
+    if teachers.description_judge is not None:
+        frames = await _frame_scores(sample, times, referred.frames, teachers)
+        spans = await _span_scores(sample, times, referred.spans, teachers)
+    return mean_of_categories(points, frames, spans, categories)
+
+
+def mean_of_categories(
+    points: Sequence[float],
+    frames: Sequence[float],
+    spans: Sequence[float],
+    categories: Categories = 3,
+) -> float:
+    """Return the mean of the means of the non-empty categories; 0 if all are empty."""
+    grouped = [[*points, *frames], spans] if categories == 2 else [points, frames, spans]
+    means = [sum(scores) / len(scores) for scores in grouped if scores]
+    return sum(means) / len(means) if means else 0.0
+
+
+def frame_number(frame: int | None, time: float | None, times: Sequence[float]) -> int | None:
+    """Return the number of a frame, from 0, or None if the video has no such frame.
+
+    Args:
+        frame: The number as announced, from 1; it decides if there is a time, too.
+        time: Seconds; the nearest frame counts, up to half a step beyond the ends.
+        times: Seconds of each frame, increasing.
+    """
+    if frame is not None:
+        return frame - 1 if 1 <= frame <= len(times) else None
+    if time is None:
+        return None
+    step = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 1.0
+    if not times[0] - step / 2 <= time <= times[-1] + step / 2:
+        return None
+    right = bisect_left(times, time)
+    around = [number for number in (right - 1, right) if 0 <= number < len(times)]
+    return min(around, key=lambda number: abs(times[number] - time))
+
+
+def span_frames(span: SpanNote, times: Sequence[float]) -> tuple[int, int] | None:
+    """Return the first and the last frame of a span, from 0, or None if it is not in the video.
+
+    The end of an open span is the last frame. A reversed span is not in the video.
+    """
+    first = frame_number(span.start_frame, span.start_time, times)
+    if span.end_frame is None and span.end_time is None:
+        last: int | None = len(times) - 1
+    else:
+        last = frame_number(span.end_frame, span.end_time, times)
+    if first is None or last is None or last < first:
+        return None
+    return first, last
+
+
+async def _frame_scores(
+    sample: Sample, times: Sequence[float], notes: Sequence[FrameNote], teachers: Teachers
+) -> list[float]:
+    judge = teachers.description_judge
+    assert judge is not None
+    verdicts = {
+        place: judge.frame_is(Seen(sample, number), without_tags(note.description))
+        for place, note in enumerate(notes[:MAX_NOTES])
+        if (number := frame_number(note.frame, note.time, times)) is not None
+    }
+    return await _scores(len(notes), verdicts, teachers)
+
+
+async def _span_scores(
+    sample: Sample, times: Sequence[float], spans: Sequence[SpanNote], teachers: Teachers
+) -> list[float]:
+    judge = teachers.description_judge
+    assert judge is not None
+    verdicts = {
+        place: judge.span_is(sample, *frames, without_tags(span.description))
+        for place, span in enumerate(spans[:MAX_NOTES])
+        if (frames := span_frames(span, times)) is not None
+    }
+    return await _scores(len(spans), verdicts, teachers)
+
+
+async def _scores(
+    count: int, verdicts: Mapping[int, Awaitable[bool]], teachers: Teachers
+) -> list[float]:
+    """Return the score of each description; those without a verdict score 0.
+
+    Args:
+        count: The number of descriptions.
+        verdicts: The pending verdicts by the place of the description.
+        teachers: Waits for the verdicts.
+    """
+    scores = [0.0] * count
+    found = await teachers.together(verdicts.values())
+    for place, verdict in zip(verdicts, found, strict=True):
+        scores[place] = float(verdict)
+    return scores

@@ -1,0 +1,187 @@
+"""Verifier: scores a response by the selected functions and the gate, for rewards and curation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, NamedTuple
+
+from visenv.rewards import RewardContext, RewardTerm
+from visenv.types import Log, Sample
+from visenv.verifier.gate import ACCURACY, Gate
+from visenv.verifier.outcome import outcome_score
+from visenv.verifier.reasoning import Mean, reasoning_score
+from visenv.verifier.referred import Referred, Selected
+from visenv.verifier.selector import select_by_rules, times_of
+from visenv.verifier.spatial import spatial_score
+from visenv.verifier.teachers import Teachers, run_local
+from visenv.verifier.temporal import Categories, temporal_score
+
+GROUNDING = ("spatial", "temporal")
+TERMS = (ACCURACY, *GROUNDING, "reasoning")
+"""The terms in the order in which they are computed."""
+
+OutcomeScore = Callable[[str, Sample], float]
+
+
+class Verification(NamedTuple):
+    """Holds the scores of a response.
+
+    Attributes:
+        reward: What the gate makes of them, 0 to 1.
+        terms: The terms by name; None for one that does not apply.
+    """
+
+    reward: float
+    terms: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Scores whole responses.
+
+    Args:
+        teachers: The teachers.
+        terms: Which of `TERMS` count; the accuracy always does.
+        gate: Combines the terms.
+        empty: What a response without any point or anchor gets where they apply: ``"zero"``, or
+            ``"skip"``, which leaves the term out and so rewards ungrounded answers (an ablation).
+        categories: Of the temporal score.
+        mean: Of the reasoning score.
+        mask_answer: Whether the reasoner does not see sentences that state the answer.
+        outcome: The official score of a data set, in place of `outcome_score`.
+    """
+
+    teachers: Teachers
+    terms: tuple[str, ...] = TERMS
+    gate: Gate = field(default_factory=Gate)
+    empty: Literal["zero", "skip"] = "zero"
+    categories: Categories = 3
+    mean: Mean = "geometric"
+    mask_answer: bool = False
+    outcome: OutcomeScore | None = None
+
+    async def verify(
+        self,
+        sample: Sample,
+        referred: Referred,
+        answer: str | None,
+        selected: Selected | None = None,
+    ) -> Verification:
+        """Return the scores of a response.
+
+        Args:
+            sample: What it responds to.
+            referred: What it refers to.
+            answer: Its final answer, or None for a malformed response, which gets 0.
+            selected: The scoring functions; by rules if None.
+
+        Raises:
+            ServiceError: If a teacher failed beyond its retries.
+        """
+        terms: dict[str, float | None] = dict.fromkeys((ACCURACY, *self.others))
+        terms[ACCURACY] = accuracy = await self.accuracy(sample, answer)
+        if accuracy >= self.gate.threshold:
+            functions = (selected or select_by_rules(sample, referred)).functions
+            for name in self.others:
+                if _applies(name, functions):
+                    terms[name] = await self.score(name, sample, referred, answer or "", functions)
+        return Verification(self.gate(terms), terms)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Return the terms besides the accuracy, in order."""
+        return tuple(name for name in TERMS[1:] if name in self.terms)
+
+    def reward_terms(self) -> list[RewardTerm]:
+        """Return the terms for a `RewardWrapper` whose ``combine`` is `gate`."""
+        names = (ACCURACY, *self.others)
+        weights = self.gate.weights
+        return [RewardTerm(name, weights[name], self._term(name)) for name in names]
+
+    def _term(self, name: str) -> Callable[[RewardContext], float | Awaitable[float | None] | None]:
+        score = partial(_term_of_episode, self, name)
+        return partial(_locally, score) if self.teachers.are_local else score
+
+    async def accuracy(self, sample: Sample, answer: str | None) -> float:
+        """Return the outcome score of an answer, 0 for None."""
+        if answer is None:
+            return 0.0
+        if self.outcome is not None:
+            return float(self.outcome(answer, sample))
+        return await outcome_score(sample, answer, self.teachers.equivalence_judge)
+
+    async def score(
+        self,
+        name: str,
+        sample: Sample,
+        referred: Referred,
+        answer: str,
+        functions: tuple[str, ...],
+    ) -> float | None:
+        """Return one of the other terms, or None if it cannot apply.
+
+        Args:
+            name: ``"spatial"``, ``"temporal"`` or ``"reasoning"``.
+            sample: What the response is about.
+            referred: What it refers to.
+            answer: Its final answer.
+            functions: The selected scoring functions.
+        """
+        teachers = self.teachers
+        if name == "reasoning":
+            if teachers.reasoner is None:
+                return None
+            return await reasoning_score(
+                sample,
+                referred.reasoning,
+                answer,
+                teachers.reasoner,
+                mean=self.mean,
+                mask_answer=self.mask_answer,
+            )
+        if self.empty == "skip" and not (referred.points or referred.frames or referred.spans):
+            return None
+        if name == "temporal":
+            return await temporal_score(
+                sample, times_of(sample), referred, teachers, categories=self.categories
+            )
+        chart = "spatial_chart" in functions
+        return await spatial_score(sample, referred.points, teachers, chart=chart)
+
+
+def _applies(name: str, functions: tuple[str, ...]) -> bool:
+    return name in functions or (name == "spatial" and "spatial_chart" in functions)
+
+
+def _locally(
+    score: Callable[[RewardContext], Awaitable[float | None]], context: RewardContext
+) -> float | None:
+    return run_local(score(context))  # type: ignore[arg-type]  # a coroutine
+
+
+async def _term_of_episode(verifier: Verifier, name: str, context: RewardContext) -> float | None:
+    log, sample = context.log, context.sample
+    answer = log.answer
+    if name == ACCURACY:
+        return await verifier.accuracy(sample, answer)
+    if (context.terms[ACCURACY] or 0.0) < verifier.gate.threshold:
+        return context.skip("the answer is wrong")
+    referred, selected = referred_in(log), _selected_in(log)
+    functions = (selected or select_by_rules(sample, referred)).functions
+    if not _applies(name, functions):
+        return context.skip("this scoring function was not selected")
+    value = await verifier.score(name, sample, referred, answer or "", functions)
+    return context.skip("nothing to score, or no teacher for it") if value is None else value
+
+
+def referred_in(log: Log) -> Referred:
+    """Return what the last turn of an episode refers to."""
+    found = log.of_type(Referred)
+    return found[-1] if found else Referred(0)
+
+
+def _selected_in(log: Log) -> Selected | None:
+    found = log.of_type(Selected)
+    return found[-1] if found else None
