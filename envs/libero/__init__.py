@@ -11,6 +11,7 @@ from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, choose_preset
+from visenv.rewards import RewardWrapper
 from visenv.simulators.settings import HostLimits, SimulatorSpec
 
 from .actions import read_statistics
@@ -18,6 +19,7 @@ from .datasets.tasks import open_tasks
 from .env import Libero
 from .native import NativeActions
 from .presets import PRESETS, Preset
+from .rewards import reward_terms
 from .tools import TARGET, Act, Record
 
 __all__ = ["PRESETS", "Libero", "NativeActions", "Preset", "make"]
@@ -27,6 +29,7 @@ def make(
     *,
     data: str | Source = "solved",
     preset: str = "default",
+    reward: Literal["success", "outcome"] = "success",
     tasks: Sequence[int] | None = None,
     states: Sequence[int] | int | None = None,
     layout_seed: int = 0,
@@ -48,6 +51,7 @@ def make(
             ``"four_suites"``, ``"all"``, or a `Source`.
         preset: ``"default"``, ``"vla"`` (frames rotated by 180°, the task alone as prompt) or
             ``"tiny"`` (frames of 96 px).
+        reward: ``"success"`` or ``"outcome"``.
         tasks: Numbers of the tasks of a suite; all by default.
         states: Numbers of the stored initial states, or how many of the first; all 50 by default.
         layout_seed: Seeds LIBERO before a task is loaded: the stored states leave out the fixtures.
@@ -69,6 +73,7 @@ def make(
         ConfigurationError: If an option has a value it cannot have.
     """
     chosen = choose_preset("visenv/Libero-v0", make, PRESETS, preset, overrides)
+    check_choice("reward", reward, ("success", "outcome"))
     check_choice("actions", actions, ("bins", "native"))
     check_choice("record", record, ("none", "turns", "actions"))
     if statistics is not None and actions == "native":
@@ -90,7 +95,8 @@ def make(
         statistics=None if statistics is None else read_statistics(statistics),
         record=record,
     )
-    return Libero(source=data, preset=chosen, act=act, render_mode=render_mode, on_abort=on_abort)
+    env = Libero(source=data, preset=chosen, act=act, render_mode=render_mode, on_abort=on_abort)
+    return env if reward == "outcome" else RewardWrapper(env, reward_terms())
 
 
 def _host_limits(changes: dict[str, Any]) -> HostLimits:

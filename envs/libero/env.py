@@ -41,7 +41,8 @@ class Libero(VisEnv):
     A stored initial state of a task, after 10 settling steps. Equal samples start equal to the bit.
 
     ### Reward
-    1 for success, paid at the end.
+    ``"success"`` pays 1 at the end if the goal holds, and nothing else. ``"outcome"`` pays the same
+    without named terms.
 
     ### Episode end
     Terminated when the goal holds, also inside a chunk; truncated after the environment steps of
@@ -92,6 +93,10 @@ class Libero(VisEnv):
         steps = self.preset.env_steps or table[self.truth.suite]
         self.limits = self.limits._replace(env_steps=steps)
         self.act.most_steps = steps
+        if (
+            not self.tools
+        ):  # under the control no_tool, nothing else begins the episode of the simulator
+            self.act.reset(self.sample, self.store)
         for image in self.act.first_frames.values():
             self.store.add_image(self.grammar.result_prefix, image)
         brief = self.preset.prompt == "brief"
@@ -121,6 +126,11 @@ class Libero(VisEnv):
             "env_steps": float(self.env_steps),
             "chunk_size": sum(sizes) / len(sizes) if sizes else 0.0,
         }
+
+    def close(self) -> None:
+        """Close the environment and give the simulator back."""
+        super().close()
+        self.act.close()
 
     def oracle_turn(self) -> ParsedTurn:
         """Return the next chunk of the scripted expert."""

@@ -22,6 +22,7 @@ from visenv.envs.libero.datasets.tasks import language, task_names
 from visenv.envs.libero.presets import SUITES
 from visenv.episodes import read_episodes, write_episodes
 from visenv.errors import ConfigurationError
+from visenv.evaluation.controls import NoTool
 from visenv.simulators.child_host import ChildHost
 from visenv.simulators.pool import SimulatorPool
 from visenv.testing.record import facts, played
@@ -119,6 +120,25 @@ def test_the_expert_solves_the_task_by_text(env: gym.Env[Any, Any]) -> None:
     rows = [row for turn in episode.turns for row in json.loads(turn.text)["actions"]]
     assert episode.metrics["env_steps"] == len(rows) < 150
     assert all(0 <= value <= 254 for row in rows for value in row)
+
+
+def test_reward_outcome_pays_the_same_as_success(env: gym.Env[Any, Any]) -> None:
+    outcome = gym.make("visenv/Libero-v0", **BOWL, reward="outcome")
+    paid, bare = (played(each, "oracle", seed=0) for each in (env, outcome))
+    outcome.close()
+    assert (paid.reward, dict(paid.terms)) == (bare.reward, {"success": 1.0})
+    assert not bare.terms
+
+
+def test_no_tool_shows_the_first_frames_and_takes_one_turn(env: gym.Env[Any, Any]) -> None:
+    first = env.reset(seed=0, options={"index": 0})[0]["images"]
+    control = NoTool(gym.make("visenv/Libero-v0", **BOWL))
+    shown = control.reset(seed=0, options={"index": 0})[0]["images"]
+    assert all(np.array_equal(one, other) for one, other in zip(first, shown, strict=True))
+    _, reward, terminated, truncated, _ = control.step(CHUNK)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert not any(call.ok for call in base_of(control).log.tool_calls)
+    control.close()
 
 
 def test_native_actions_at_bin_centers_give_the_same_states_as_text(
