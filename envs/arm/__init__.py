@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 import gymnasium as gym
 
 from visenv.data.open import open_data
-from visenv.data.source import Source
+from visenv.data.source import Source, is_indexed
 from visenv.documents import PageRanker
 from visenv.env import Observation
 from visenv.rewards import RewardWrapper
@@ -17,6 +17,7 @@ from visenv.tools import Tool
 from visenv.worlds.scenes import PRESETS as SCENES
 
 from .env.judge import Judge
+from .evidence import CallRule
 from .presets import Chosen, Settings, choose
 from .rewards import TOP, terms
 from .tools.crop import CropZoom, Dialect
@@ -187,6 +188,7 @@ def _finish(
     judge: type[Judge], source: Source, tools: Sequence[Tool[Any]], chosen: Chosen
 ) -> gym.Env[Observation, str]:
     """The environment with its reward."""
+    call_rule: CallRule = chosen.call_rule or ("belongs" if is_indexed(source) else "evidence")
     env = judge(
         source=source,
         preset=chosen.preset,
@@ -196,4 +198,4 @@ def _finish(
     )
     if chosen.reward == "outcome":
         return env
-    return RewardWrapper(env, terms(chosen.reward, chosen.compat), TOP[chosen.reward])
+    return RewardWrapper(env, terms(chosen.reward, chosen.compat, call_rule), TOP[chosen.reward])

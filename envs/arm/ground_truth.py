@@ -56,6 +56,7 @@ class JudgingTruth(GroundTruth):
         target_box: Where the image shows what the question is about.
         detail_box: The part of `target_box` that decides.
         target_boxes: The same, if it is in several places.
+        detail_boxes: The part of each of `target_boxes` that decides.
         constraint: What a response has to fulfil, ``""`` if it is judged otherwise.
         check: The text check that decides the constraint.
         case: How a procedural text stands to its constraint, for example ``"one too many"``.
@@ -73,6 +74,7 @@ class JudgingTruth(GroundTruth):
     target_box: Box | None = None
     detail_box: Box | None = None
     target_boxes: Boxes = ()
+    detail_boxes: Boxes = ()
     constraint: str = ""
     check: Check | None = None
     case: str = ""

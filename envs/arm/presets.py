@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 from visenv.errors import ConfigurationError
 from visenv.grammar.tool_call import Compat
 from visenv.images import ARM_PIXELS, QWEN_PIXELS
 from visenv.presets import check_choice, choose_preset, pop_env_options
 
+from .evidence import CallRule
 from .prompts import PromptStyle
 from .rewards import REWARDS
 
@@ -101,6 +102,9 @@ class Settings(TypedDict, total=False):
         reward: ``"stage2"`` (the default but in ArmPreference), ``"stage1"``,
             ``"accuracy_format"`` (the default there: text alone leaves tools nothing to verify),
             ``"fixed_bonus"`` or ``"outcome"``.
+        call_rule: Which tool calls a reward pays for (`visenv.envs.arm.evidence`): ``"evidence"``
+            (the default for procedural samples), ``"belongs"`` (the default for others) or
+            ``"published"``, the only one with ``compat="arm"``.
         mode: ``"agent"``, or ``"no_tool"`` (one turn, no tools: the paper's ablation).
         compat: ``"arm"`` reproduces the public code's faults (docs/arm.md lists them).
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
@@ -109,6 +113,7 @@ class Settings(TypedDict, total=False):
 
     preset: str
     reward: str
+    call_rule: CallRule
     mode: Literal["agent", "no_tool"]
     compat: Compat
     render_mode: str | None
@@ -131,6 +136,7 @@ class Chosen(NamedTuple):
     Attributes:
         preset: The preset, with the fields that were given.
         reward: The reward's name.
+        call_rule: Which tool calls it pays for; None where nothing was given.
         agent: Whether there are tools.
         compat: ``"arm"`` or None.
         env: The arguments of `VisEnv` that were given.
@@ -138,6 +144,7 @@ class Chosen(NamedTuple):
 
     preset: Preset
     reward: str
+    call_rule: CallRule | None
     agent: bool
     compat: Compat
     env: dict[str, Any]
@@ -158,10 +165,12 @@ def choose(env_id: str, maker: Callable[..., Any], settings: Settings) -> Chosen
     changes: dict[str, Any] = dict(settings)
     name = changes.pop("preset", "train")
     reward = changes.pop("reward", "stage2")
+    call_rule = changes.pop("call_rule", None)
     mode = changes.pop("mode", "agent")
     compat = changes.pop("compat", None)
     env = pop_env_options(changes)
     check_choice("reward", reward, (*REWARDS, "outcome"))
+    check_choice("call_rule", call_rule or "evidence", get_args(CallRule))
     check_choice("mode", mode, MODES)
     check_choice("compat mode", compat or "arm", ("arm",))
     preset = choose_preset(env_id, maker, PRESETS, name, changes)
@@ -171,4 +180,4 @@ def choose(env_id: str, maker: Callable[..., Any], settings: Settings) -> Chosen
             "An agent needs at least 2 turns, one with tools and one to answer; without tools: "
             'mode="no_tool".'
         )
-    return Chosen(preset, reward, agent, compat, env)
+    return Chosen(preset, reward, call_rule, agent, compat, env)

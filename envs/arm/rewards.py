@@ -1,25 +1,29 @@
 r"""The rewards of ARM-Thinker (arXiv 2512.05111, equations 4 and 5), and its ablation's other arms.
 
 Constants as published in code: ``R_f`` 0.3 (format), ``R_try`` 0.1, ``R_a`` 0.7 (right verdict),
-``R_succ`` 0.5. An episode whose turns are not all well-formed gets 0 in every arm.
+``R_succ`` 0.5. An episode whose last turn is not a well-formed answer gets 0 in every arm. Each
+turn has an equal share of ``R_f``: a malformed turn that the policy corrects costs its share.
 
 ======================================  =======  =======  ===========  ===========
 well-formed, and                        stage 1  stage 2  no tool      fixed bonus
 ======================================  =======  =======  ===========  ===========
-wrong, no tool called                   0.3      0.3 *    0.3          0.3
-wrong, a tool called                    0.4      0.4      0.3          0.8
-right, no tool called                   0.3      1.0      1.0          1.0
-right, tools called, none with success  0.4      1.0      1.0          1.5
-right, a tool called with success       0.4      1.5      1.0          1.5
+wrong, no call counts                   0.3      0.3 *    0.3          0.3
+wrong, a call counts                    0.4      0.4      0.3          0.8
+right, no call counts                   0.3      1.0      1.0          1.0
+right, a call counts                    0.4      1.5      1.0          1.5
 ======================================  =======  =======  ===========  ===========
 
 \* Equation 5 leaves this case out; 0.3 is what the public code pays.
 
+Which calls count is the rule `CallRule` (`visenv.envs.arm.evidence`): ``"evidence"`` is the default
+of procedural samples, ``"belongs"`` of others. Under ``"published"`` any call at all counts for
+``R_try`` and the bonus, and any call that returned a result for ``R_succ``: useless calls pay.
+
 ``"accuracy_format"`` ("no tool") and ``"fixed_bonus"`` are the two other arms of figure 4. The
 paper gives no size for the fixed bonus: ours is ``R_succ``, so that it can pay as much as stage 2.
 Everything is read from the event log. ``compat="arm"`` reads the policy's own text instead, as the
-public reward does, markers that it can write itself included, and looks at the last turn's form
-alone.
+public reward does, markers that it can write itself included, looks at the last turn's form alone,
+and uses the published rule.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from visenv.errors import UnknownNameError
 from visenv.grammar.tool_call import Compat, scan
@@ -34,6 +39,7 @@ from visenv.rewards import RewardTerm, of_log
 from visenv.types import Log, Malformed, Sample
 
 from .datasets.rewardbench2 import rating_of
+from .evidence import CallRule, useful
 from .ground_truth import JudgingTruth
 from .verdicts import read_verdict, verdict_of_rating
 
@@ -49,36 +55,51 @@ ARM_MARKERS = (
 _ARM_THOUGHT_TO_ANSWER = re.compile(r"</think>\s*<answer>", re.IGNORECASE)
 _ARM_BANNED = re.compile(r"</?tool_call>", re.IGNORECASE)
 
+Score = Callable[[Log, Sample, "Reading", float], float]
+"""What is paid of a term, 0 to 1; the number is the share of well-formed turns."""
 
-def terms(reward: str, compat: Compat = None) -> list[RewardTerm]:
-    """The named terms of a reward; each is 0 or 1 and its weight one of the constants.
+
+def terms(reward: str, compat: Compat = None, call_rule: CallRule = "belongs") -> list[RewardTerm]:
+    """The named terms of a reward; each is 0 to 1 and its weight one of the constants.
 
     Args:
         reward: ``"stage1"``, ``"stage2"``, ``"accuracy_format"`` or ``"fixed_bonus"``.
         compat: See the module.
+        call_rule: Which tool calls count, see the module; with ``compat="arm"`` always the
+            published rule.
 
     Raises:
         UnknownNameError: If there is no such reward.
     """
     if reward not in REWARDS:
         raise UnknownNameError("reward", reward, [*REWARDS, "outcome"])
+    reading = Reading(compat, "published" if compat else call_rule)
     return [
-        RewardTerm(name, weight, of_log(partial(_paid, score=score, compat=compat)))
+        RewardTerm(name, weight, of_log(partial(_paid, score=score, reading=reading)))
         for name, weight, score in REWARDS[reward]
     ]
 
 
-def well_formed(log: Log, compat: Compat = None) -> bool:
-    """Whether every turn is one thought and one action, and nothing else, and the last an answer.
+class Reading(NamedTuple):
+    """How an episode is read: as the public code does or not, and which tool calls count."""
 
-    With ``compat="arm"`` the last turn alone is looked at.
+    compat: Compat = None
+    call_rule: CallRule = "belongs"
+
+
+def format_share(log: Log, compat: Compat = None) -> float:
+    """Return the share of well-formed turns, 0 to 1; 0 unless the last one is, and answers.
+
+    A turn is well-formed if it is one thought and one action and nothing else, and the environment
+    could act on it. With ``compat="arm"`` the last turn alone is looked at.
     """
     if log.answer is None:
-        return False
+        return 0.0
     if compat == "arm":
-        return _published_form(log.turns[-1].text)
-    malformed = any(type(event) is Malformed for event in log)
-    return not malformed and all(_whole(turn.text) for turn in log.turns)
+        return float(_published_form(log.turns[-1].text))
+    malformed = {event.turn for event in log if type(event) is Malformed}
+    whole = [turn.turn not in malformed and _whole(turn.text) for turn in log.turns]
+    return sum(whole) / len(whole) if whole[-1] else 0.0
 
 
 def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
@@ -93,18 +114,21 @@ def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
     return verdict in sample.answers
 
 
-def tried(log: Log, compat: Compat = None) -> bool:
-    """Whether a tool was called, with success or without."""
-    if compat == "arm":
-        return bool(log.tool_calls) or any("<tool_response>" in turn.text for turn in log.turns)
-    return bool(log.tool_calls)
+def tried(log: Log, sample: Sample, reading: Reading) -> bool:
+    """Whether a tool was called in a way that counts; under the published rule, in any way."""
+    if reading.call_rule != "published":
+        return useful(log, sample, reading.call_rule)
+    spoofed = reading.compat == "arm" and any("<tool_response>" in each.text for each in log.turns)
+    return spoofed or bool(log.tool_calls)
 
 
-def succeeded(log: Log, compat: Compat = None) -> bool:
-    """Whether a tool returned a result."""
-    if compat == "arm" and any(mark in turn.text for turn in log.turns for mark in ARM_MARKERS):
+def succeeded(log: Log, sample: Sample, reading: Reading) -> bool:
+    """Whether a tool was called with a result that counts."""
+    if reading.compat == "arm" and any(
+        mark in turn.text for turn in log.turns for mark in ARM_MARKERS
+    ):
         return True
-    return any(call.ok for call in log.tool_calls)
+    return useful(log, sample, reading.call_rule)
 
 
 def _whole(text: str) -> bool:
@@ -129,32 +153,36 @@ def _published_form(text: str) -> bool:
     )
 
 
-def _paid(
-    log: Log, sample: Sample, score: Callable[[Log, Sample, Compat], bool], compat: Compat
-) -> float:
-    return float(well_formed(log, compat) and score(log, sample, compat))
+def _paid(log: Log, sample: Sample, score: Score, reading: Reading) -> float:
+    """What a term is paid, of an episode that ends in a well-formed answer."""
+    share = format_share(log, reading.compat)
+    return score(log, sample, reading, share) if share else 0.0
 
 
-def _always(log: Log, sample: Sample, compat: Compat) -> bool:
-    return True
+def _format(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+    return share
 
 
-def _tried(log: Log, sample: Sample, compat: Compat) -> bool:
-    return tried(log, compat)
+def _right(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+    return float(right(log, sample, reading.compat))
 
 
-def _tried_in_vain(log: Log, sample: Sample, compat: Compat) -> bool:
-    return tried(log, compat) and not right(log, sample, compat)
+def _tried(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+    return float(tried(log, sample, reading))
 
 
-def _succeeded_and_right(log: Log, sample: Sample, compat: Compat) -> bool:
-    return succeeded(log, compat) and right(log, sample, compat)
+def _tried_in_vain(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+    return float(tried(log, sample, reading) and not right(log, sample, reading.compat))
 
 
-_FORMAT = ("format", R_FORMAT, _always)
-_ACCURACY = ("verdict", R_ACCURACY, right)
+def _succeeded_and_right(log: Log, sample: Sample, reading: Reading, share: float) -> float:
+    return float(succeeded(log, sample, reading) and right(log, sample, reading.compat))
 
-REWARDS: dict[str, tuple[tuple[str, float, Callable[[Log, Sample, Compat], bool]], ...]] = {
+
+_FORMAT = ("format", R_FORMAT, _format)
+_ACCURACY = ("verdict", R_ACCURACY, _right)
+
+REWARDS: dict[str, tuple[tuple[str, float, Score], ...]] = {
     "stage1": (_FORMAT, ("try", R_TRY, _tried)),
     "stage2": (
         _FORMAT,
@@ -165,7 +193,7 @@ REWARDS: dict[str, tuple[tuple[str, float, Callable[[Log, Sample, Compat], bool]
     "accuracy_format": (_FORMAT, _ACCURACY),
     "fixed_bonus": (_FORMAT, _ACCURACY, ("bonus", R_SUCCESS, _tried)),
 }
-"""Name -> its terms: name, weight, and what pays it in a well-formed episode."""
+"""Name -> its terms: name, weight, and what is paid of it in an episode that ends well-formed."""
 
 TOP = {"stage1": 0.4, "stage2": 1.5, "accuracy_format": 1.0, "fixed_bonus": 1.5}
 """Name -> the largest reward there is: the table's best cell."""

@@ -34,7 +34,7 @@ class VectorRanker:
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
         """Return the best `count` pages, best first; ties go to the earlier page.
 
-        Pages without vectors come last.
+        Pages without vectors, on which nothing can be found, are left out.
 
         Raises:
             DataError: If the document was not indexed, or with another number of pages.
@@ -50,4 +50,5 @@ class VectorRanker:
             )
         query_vectors = checked(self.embedder.embed_query(query), self.embedder)
         scores = max_sim(group.vectors, group.counts, query_vectors)
-        return [int(page) + 1 for page in np.argsort(-scores, kind="stable")[:count]]
+        best = np.argsort(-scores, kind="stable")[:count]
+        return [int(page) + 1 for page in best if np.isfinite(scores[page])]

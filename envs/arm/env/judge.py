@@ -14,6 +14,7 @@ from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
 from visenv.grammar.tool_call import Compat
 from visenv.images import fit
 from visenv.tools import Tool
+from visenv.tools.base import shown
 from visenv.types import Image, Message, Part, Sample, TurnRequest
 
 from .. import prompts
@@ -105,6 +106,17 @@ class Judge(VisEnv):
     def turn_notice(self) -> tuple[Part, ...]:
         """Before the last turn: that it must answer."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
+
+    def check_turn(self, turn: ParsedTurn) -> str:
+        """A call of a tool that does not exist is a malformed turn, like any other such call.
+
+        With ``compat="arm"`` it is a failed call, as in the public code.
+        """
+        unknown = [call.name for call in turn.calls if call.name not in self.tools]
+        if self.compat == "arm" or not unknown:
+            return ""
+        there = ", ".join(self.tools) or "none"
+        return f"There is no tool called {shown(unknown[0])}. Tools: {there}."
 
     def reject_call(self, call: Call) -> str:
         """The last turn has no tools."""

@@ -147,8 +147,9 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
 
         The result's ``detail`` holds ``image`` (the name of the image zoomed into), ``shown_box``
         (what was cut, in pixels of that image as stored), ``origin`` (the name of the image it was
-        cut from in the end) and ``box`` (in native pixels of that); boxes are
-        ``[left, top, right, bottom]``.
+        cut from in the end), ``box`` (in native pixels of that), ``scale`` (pixels of the result
+        per native pixel) and ``enlarged`` (pixels of the result per pixel of the origin as
+        stored); boxes are ``[left, top, right, bottom]``.
 
         Raises:
             ToolError: If the box or the image cannot be used.
@@ -170,11 +171,14 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         result = self._result(source, window.inside(within))
         part = scale_window(window, within.size, region.part.size).inside(region.part)
         self._shown.append((result, region._replace(part=part)))
+        scale = result.size[0] / part.size[0]
         detail = {
             "image": name,
             "shown_box": list(scale_window(window, within.size, picture.size)),
             "origin": region.name,
             "box": list(part),
+            "scale": round(scale, 3),
+            "enlarged": round(scale * region.image.size[0] / store.image(region.name).size[0], 3),
         }
         return ToolResult((result, _caption(window, within.size, name)), detail)
 

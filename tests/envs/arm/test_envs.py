@@ -139,15 +139,21 @@ def test_names_of_responses(candidates: int, constraint: str, names: list[str]) 
     assert ("<start_of_constraint>" in observation["text"]) == bool(constraint)
 
 
-def test_every_malformed_call_is_answered_and_costs_the_format() -> None:
-    env, _ = made("ArmDoc")
+@pytest.mark.parametrize(
+    "broken", ["<think>x</think><tool_call>{not json</tool_call>", call("no_such_tool", x=1)]
+)
+def test_a_malformed_call_is_answered_and_costs_its_share_of_the_format(broken: str) -> None:
+    env, judge = made("ArmDoc")
     env.reset(seed=0)
-    observation, *_, info = env.step("<think>x</think><tool_call>{not json</tool_call>")
+    observation, *_, info = env.step(broken)
     assert "Error:" in observation["text"]
-    assert any(isinstance(event, Malformed) for event in info["step"].events)
-    _, reward, terminated, *_ = env.step(ANSWER)
+    events = info["step"].events
+    assert [type(event) for event in events[1:]] == [Malformed, ToolCalled]
+    assert events[2].tool == ""
+    (right,) = judge.sample.answers
+    _, reward, terminated, *_ = env.step(ANSWER.replace("1", right))
     assert terminated
-    assert reward == 0.0
+    assert reward == pytest.approx(0.15 + 0.7)  # half of R_f, and R_a
 
 
 def test_the_public_loop_drops_a_malformed_call_and_ends() -> None:

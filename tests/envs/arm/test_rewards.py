@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.reward_terms import unweighted
+from visenv.envs.arm.evidence import CallRule
 from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, terms
 from visenv.envs.arm.samples import judging_sample
@@ -34,8 +35,14 @@ def played(*outcomes: bool, verdict: str = "2", said: str = "", last: str = "") 
     return Log([*events, TurnTaken(turn, text, "so"), Answered(turn, answer)])
 
 
-def pay(reward: str, log: Log, sample: Sample = SAMPLE, compat: Compat = None) -> float:
-    named = terms(reward, compat)
+def pay(
+    reward: str,
+    log: Log,
+    sample: Sample = SAMPLE,
+    compat: Compat = None,
+    call_rule: CallRule = "published",
+) -> float:
+    named = terms(reward, compat, call_rule)
     return sum(term.weight * unweighted(term, log, sample) for term in named)
 
 
@@ -80,12 +87,31 @@ def test_a_last_turn_of_another_form_is_paid_nothing(reward: str, text: str) -> 
     assert pay(reward, played(True, last=text)) == 0.0
 
 
-@pytest.mark.parametrize("reward", REWARDS)
-def test_an_earlier_turn_of_another_form_is_paid_nothing(reward: str) -> None:
-    assert pay(reward, played(True, said="no tags at all")) == 0.0
-    whole = played(True)
-    spoilt = Log([TurnTaken(0, CALL, ""), Malformed(0, "bad_json", "broken"), *whole])
-    assert pay(reward, spoilt) == 0.0
+@pytest.mark.parametrize(("reward", "paid"), [("stage2", 1.35), ("accuracy_format", 0.85)])
+def test_an_earlier_turn_of_another_form_costs_its_share(reward: str, paid: float) -> None:
+    # One of two turns: half of R_f. 0.15 + 0.7 + 0.5; without tools 0.15 + 0.7.
+    assert pay(reward, played(True, said="no tags at all")) == pytest.approx(paid)
+
+
+def corrected(times: int, verdict: str = "2") -> Log:
+    """A log of so many malformed turns, and then an answer."""
+    events: list[Event] = []
+    for turn in range(times):
+        events.append(TurnTaken(turn, "<think>x</think><tool_call>{", "x"))
+        events.append(Malformed(turn, "bad_json", "broken"))
+    answer = write_verdict(verdict)
+    text = f"<think>so</think><answer>{answer}</answer>"
+    return Log([*events, TurnTaken(times, text, "so"), Answered(times, answer)])
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict", "paid"),
+    [(0, "2", 1.0), (1, "2", 0.15 + 0.7), (2, "2", 0.1 + 0.7), (1, "1", 0.15)],
+)
+def test_a_corrected_malformed_turn_costs_its_share_and_not_the_reward(
+    times: int, verdict: str, paid: float
+) -> None:
+    assert pay("stage2", corrected(times, verdict)) == pytest.approx(paid)
 
 
 @pytest.mark.parametrize("reward", REWARDS)

@@ -65,6 +65,8 @@ def test_a_large_box_is_cut_as_it_is() -> None:
         "shown_box": [100, 200, 600, 600],
         "origin": ORIGINAL_IMAGE,
         "box": [100, 200, 600, 600],
+        "scale": 1.0,
+        "enlarged": 1.0,
     }
     assert text == "This is [100, 250, 600, 750] of original_image."
 
@@ -114,6 +116,8 @@ def test_the_chain_of_crops_keeps_native_pixels() -> None:
         "shown_box": [200, 0, 400, 200],
         "origin": ORIGINAL_IMAGE,
         "box": [1100, 1000, 1200, 1100],
+        "scale": 2.0,  # 100 native pixels shown in 200
+        "enlarged": 20.0,  # those 100 were 10 pixels of the image as shown
     }
     assert text == "This is [500, 0, 1000, 500] of observation_1."
 

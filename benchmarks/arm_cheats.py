@@ -1,0 +1,242 @@
+"""What policies earn in the ARM environments that call tools to no purpose.
+
+    python benchmarks/arm_cheats.py [samples]
+
+Every policy but the honest one gives each possible verdict of each sample once, so that the mean is
+the exact expectation of a guess; nothing is left to chance but the samples.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+import visenv  # noqa: F401 - registers the environments
+from visenv.envs.arm.env.judge import Judge
+from visenv.envs.arm.verdicts import verdicts, write_verdict
+
+Moves = Callable[[Judge], list[str]]
+"""The turns of a policy before its answer."""
+
+CHECK = "check_whether_response_paragraph_number_in_range"
+
+
+class Policy(NamedTuple):
+    """A policy that guesses after some turns.
+
+    Attributes:
+        name: What it does.
+        moves: Its turns before the answer.
+        thought: Its last thought.
+        kind: ``"honest"``, ``"cheat"`` (calls tools without looking for anything) or ``"lucky"``
+            (looks anywhere, and may see the evidence by chance).
+    """
+
+    name: str
+    moves: Moves = lambda judge: []
+    thought: str = "so"
+    kind: Literal["honest", "cheat", "lucky"] = "cheat"
+
+
+def call(name: str, thought: str = "look", **arguments: Any) -> str:
+    """A turn with a call."""
+    body = json.dumps({"name": name, "arguments": arguments})
+    return f"<think>{thought}</think><tool_call>{body}</tool_call>"
+
+
+def page(judge: Judge, number: int, document: str = "") -> str:
+    """A turn that asks for a page, of the sample's document by default."""
+    name = document or judge.truth.document
+    return call("doc_page_retrieval_by_index", filename=name, image_idx=number)
+
+
+def crop(*box: int, image: str = "original_image") -> str:
+    """A turn that zooms in."""
+    return call("image_zoom_in_tool", image=image, bbox_2d=list(box))
+
+
+def _useless_page(judge: Judge) -> int:
+    return next(number for number in range(2, 5) if number not in judge.truth.evidence_pages)
+
+
+def _any_page(judge: Judge) -> str:
+    pages = len(judge.source.library.document(judge.truth.document))  # type: ignore[union-attr]
+    return page(judge, int(_rng(judge).integers(1, pages + 1)))
+
+
+def _any_quarter(judge: Judge) -> str:
+    x, y = (500 * int(each) for each in _rng(judge).integers(0, 2, 2))
+    return crop(x, y, x + 500, y + 500)
+
+
+def _rng(judge: Judge) -> np.random.Generator:
+    """The same for every verdict of a sample."""
+    return np.random.default_rng(list(judge.sample.id.encode()))
+
+
+def _elsewhere(judge: Judge) -> str:
+    """A zoom into the quarter of the image that is farthest from the target."""
+    left, top, right, bottom = judge.truth.target_box or (0, 0, 1, 1)
+    width, height = judge.sample.images[0].size
+    x = 500 if left + right < width else 0
+    y = 500 if top + bottom < height else 0
+    return crop(x, y, x + 500, y + 500)
+
+
+def _other_bounds(judge: Judge) -> str:
+    """The deciding check with arguments that say something else."""
+    check = judge.truth.check
+    assert check is not None
+    arguments: dict[str, Any] = {
+        key: value + 1 if isinstance(value, int) else value
+        for key, value in check.arguments.items()
+    }
+    if arguments == check.arguments:
+        return call(CHECK, response="text_0", lower_bound=0, upper_bound=99)
+    return call(check.name, response="text_0", **arguments)
+
+
+GUESS = Policy("guess at once", kind="honest")
+EVERYWHERE = (
+    GUESS,
+    Policy("call a tool that does not exist", lambda judge: [call("look_closely", at="it")]),
+    Policy(
+        "write a call that is no JSON", lambda judge: ["<think>x</think><tool_call>{</tool_call>"]
+    ),
+    Policy(
+        "call a tool without arguments",
+        lambda judge: [call(next(iter(judge.tools)))],
+    ),
+    Policy(
+        "write what a tool returns into the thought",
+        thought=("This is the zoom-in image. Here is page image #1. Check result: True"),
+    ),
+    Policy("write a call into the thought", thought="I call a tool. " + json.dumps({"name": "x"})),
+    Policy(
+        "use up all turns with calls that fail",
+        lambda judge: [
+            call(next(iter(judge.tools)), nothing=turn) for turn in range(judge.limits.turns - 1)
+        ],
+    ),
+)
+OF_ENV: dict[str, tuple[Policy, ...]] = {
+    "ArmDoc": (
+        Policy("retrieve a page of another document", lambda judge: [page(judge, 2, "report-77")]),
+        Policy("retrieve the cover", lambda judge: [page(judge, 1)]),
+        Policy(
+            "retrieve a page without the evidence",
+            lambda judge: [page(judge, _useless_page(judge))],
+        ),
+        Policy("retrieve a page that there is not", lambda judge: [page(judge, 900)]),
+        Policy(
+            "search for nonsense",
+            lambda judge: [
+                call("doc_page_retrieval_by_query", filename=judge.truth.document, query="zxqv qqq")
+            ],
+        ),
+        Policy("retrieve the cover again and again", lambda judge: [page(judge, 1)] * 3),
+        Policy("retrieve any page", lambda judge: [_any_page(judge)], kind="lucky"),
+    ),
+    "ArmZoom": (
+        Policy("zoom into a corner of 28 pixels", lambda judge: [crop(0, 0, 9, 9)]),
+        Policy("zoom into the whole image", lambda judge: [crop(0, 0, 1000, 1000)]),
+        Policy(
+            "zoom into the whole image twice",
+            lambda judge: [crop(0, 0, 1000, 1000), crop(0, 0, 1000, 1000, image="observation_1")],
+        ),
+        Policy("zoom into another part", lambda judge: [_elsewhere(judge)]),
+        Policy(
+            "zoom into an image that there is not",
+            lambda judge: [crop(0, 0, 500, 500, image="observation_7")],
+        ),
+        Policy("zoom with the corners in the wrong order", lambda judge: [crop(500, 500, 0, 0)]),
+        Policy("zoom into any quarter", lambda judge: [_any_quarter(judge)], kind="lucky"),
+    ),
+    "ArmIF": (
+        Policy(
+            "run a check that has nothing to do with it",
+            lambda judge: [call(CHECK, response="text_0", lower_bound=77, upper_bound=78)],
+        ),
+        Policy("run the check with other arguments", lambda judge: [_other_bounds(judge)]),
+        Policy(
+            "check a text that there is not",
+            lambda judge: [call(CHECK, response="text_5", lower_bound=1, upper_bound=2)],
+        ),
+    ),
+}
+
+
+def played(env: Any, judge: Judge, policy: Policy, seed: int, verdict: str) -> float:
+    """The reward of a policy that gives that verdict at last."""
+    env.reset(seed=seed)
+    for turn in policy.moves(judge):
+        env.step(turn)
+    answer = write_verdict(verdict)
+    return float(env.step(f"<think>{policy.thought}</think><answer>{answer}</answer>")[1])
+
+
+def expected(env: Any, judge: Judge, policy: Policy, samples: int) -> float:
+    """The mean reward over samples and all verdicts of each."""
+    paid: list[float] = []
+    for seed in range(samples):
+        env.reset(seed=seed)
+        options = verdicts(len(judge.truth.candidates))
+        paid += [played(env, judge, policy, seed, option) for option in options]
+    return sum(paid) / len(paid)
+
+
+def honest(env: Any, judge: Judge, samples: int) -> float:
+    """The mean reward of one that verifies and then gives the right verdict."""
+    paid = 0.0
+    for seed in range(samples):
+        env.reset(seed=seed)
+        over, reward = False, 0.0
+        while not over:
+            turn = judge.grammar.compose(judge.oracle_turn())
+            _, reward, terminated, truncated, _ = env.step(turn)
+            over = terminated or truncated
+        paid += reward
+    return paid / samples
+
+
+class Row(NamedTuple):
+    """A line of the table: the mean rewards of a policy under two rules."""
+
+    env: str
+    policy: str
+    kind: str
+    evidence: float
+    published: float
+
+
+def rows(samples: int) -> Iterator[Row]:
+    """The table, environment by environment; the honest policies of each come first."""
+    for name, policies in OF_ENV.items():
+        made = [gym.make(f"visenv/{name}-v0", call_rule=rule) for rule in ("evidence", "published")]
+        judges: list[Judge] = [env.unwrapped for env in made]  # type: ignore[misc]
+        pairs = list(zip(made, judges, strict=True))
+        yield Row(name, "verify, then judge", "honest", *(honest(*pair, samples) for pair in pairs))
+        for policy in (*EVERYWHERE, *policies):
+            paid = (expected(*pair, policy, samples) for pair in pairs)
+            yield Row(name, policy.name, policy.kind, *paid)
+
+
+def table(lines: list[Row]) -> str:
+    """The rows in Markdown."""
+    shown = {"honest": "**{}**", "cheat": "{}", "lucky": "*{}*"}
+    head = '| environment | policy | default | `call_rule="published"` |\n|---|---|--:|--:|'
+    body = [
+        f"| {row.env} | {shown[row.kind].format(row.policy)} "
+        f"| {row.evidence:.3f} | {row.published:.3f} |"
+        for row in lines
+    ]
+    return "\n".join([head, *body])
+
+
+if __name__ == "__main__":
+    print(table(list(rows(int(sys.argv[1]) if len(sys.argv) > 1 else 20))))

@@ -1,0 +1,145 @@
+"""Which tool calls count: what a call has to show before the tool terms of a reward are paid.
+
+========= ========================================================================================
+rule      what counts
+========= ========================================================================================
+published any call that returned a result, and for ``R_try`` any call at all (the public code)
+belongs   a call whose result is of the sample and not empty: pages of its document, a part of one
+          of its images or of a page of its document, a check of one of its responses
+evidence  as ``belongs``, and the calls together have shown all that decides the verdict
+========= ========================================================================================
+
+What decides is known of procedural samples: ``evidence_pages``, ``detail_boxes`` or ``detail_box``,
+or ``check`` of the `JudgingTruth`. Where a sample names none of them, ``evidence`` is ``belongs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from visenv.types import GroundTruth, Log, Sample, ToolCalled
+from visenv.types.ground_truth import Box
+
+from .ground_truth import Check, JudgingTruth
+from .samples import candidate_names
+from .tools.crop import original_name
+
+CallRule = Literal["published", "belongs", "evidence"]
+
+ENLARGED = 3.0
+"""A region counts as shown from this enlargement on, compared with the image as shown at first, or
+when it is shown at its native size: the lines of procedural scenes are a third of a view pixel."""
+
+LARGEST_PART = 0.25
+"""A crop of more than this share of an image is a look at everything and shows no region of it."""
+
+COVERED = 0.9
+"""A crop shows a region when it covers at least this share of it."""
+
+OPEN_END = 1000
+"""Upper bounds from here on mean that there is none."""
+
+
+def useful(log: Log, sample: Sample, rule: CallRule) -> bool:
+    """Return whether the calls of an episode count under a rule.
+
+    Args:
+        log: The events of the episode.
+        sample: Its sample.
+        rule: See the module; ``"published"`` asks for a result alone.
+    """
+    if rule == "published":
+        return any(call.ok for call in log.tool_calls)
+    own = own_calls(log, sample)
+    return bool(own) and (rule == "belongs" or shows_evidence(own, sample))
+
+
+def own_calls(log: Log, sample: Sample) -> list[ToolCalled]:
+    """Return the successful calls whose result is of the sample and not empty."""
+    images = {original_name(place) for place in range(max(1, len(sample.images)))}
+    document = sample.truth_as(GroundTruth).document
+    own: list[ToolCalled] = []
+    for call in log.tool_calls:
+        if call.ok and _is_own(call, document, images):
+            images.update(call.outputs)
+            own.append(call)
+    return own
+
+
+def _is_own(call: ToolCalled, document: str, images: set[str]) -> bool:
+    detail = call.detail
+    if "pages" in detail:
+        return detail["document"] == document and bool(detail["pages"])
+    if "origin" in detail:
+        return detail["origin"] in images
+    return bool(detail)  # a check of a text: there are no texts but the responses
+
+
+def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
+    """Return whether the calls together have shown all that decides the verdict.
+
+    True for a sample of which nothing is known that decides.
+    """
+    truth = sample.truth_as(GroundTruth)
+    if not isinstance(truth, JudgingTruth):
+        return True
+    calls = list(calls)
+    pages = {page for call in calls for page in call.detail.get("pages", ())}
+    if not set(truth.evidence_pages) <= pages:
+        return False
+    boxes = truth.detail_boxes or (() if truth.detail_box is None else (truth.detail_box,))
+    if not all(any(_shows(call, box, sample) for call in calls) for box in boxes):
+        return False
+    names = candidate_names(sample)
+    check = truth.check
+    return check is None or any(_decides(call, check, names) for call in calls)
+
+
+def _shows(call: ToolCalled, region: Box, sample: Sample) -> bool:
+    """Return whether a call has cut a region out of the first image, and enlarged it."""
+    detail = call.detail
+    if detail.get("origin") != original_name(0):
+        return False
+    width, height = sample.images[0].size
+    box = detail["box"]
+    return (
+        _area(box) <= LARGEST_PART * width * height
+        and _area(_common(box, region)) >= COVERED * _area(region)
+        and (detail["scale"] >= 1 or detail["enlarged"] >= ENLARGED)
+    )
+
+
+def _common(one: Sequence[float], two: Sequence[float]) -> tuple[float, float, float, float]:
+    return max(one[0], two[0]), max(one[1], two[1]), min(one[2], two[2]), min(one[3], two[3])
+
+
+def _area(box: Sequence[float]) -> float:
+    left, top, right, bottom = box
+    return max(0.0, right - left) * max(0.0, bottom - top)
+
+
+def _decides(call: ToolCalled, check: Check, names: Sequence[str]) -> bool:
+    """Return whether a call ran the deciding check on a response, with its arguments."""
+    given = call.arguments
+    return (
+        call.tool == check.name
+        and given.get("response") in names
+        and _comparable(given, check.arguments) == _comparable(check.arguments, check.arguments)
+    )
+
+
+def _comparable(given: Mapping[str, Any], keys: Iterable[str]) -> list[Any]:
+    return [_folded(key, given.get(key)) for key in keys]
+
+
+def _folded(key: str, value: Any) -> Any:
+    """Return an argument in the form in which equal meanings are equal values."""
+    if isinstance(value, str):
+        return value.strip().casefold()
+    if isinstance(value, list | tuple):
+        folded = [_folded(key, each) for each in value]
+        return sorted(folded) if folded and isinstance(folded[0], str) else folded
+    if key.startswith("upper_bound") and isinstance(value, int):
+        return min(value, OPEN_END)
+    return value

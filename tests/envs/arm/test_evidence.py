@@ -1,0 +1,145 @@
+"""Which tool calls count: results of the sample, and the evidence that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from visenv.envs.arm.evidence import own_calls, useful
+from visenv.envs.arm.ground_truth import Check, JudgingTruth
+from visenv.envs.arm.samples import judging_sample
+from visenv.types import Image, Log, Sample, ToolCalled
+
+WORDS = "check_whether_response_word_count_in_range"
+KEYWORDS = "check_whether_each_keyword_in_list_mentioned_in_range"
+
+
+def sample_of(**truth: Any) -> Sample:
+    image = Image.from_pixels(np.zeros((100, 200, 3), np.uint8))
+    fields = JudgingTruth(candidates=("a",), **truth)
+    return judging_sample(id="1", instruction="?", truth=fields, verdict=True, images=[image])
+
+
+def called(
+    tool: str = "zoom",
+    ok: bool = True,
+    arguments: Mapping[str, Any] = {},
+    outputs: tuple[str, ...] = (),
+    **detail: Any,
+) -> ToolCalled:
+    return ToolCalled(0, tool, arguments, ok, "", outputs, detail)
+
+
+def pages(document: str, *numbers: int, ok: bool = True) -> ToolCalled:
+    return called("page", ok, outputs=("observation_1",), document=document, pages=list(numbers))
+
+
+def crop(
+    box: tuple[int, int, int, int],
+    scale: float = 1.0,
+    enlarged: float = 1.0,
+    origin: str = "original_image",
+) -> ToolCalled:
+    return called(origin=origin, box=list(box), scale=scale, enlarged=enlarged)
+
+
+PAPER = sample_of(document="report-1", evidence_pages=(2, 5))
+SIGN = sample_of(detail_box=(100, 40, 120, 60))
+
+
+@pytest.mark.parametrize(
+    ("calls", "belongs", "evidence"),
+    [
+        ([], False, False),
+        ([pages("report-2", 2, 5)], False, False),
+        ([pages("report-1", 1)], True, False),
+        ([pages("report-1")], False, False),
+        ([pages("report-1", 2)], True, False),
+        ([pages("report-1", 2, 5, ok=False)], False, False),
+        ([pages("report-1", 5, 2)], True, True),
+        ([pages("report-1", 5), pages("report-1", 2)], True, True),
+        ([pages("report-1", 5), pages("report-2", 2)], True, False),
+    ],
+)
+def test_pages_count_that_are_of_the_document_and_decide(
+    calls: list[ToolCalled], belongs: bool, evidence: bool
+) -> None:
+    assert useful(Log(calls), PAPER, "belongs") is belongs
+    assert useful(Log(calls), PAPER, "evidence") is evidence
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (crop((90, 30, 130, 70)), True),
+        (crop((100, 40, 120, 60)), True),
+        (crop((102, 40, 120, 60)), True),  # nine tenths of it
+        (crop((103, 40, 120, 60)), False),
+        (crop((0, 0, 28, 28)), False),  # a corner
+        (crop((0, 0, 200, 100)), False),  # all of the image
+        (crop((50, 0, 150, 50)), False),  # half of the sign
+        (crop((60, 20, 160, 70)), True),  # a quarter of the image
+        (crop((60, 20, 161, 70)), False),  # more than a quarter
+        (crop((90, 30, 130, 70), scale=0.5, enlarged=2.9), False),  # too small to read
+        (crop((90, 30, 130, 70), scale=0.5, enlarged=3.0), True),
+        (crop((90, 30, 130, 70), origin="original_image_1"), False),
+    ],
+)
+def test_a_crop_counts_that_shows_the_region_enlarged(made: ToolCalled, shown: bool) -> None:
+    assert useful(Log([made]), SIGN, "evidence") is shown
+
+
+def test_every_region_must_be_shown() -> None:
+    two = sample_of(detail_boxes=((0, 0, 10, 10), (100, 40, 120, 60)))
+    first, second = crop((0, 0, 20, 20)), crop((90, 30, 130, 70))
+    assert not useful(Log([first]), two, "evidence")
+    assert useful(Log([first, second]), two, "evidence")
+
+
+@pytest.mark.parametrize(
+    ("given", "decides"),
+    [
+        ({"lower_bound": 20, "upper_bound": 10_000}, True),
+        ({"lower_bound": 20, "upper_bound": 1000}, True),  # as good as no upper bound
+        ({"lower_bound": 20, "upper_bound": 999}, False),
+        ({"lower_bound": 0, "upper_bound": 10_000}, False),
+        ({"lower_bound": 20, "upper_bound": 10_000, "response": "text_1"}, False),
+    ],
+)
+def test_the_check_counts_that_decides(given: dict[str, Any], decides: bool) -> None:
+    check = Check(name=WORDS, arguments={"lower_bound": 20, "upper_bound": 10_000})
+    sample = sample_of(constraint="At least 20 words.", check=check)
+    call = called(WORDS, arguments={"response": "text_0", **given}, result=True)
+    assert useful(Log([call]), sample, "evidence") is decides
+    other = call._replace(tool="check_whether_response_paragraph_number_in_range")
+    assert not useful(Log([other]), sample, "evidence")
+
+
+def test_keywords_are_compared_whatever_their_order_and_case() -> None:
+    bounds = {"lower_bound_times": 1, "upper_bound_times": 2}
+    check = Check(name=KEYWORDS, arguments={"keywords": ["Owl", "fox"], **bounds})
+    sample = sample_of(constraint="!", check=check)
+    for keywords, decides in ((["fox", "owl"], True), (["fox"], False), (["fox", "cat"], False)):
+        arguments = {"response": "text_0", "keywords": keywords, **bounds}
+        call = called(KEYWORDS, arguments=arguments, result=True)
+        assert useful(Log([call]), sample, "evidence") is decides
+
+
+def test_a_crop_of_a_page_belongs_as_its_page_does() -> None:
+    zoomed = crop((0, 0, 50, 50), origin="observation_1")
+    assert own_calls(Log([pages("report-1", 1), zoomed]), PAPER)[-1] == zoomed
+    assert own_calls(Log([pages("report-2", 1), zoomed]), PAPER) == []
+
+
+def test_where_nothing_is_known_to_decide_what_belongs_counts() -> None:
+    sample = sample_of()
+    assert useful(Log([crop((0, 0, 5, 5))]), sample, "evidence")
+    assert not useful(Log([crop((0, 0, 5, 5), origin="observation_9")]), sample, "evidence")
+
+
+def test_the_published_rule_counts_any_result() -> None:
+    assert useful(Log([pages("report-2", 9)]), PAPER, "published")
+    assert not useful(Log([pages("report-2", 9, ok=False)]), PAPER, "published")
