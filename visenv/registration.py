@@ -40,6 +40,12 @@ ENVIRONMENTS: dict[str, EnvEntry] = {
     "visenv/ArmPreference-v0": EnvEntry(
         "visenv.envs.arm:make_preference", "judge which response is preferred (ARM-Thinker)"
     ),
+    "visenv/ArmVQA-v0": EnvEntry(
+        "visenv.envs.arm:make_vqa", "answer about an image, zooming in (ARM-Thinker)"
+    ),
+    "visenv/ArmDocVQA-v0": EnvEntry(
+        "visenv.envs.arm:make_doc_vqa", "answer about a document, page by page (ARM-Thinker)"
+    ),
     "visenv/ArftCoding-v0": EnvEntry(
         "visenv.envs.arft:make_coding", "repair an image by code, then answer (Visual-ARFT)"
     ),
@@ -199,6 +205,7 @@ RECORD_TYPES: dict[str, str] = {
     "DeepEyesTruth": "visenv.envs.arm.datasets.deepeyes:DeepEyesTruth",
     "JudgingTruth": "visenv.envs.arm.ground_truth:JudgingTruth",
     "DocumentTruth": "visenv.envs.arm.ground_truth:DocumentTruth",
+    "AnswerJudged": "visenv.envs.arm.answers:AnswerJudged",
     "InstructionTruth": "visenv.envs.arm.ground_truth:InstructionTruth",
     "CodingTruth": "visenv.envs.arft.coding.ground_truth:CodingTruth",
     "SearchTruth": "visenv.envs.arft.search.ground_truth:SearchTruth",

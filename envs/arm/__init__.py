@@ -1,4 +1,4 @@
-"""The ARM-Thinker family: judges that use tools before they judge."""
+"""The ARM-Thinker family: judges that use tools before they judge, and the questions under them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,29 @@ from visenv.data.open import open_data
 from visenv.data.source import Source, is_indexed
 from visenv.documents import PageRanker
 from visenv.env import Observation
+from visenv.errors import ConfigurationError
 from visenv.rewards import RewardWrapper
 from visenv.tools import Tool
 from visenv.worlds.scenes import PRESETS as SCENES
 
+from .answer_judge import AnswerJudge
+from .answer_rewards import AnswerRewards
+from .env.answer import AnswerEnv
 from .env.judge import Judge
 from .evidence import CallRule
 from .presets import Chosen, Settings, choose
-from .rewards import TOP, terms
+from .rewards import TOP, Reading, terms
 from .tools.crop import CropZoom, Dialect
 
-__all__ = ["Settings", "make_doc", "make_if", "make_preference", "make_zoom"]
+__all__ = [
+    "Settings",
+    "make_doc",
+    "make_doc_vqa",
+    "make_if",
+    "make_preference",
+    "make_vqa",
+    "make_zoom",
+]
 
 
 def make_zoom(
@@ -66,6 +78,7 @@ def make_doc(
     candidates: int = 2,
     documents: tuple[int, int] = (0, 10_000),
     ranker: str | PageRanker = "bm25",
+    zoom: bool = False,
     **settings: Unpack[Settings],
 ) -> gym.Env[Observation, str]:
     """Make ``visenv/ArmDoc-v0``.
@@ -79,6 +92,7 @@ def make_doc(
             are other documents, so that what is held out was never seen.
         ranker: What orders pages by a query: ``"bm25"`` over their text, ``"text:<index>"`` or
             ``"clip:<index>"`` by meaning (``visenv index`` makes the index), or a `PageRanker`.
+        zoom: Whether pages that were shown can be enlarged, by the tool of ArmZoom.
         **settings: See `Settings`.
 
     Raises:
@@ -87,7 +101,8 @@ def make_doc(
     """
     from visenv.documents.rankers import open_ranker
 
-    from .env.doc import ArmDoc, library_of, page_tools
+    from .env.doc import ArmDoc
+    from .env.pages import library_of, page_tools
     from .world.reports import ReportsWorld
 
     chosen = choose("visenv/ArmDoc-v0", make_doc, settings)
@@ -96,7 +111,7 @@ def make_doc(
         chosen.preset.world, documents=tuple(documents), candidates=(candidates,)
     )
     source = procedural if data == "procedural" else _opened(data, "multimodal_long_document")
-    tools = page_tools(library_of(source), ranked, chosen.preset)
+    tools = page_tools(library_of(source), ranked, chosen.preset, _page_zoom(zoom, chosen))
     return _finish(ArmDoc, source, tools, chosen)
 
 
@@ -164,6 +179,79 @@ def make_preference(
     return _finish(ArmPreference, source, [zoom], chosen)
 
 
+def make_vqa(
+    *,
+    data: str | Source = "procedural",
+    dialect: Dialect = "qwen2.5",
+    judge: str = "rules",
+    **settings: Unpack[Settings],
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArmVQA-v0``.
+
+    Args:
+        data: ``"procedural"`` (unlimited scenes with exact truth), a data set of questions about
+            images such as ``"vstar:<folder>"``, ``"hrbench:<folder>?size=8k"``,
+            ``"deepeyes:<folder>"`` or ``"mme_realworld:<folder>"``, or a `Source`.
+        dialect: Arguments and sizes of the zoom tool, see `CropZoom`.
+        judge: Scores answers: ``"rules"`` (the data set's own rule alone), or a scorer such as
+            ``"openai:gpt-4o-mini"``, which reads answers that the rule does not accept.
+        **settings: See `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    from visenv.worlds.scenes import ScenesWorld
+
+    from .env.vqa import ArmVQA
+
+    chosen = choose("visenv/ArmVQA-v0", make_vqa, settings)
+    procedural = data == "procedural"
+    chosen = _seen_small(chosen) if procedural else chosen
+    source = ScenesWorld(chosen.preset.world) if procedural else _opened(data)
+    zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
+    return _finish_answer(ArmVQA, source, [zoom], judge, chosen)
+
+
+def make_doc_vqa(
+    *,
+    data: str | Source = "procedural",
+    documents: tuple[int, int] = (0, 10_000),
+    ranker: str | PageRanker = "bm25",
+    zoom: bool = False,
+    judge: str = "rules",
+    **settings: Unpack[Settings],
+) -> gym.Env[Observation, str]:
+    """Make ``visenv/ArmDocVQA-v0``.
+
+    Args:
+        data: ``"procedural"`` (made-up reports with exact truth), ``"mp_docvqa:<folder>"``,
+            ``"mmlongbench:<folder>"``, or a `Source` with a ``library``.
+        documents: Which procedural documents: the first, and the one after the last.
+        ranker: What orders pages by a query, see `make_doc`.
+        zoom: Whether pages that were shown can be enlarged, by the tool of ArmVQA.
+        judge: Scores answers: ``"rules"`` (the data set's own rule alone), or a scorer such as
+            ``"openai:gpt-4o-mini"``, which reads answers that the rule does not accept.
+        **settings: See `Settings`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+        DataError: If the data set cannot be read.
+    """
+    from visenv.documents.rankers import open_ranker
+
+    from .env.doc_vqa import ArmDocVQA
+    from .env.pages import library_of, page_tools
+    from .world.report_questions import ReportQuestions
+
+    chosen = choose("visenv/ArmDocVQA-v0", make_doc_vqa, settings)
+    ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker
+    procedural = ReportQuestions(chosen.preset.world, documents=tuple(documents))
+    source = procedural if data == "procedural" else _opened(data)
+    tools = page_tools(library_of(source), ranked, chosen.preset, _page_zoom(zoom, chosen))
+    return _finish_answer(ArmDocVQA, source, tools, judge, chosen)
+
+
 def _seen_small(chosen: Chosen) -> Chosen:
     """For procedural scenes: shown at the size at which their details cannot be read.
 
@@ -188,7 +276,6 @@ def _finish(
     judge: type[Judge], source: Source, tools: Sequence[Tool[Any]], chosen: Chosen
 ) -> gym.Env[Observation, str]:
     """The environment with its reward."""
-    call_rule: CallRule = chosen.call_rule or ("belongs" if is_indexed(source) else "evidence")
     env = judge(
         source=source,
         preset=chosen.preset,
@@ -198,4 +285,41 @@ def _finish(
     )
     if chosen.reward == "outcome":
         return env
-    return RewardWrapper(env, terms(chosen.reward, chosen.compat, call_rule), TOP[chosen.reward])
+    return RewardWrapper(
+        env, terms(chosen.reward, chosen.compat, _call_rule(chosen, source)), TOP[chosen.reward]
+    )
+
+
+def _call_rule(chosen: Chosen, source: Source) -> CallRule:
+    """The rule that was given; by default evidence is asked for where all of it is known."""
+    return chosen.call_rule or ("belongs" if is_indexed(source) else "evidence")
+
+
+def _page_zoom(zoom: bool, chosen: Chosen) -> CropZoom | None:
+    """The zoom tool over pages, if it is wanted.
+
+    Raises:
+        ConfigurationError: If `zoom` is neither true nor false.
+    """
+    if not isinstance(zoom, bool):
+        raise ConfigurationError(f"zoom must be true or false, got {zoom!r}.")
+    pixels, compat = chosen.preset.image_pixels, chosen.compat
+    return CropZoom(max_pixels=pixels, compat=compat) if zoom else None
+
+
+def _finish_answer(
+    task: type[AnswerEnv], source: Source, tools: Sequence[Tool[Any]], judge: str, chosen: Chosen
+) -> gym.Env[Observation, str]:
+    """The environment of plain questions with its reward."""
+    env = task(
+        source=source,
+        preset=chosen.preset,
+        tools=tools if chosen.agent else (),
+        judge=AnswerJudge.parse(judge),
+        compat=chosen.compat,
+        **chosen.env,
+    )
+    if chosen.reward == "outcome":
+        return env
+    rewards = AnswerRewards(env.rule, Reading.of(chosen.compat, _call_rule(chosen, source)))
+    return RewardWrapper(env, rewards.terms(chosen.reward), TOP[chosen.reward])

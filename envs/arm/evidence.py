@@ -10,7 +10,9 @@ evidence  as ``belongs``, and the calls together have shown all that decides the
 ========= ========================================================================================
 
 What decides is known of procedural samples: ``evidence_pages``, ``detail_boxes`` or ``detail_box``,
-or ``check`` of the `JudgingTruth`. Where a sample names none of them, ``evidence`` is ``belongs``.
+or ``check`` of the `JudgingTruth`; ``evidence_pages`` of the `DocumentTruth`; the boxes of the
+`QuestionTruth`, but for those that are too large for a crop to show them better than the image.
+Where a sample names none of them, ``evidence`` is ``belongs``.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from visenv.types import GroundTruth, Log, Sample, ToolCalled
+from visenv.types import GroundTruth, Log, QuestionTruth, Sample, ToolCalled
 from visenv.types.ground_truth import Box
 
-from .ground_truth import Check, JudgingTruth
+from .ground_truth import Check, DocumentTruth, JudgingTruth
 from .samples import candidate_names
 from .tools.crop import original_name
 
@@ -33,6 +35,9 @@ when it is shown at its native size: the lines of procedural scenes are a third 
 
 LARGEST_PART = 0.25
 """A crop of more than this share of an image is a look at everything and shows no region of it."""
+
+LARGEST_TARGET = LARGEST_PART / 4
+"""A target of more than this share of an image can be seen without a crop."""
 
 COVERED = 0.9
 """A crop shows a region when it covers at least this share of it."""
@@ -82,18 +87,32 @@ def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
     True for a sample of which nothing is known that decides.
     """
     truth = sample.truth_as(GroundTruth)
-    if not isinstance(truth, JudgingTruth):
-        return True
     calls = list(calls)
-    pages = {page for call in calls for page in call.detail.get("pages", ())}
-    if not set(truth.evidence_pages) <= pages:
+    if isinstance(truth, JudgingTruth | DocumentTruth):
+        pages = {page for call in calls for page in call.detail.get("pages", ())}
+        if not set(truth.evidence_pages) <= pages:
+            return False
+    if not all(any(_shows(call, box, sample) for call in calls) for box in deciding_boxes(sample)):
         return False
-    boxes = truth.detail_boxes or (() if truth.detail_box is None else (truth.detail_box,))
-    if not all(any(_shows(call, box, sample) for call in calls) for box in boxes):
-        return False
+    check = truth.check if isinstance(truth, JudgingTruth) else None
+    if check is None:
+        return True
     names = candidate_names(sample)
-    check = truth.check
-    return check is None or any(_decides(call, check, names) for call in calls)
+    return any(_decides(call, check, names) for call in calls)
+
+
+def deciding_boxes(sample: Sample) -> Sequence[Box]:
+    """Return the boxes of the first image that have to be enlarged, as far as they are known."""
+    truth = sample.ground_truth
+    if isinstance(truth, JudgingTruth):
+        return truth.detail_boxes or (() if truth.detail_box is None else (truth.detail_box,))
+    if not isinstance(truth, QuestionTruth) or not sample.images:
+        return ()
+    if truth.detail_box is not None:
+        return (truth.detail_box,)
+    boxes = truth.target_boxes or (() if truth.target_box is None else (truth.target_box,))
+    width, height = sample.images[0].size
+    return [box for box in boxes if _area(box) <= LARGEST_TARGET * width * height]
 
 
 def _shows(call: ToolCalled, region: Box, sample: Sample) -> bool:

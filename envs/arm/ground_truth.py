@@ -102,11 +102,15 @@ class DocumentTruth(GroundTruth):
         evidence_pages: The pages that hold the answer, from 1.
         evidence_sources: What holds it there, for example ``"Table"``.
         answer_format: The format of the answer as published, for example ``"Int"``.
+        gold_query: A query that finds the evidence pages, ``""`` if none is known.
+        options: Answers that a policy without knowledge might give, the right one among them.
     """
 
     evidence_pages: Numbers = ()
     evidence_sources: Texts = ()
     answer_format: str = ""
+    gold_query: str = ""
+    options: Texts = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)

@@ -73,7 +73,7 @@ def terms(reward: str, compat: Compat = None, call_rule: CallRule = "belongs") -
     """
     if reward not in REWARDS:
         raise UnknownNameError("reward", reward, [*REWARDS, "outcome"])
-    reading = Reading(compat, "published" if compat else call_rule)
+    reading = Reading.of(compat, call_rule)
     return [
         RewardTerm(name, weight, of_log(partial(_paid, score=score, reading=reading)))
         for name, weight, score in REWARDS[reward]
@@ -85,6 +85,11 @@ class Reading(NamedTuple):
 
     compat: Compat = None
     call_rule: CallRule = "belongs"
+
+    @classmethod
+    def of(cls, compat: Compat, call_rule: CallRule) -> Reading:
+        """Return the reading; with ``compat="arm"`` the rule is always the published one."""
+        return cls(compat, "published" if compat else call_rule)
 
 
 def format_share(log: Log, compat: Compat = None) -> float:

@@ -39,12 +39,14 @@ class MMLongBench(HubSource):
 
     Attributes:
         library: The documents.
+        answer_note: What prompts say about the answers of this data set.
 
     Raises:
         DataError: If the folder has no such file, or no row can be used.
     """
 
     ground_truth = DocumentTruth
+    answer_note = f"If the document does not tell, answer: {NOT_ANSWERABLE}"
     patterns = ("samples.json", "data/samples.json", "data/train-*.parquet", "*.jsonl")
     image_columns = ()
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from visenv.grammar import Call
+from visenv.tools import Tool
+from visenv.types import Image
 
 from ..tools.crop import ORIGINAL_IMAGE, CropZoom
 from .judge import Judge
@@ -52,15 +55,28 @@ class ArmZoom(Judge):
 
     def oracle_calls(self) -> list[Call]:
         """A crop of each target, with a margin around it."""
-        target = self.truth.target_box
-        boxes = self.truth.target_boxes or (() if target is None else (target,))
-        zoom = self.tools["image_zoom_in_tool"]
-        assert isinstance(zoom, CropZoom)
-        which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL_IMAGE}
-        if not boxes:  # and perhaps no image either
-            return []
-        size = self.sample.images[0].size
-        return [Call(zoom.name, {"bbox_2d": box_of(box, size), **which}) for box in boxes]
+        target = () if self.truth.target_box is None else (self.truth.target_box,)
+        return crop_calls(self.tools, self.truth.target_boxes or target, self.sample.images)
+
+
+def crop_calls(
+    tools: Mapping[str, Tool[Any]], boxes: Sequence[Sequence[float]], images: Sequence[Image]
+) -> list[Call]:
+    """Return calls of the zoom tool that show boxes of the first image, with a margin around each.
+
+    Args:
+        tools: The tools of the environment, by name.
+        boxes: ``[left, top, right, bottom]`` in native pixels; where there is none, perhaps there
+            is no image either.
+        images: The images of the sample.
+    """
+    if not boxes:
+        return []
+    zoom = tools[CropZoom.name]
+    assert isinstance(zoom, CropZoom)
+    which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL_IMAGE}
+    size = images[0].size
+    return [Call(zoom.name, {"bbox_2d": box_of(box, size), **which}) for box in boxes]
 
 
 def box_of(box: Sequence[float], size: tuple[int, int]) -> list[int]:

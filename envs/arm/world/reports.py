@@ -89,12 +89,16 @@ class ReportsWorld:
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Make a sample; a function of the generator's state alone."""
+        return self._judge(rng, *self.draw_question(rng))
+
+    def draw_question(self, rng: np.random.Generator) -> tuple[str, Question]:
+        """Return the name of a document, and a question about it."""
         while True:
             seed = int(rng.integers(*self.documents))
             kind = self.kinds[int(rng.integers(len(self.kinds)))]
             question = self._preset.ask(rng, self.library.text(seed), kind)
             if question is not None:  # a short report may have no chart
-                return self._judge(rng, self.library.name(seed), question)
+                return self.library.name(seed), question
 
     def _judge(self, rng: np.random.Generator, document: str, question: Question) -> Sample:
         count = self.candidates[int(rng.integers(len(self.candidates)))]

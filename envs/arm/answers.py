@@ -1,0 +1,54 @@
+"""How answers to plain questions are scored: by the rule of the data set, or by a judge too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from string import ascii_uppercase
+from typing import Any, NamedTuple
+
+from visenv.data.source import Source
+from visenv.rewards.vqa import vqa_score
+from visenv.types import Log, QuestionTruth, Sample
+
+AnswerScore = Callable[[str, Sample], float]
+"""Scores an answer to a sample's question, 0 to 1."""
+
+
+class AnswerJudged(NamedTuple):
+    """A judge scored the answer.
+
+    Attributes:
+        turn: The number of the turn, from 0.
+        score: 0 to 1.
+        extracted: The short answer that the judge read in the policy's answer.
+    """
+
+    turn: int
+    score: float
+    extracted: str
+
+
+def rule_of(source: Source) -> AnswerScore:
+    """Return the scorer of a source, its method ``score``; the VQA score where it has none."""
+    own: Any = getattr(source, "score", None)
+    return _vqa_score if own is None else own
+
+
+def score_of(log: Log, sample: Sample, rule: AnswerScore) -> float:
+    """Return the score of an episode's answer, 0 without one; a judge's score goes first."""
+    judged = log.of_type(AnswerJudged)
+    if judged:
+        return judged[-1].score
+    return 0.0 if log.answer is None else float(rule(log.answer, sample))
+
+
+def letters_of(sample: Sample) -> str:
+    """Return the letters to choose from, ``""`` where the question is no lettered choice."""
+    truth = sample.ground_truth
+    options = truth.options if isinstance(truth, QuestionTruth) else ()
+    letters = ascii_uppercase[: len(options)]
+    return letters if sample.answers and set(sample.answers) <= set(letters) else ""
+
+
+def _vqa_score(answer: str, sample: Sample) -> float:
+    return vqa_score(answer, sample.answers)

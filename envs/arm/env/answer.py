@@ -1,0 +1,81 @@
+"""What the environments for plain questions share: a policy looks with tools, then answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from visenv.errors import DataError
+from visenv.grammar import ParsedTurn
+from visenv.types import Event, GroundTruth, Message
+
+from .. import answer_prompts
+from ..answer_judge import AnswerJudge
+from ..answers import letters_of, rule_of, score_of
+from .base import ArmEnv
+
+
+class AnswerEnv(ArmEnv):
+    """Base of the environments in which the policy answers a question.
+
+    A source says by its method ``score`` how an answer is scored, and by its attribute
+    ``answer_note`` what the prompt tells about its answers; both may be missing.
+
+    Args:
+        judge: Scores answers that the rule of the data set does not accept; None: the rule alone.
+        **arguments: See `ArmEnv`.
+    """
+
+    last_turn_notice: ClassVar[str] = answer_prompts.ANSWER_NOW
+
+    def __init__(self, *, judge: AnswerJudge | None = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._judge = judge
+        self.rule = rule_of(self.source)
+
+    def initial_messages(self) -> list[Message]:
+        """Show the images, and ask."""
+        if not self.sample.answers:
+            raise DataError(f"Sample {self.sample.id!r} has no published answer to score against.")
+        pictures = self.pictures()
+        self.store.images.update(pictures)
+        return answer_prompts.opening(
+            self.preset.prompt,
+            self.sample,
+            pictures,
+            self.document(),
+            str(getattr(self.source, "answer_note", "")),
+            self._tool_call,
+            list(self.tools.values()),
+            self.limits.turns,
+        )
+
+    @property
+    def waits(self) -> bool:
+        """Whether `step` may wait: for a tool, or for the judge."""
+        return super().waits or (self._judge is not None and not self.defers)
+
+    def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
+        """The judge's score of the answer, where there is a judge."""
+        answer = self.log.answer
+        if self._judge is None or answer is None:
+            return ()
+        return self._judge.events(self.turn, answer, self.sample, self.rule)
+
+    def task_score(self) -> float:
+        """The score of the answer, 0 to 1."""
+        return score_of(self.log, self.sample, self.rule)
+
+    def oracle_conclusion(self) -> ParsedTurn:
+        """The commonest right answer."""
+        truth = self.sample.truth_as(GroundTruth)
+        answer = truth.right_response(self.sample.answers)
+        return ParsedTurn(answer_prompts.looked(self.preset.prompt, answer), answer=answer)
+
+    def random_answer(self, rng: np.random.Generator) -> str:
+        """A letter of the options or one of the options, where there is a choice, or a number."""
+        options = getattr(self.sample.ground_truth, "options", ())
+        choices = list(letters_of(self.sample) or options)
+        return str(rng.choice(choices)) if choices else super().random_answer(rng)

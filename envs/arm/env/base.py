@@ -1,0 +1,129 @@
+"""What all ARM environments share: limits, turns, named images, and what the oracle does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+from visenv.data.source import Source
+from visenv.env import Limits, VisEnv
+from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
+from visenv.grammar.tool_call import Compat
+from visenv.images import fit
+from visenv.tools import Tool
+from visenv.tools.base import shown
+from visenv.types import Image, Part, TurnRequest
+
+from ..presets import Preset
+from ..prompts import ANSWER_NOW, NO_CALL_LEFT, verifying
+from ..tools.crop import original_name
+
+
+class ArmEnv(VisEnv):
+    """Base of the ARM environments.
+
+    Args:
+        source: The samples.
+        preset: What is shown, and how long an episode is.
+        tools: What the policy can call; none makes an episode one turn long.
+        compat: ``"arm"`` reads turns as the public code does.
+        render_mode: See `VisEnv`.
+        on_abort: See `VisEnv`.
+
+    Attributes:
+        last_turn_notice: What is shown before the last turn.
+    """
+
+    controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {"no_tool": {"mode": "no_tool"}}
+    )
+    last_turn_notice: ClassVar[str] = ANSWER_NOW
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        preset: Preset,
+        tools: Sequence[Tool[Any]],
+        compat: Compat = None,
+        render_mode: str | None = None,
+        on_abort: Literal["truncate", "raise"] = "truncate",
+    ) -> None:
+        self.preset = preset
+        self.compat = compat
+        self._tool_call = ToolCallGrammar(compat)
+        limits = Limits(
+            turns=preset.turns if tools else 1,
+            tool_characters=preset.tool_characters,
+            image_pixels=preset.image_pixels,
+        )
+        super().__init__(
+            source=source,
+            grammar=self._tool_call,
+            tools=tools,
+            limits=limits,
+            render_mode=render_mode,
+            on_abort=on_abort,
+        )
+
+    # ------------------------------------------------------------------ hooks of a task
+
+    def pictures(self) -> dict[str, Image]:
+        """The images shown at first, by logical name; the sample's own by default."""
+        return {
+            original_name(place): self.view(image) for place, image in enumerate(self.sample.images)
+        }
+
+    def document(self) -> str:
+        """What the prompt calls the document, ``""`` where there is none."""
+        return ""
+
+    def oracle_calls(self) -> list[Call]:
+        """The tool calls that verify the answer, in order."""
+        return []
+
+    def oracle_conclusion(self) -> ParsedTurn:
+        """The oracle's last turn: what it has seen, and the right answer."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ hooks of VisEnv
+
+    def turn_request(self) -> TurnRequest:
+        """A free turn."""
+        return TurnRequest(stop=self.grammar.stop)
+
+    def turn_notice(self) -> tuple[Part, ...]:
+        """Before the last turn: that it must answer."""
+        return (self.last_turn_notice,) if self.turns_left == 1 else ()
+
+    def check_turn(self, turn: ParsedTurn) -> str:
+        """A call of a tool that does not exist is a malformed turn, like any other such call.
+
+        With ``compat="arm"`` it is a failed call, as in the public code.
+        """
+        unknown = [call.name for call in turn.calls if call.name not in self.tools]
+        if self.compat == "arm" or not unknown:
+            return ""
+        there = ", ".join(self.tools) or "none"
+        return f"There is no tool called {shown(unknown[0])}. Tools: {there}."
+
+    def reject_call(self, call: Call) -> str:
+        """The last turn has no tools."""
+        return NO_CALL_LEFT if self.turns_left == 1 else ""
+
+    def metrics(self) -> dict[str, float]:
+        """``accuracy``, 0 without an answer."""
+        return {"accuracy": self.task_score()}
+
+    def oracle_turn(self) -> ParsedTurn:
+        """Verify, then give the right answer."""
+        calls = self.oracle_calls() if self.tools else []
+        made = len(self.log.tool_calls)
+        if made < len(calls) and self.turns_left > 1:
+            return ParsedTurn(verifying(self.preset.prompt), calls=(calls[made],))
+        return self.oracle_conclusion()
+
+    def view(self, image: Image) -> Image:
+        """An image as it is shown."""
+        return fit(image, self.preset.image_pixels, self.preset.view_side)

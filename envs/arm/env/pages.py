@@ -1,0 +1,110 @@
+"""What environments about documents share: the overview, the page tools, and the evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from visenv.documents import Document, Library, PageRanker
+from visenv.documents.overview import overview
+from visenv.errors import ConfigurationError, DataError
+from visenv.grammar import Call
+from visenv.tools import Tool
+from visenv.types import Image
+
+from ..ground_truth import DocumentTruth, JudgingTruth
+from ..presets import Preset
+from ..tools.crop import ORIGINAL_IMAGE, CropZoom
+from ..tools.pages import PageByIndex, PageByQuery
+from .base import ArmEnv
+
+
+class DocumentPages(ArmEnv):
+    """A mixin for environments whose samples are about a document of the source's ``library``.
+
+    The first image is the overview that the sample brings, or one that is made of the document's
+    pages. `metrics` has ``found`` where the ground truth names evidence pages: all were shown.
+    """
+
+    def pictures(self) -> dict[str, Image]:
+        """The overview of the sample's document."""
+        if self.sample.images:
+            return {ORIGINAL_IMAGE: self.view(self.sample.images[0])}
+        pixels, tile = self.preset.overview_pixels, self.preset.thumbnail
+        return {ORIGINAL_IMAGE: overview(self.opened(), max_pixels=pixels, largest_tile=tile)}
+
+    def document(self) -> str:
+        """The name of the sample's document."""
+        return self._about().document
+
+    def oracle_calls(self) -> list[Call]:
+        """A query where it finds all the evidence, otherwise each evidence page by its number."""
+        name, evidence = self.document(), self._about().evidence_pages
+        query = self._about().gold_query
+        search = self.tools[PageByQuery.name]
+        assert isinstance(search, PageByQuery)
+        if query and set(evidence) <= set(search.ranker.rank(self.opened(), query, search.pages)):
+            return [Call(search.name, {"filename": name, "query": query})]
+        return [Call(PageByIndex.name, {"filename": name, "image_idx": page}) for page in evidence]
+
+    def media_hashes(self) -> dict[str, str]:
+        """Return the hashes of the sample's images and of its document."""
+        return {**super().media_hashes(), "document": self.opened().sha256}
+
+    def metrics(self) -> dict[str, float]:
+        """Those of the task, and ``found``."""
+        metrics = super().metrics()
+        evidence = self._about().evidence_pages
+        if evidence:
+            name = self.document()
+            shown = {
+                page
+                for call in self.log.tool_calls
+                if call.ok and call.detail.get("document") == name
+                for page in call.detail["pages"]
+            }
+            metrics["found"] = float(set(evidence) <= shown)
+        return metrics
+
+    def opened(self) -> Document:
+        """The sample's document.
+
+        Raises:
+            DataError: If the sample names none, or it cannot be opened.
+        """
+        if not self.document():
+            task = type(self).__name__
+            raise DataError(f"Sample {self.sample.id!r} names no document; {task} needs one.")
+        document: Document = library_of(self.source).document(self.document())
+        return document
+
+    def _about(self) -> JudgingTruth | DocumentTruth:
+        truth = self.sample.ground_truth
+        assert isinstance(truth, JudgingTruth | DocumentTruth)
+        return truth
+
+
+def library_of(source: Any) -> Library:
+    """The library of a source of samples about documents.
+
+    Raises:
+        ConfigurationError: If it has none.
+    """
+    library = getattr(source, "library", None)
+    if not isinstance(library, Library):
+        raise ConfigurationError(
+            "An environment about documents needs a source with a `library` of documents; "
+            f"{type(source).__name__} has none."
+        )
+    return library
+
+
+def page_tools(
+    library: Library, ranker: PageRanker, preset: Preset, zoom: CropZoom | None = None
+) -> list[Tool[Any]]:
+    """The two page tools over a library, and the zoom tool if there is one."""
+    side = preset.page_side
+    pages: list[Tool[Any]] = [
+        PageByQuery(library, ranker, pages=preset.pages_found, long_side=side),
+        PageByIndex(library, long_side=side),
+    ]
+    return pages if zoom is None else [*pages, zoom]
