@@ -73,7 +73,9 @@ def _reward(environment: Any, completion: Sequence[Message]) -> float | None:
 # ------------------------------------------------------------------------------------ the tools
 
 
-@pytest.mark.parametrize("env_id", ["ArmZoom", "ArmDoc", "ArmIF", "ArmPreference"])
+@pytest.mark.parametrize(
+    "env_id", ["ArmZoom", "ArmDoc", "ArmIF", "ArmPreference", "ArmVQA", "ArmDocVQA"]
+)
 def test_every_tool_has_the_schema_of_its_model(env_id: str) -> None:
     from transformers.utils.chat_template_utils import get_json_schema
 
@@ -117,7 +119,7 @@ def test_an_environment_that_speaks_otherwise_is_refused_and_the_way_is_named() 
 # ---------------------------------------------------------------------------------- an episode
 
 
-@pytest.mark.parametrize("env_id", ["ArmZoom", "ArmDoc", "ArmIF"])
+@pytest.mark.parametrize("env_id", ["ArmZoom", "ArmDoc", "ArmIF", "ArmVQA", "ArmDocVQA"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_reward_is_that_of_the_environment_played_directly(env_id: str, seed: int) -> None:
     name = f"visenv/{env_id}-v0"
