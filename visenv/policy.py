@@ -51,6 +51,14 @@ class Session:
         """Return the session as training data; empty for a policy without tokens."""
         return ()
 
+    async def fetch_segments(self) -> tuple[Segment, ...]:
+        """Return `segments`; a session whose tokens are elsewhere waits without blocking the loop.
+
+        Raises:
+            PolicyError: If they cannot be fetched.
+        """
+        return self.segments()
+
 
 SessionT = TypeVar("SessionT", bound=Session)
 

@@ -78,7 +78,8 @@ class Turn:
             if matched and any(stop in text for stop in self.stop):
                 self.finish = "stop"
                 return
-            self.tail = text[1 - max(map(len, self.stop)) :]
+            kept = max(map(len, self.stop)) - 1  # of a stop string that goes on
+            self.tail = text[max(len(text) - kept, 0) :]
         if len(self.token_ids) >= self.limit:
             self.finish = "length"
 

@@ -63,7 +63,7 @@ class TurnState:
         self.stopped = False
         self._rules = rules
         self._stop = stop
-        self._longest = max(map(len, stop), default=0)
+        self._kept = max(map(len, stop), default=1) - 1  # bytes of a stop string that goes on
         self._tail = b""
         self._constraint = None if regex is None else rules.constraints.get(regex)
         self._place = 0 if self._constraint is None else self._constraint.start
@@ -79,7 +79,7 @@ class TurnState:
         if self._stop:
             text = self._tail + self._rules.spelling[token]
             self.stopped = matched and any(stop in text for stop in self._stop)
-            self._tail = text[1 - self._longest :]
+            self._tail = text[max(len(text) - self._kept, 0) :]
         return self.stopped
 
     def allowed(self) -> torch.Tensor | None:

@@ -13,9 +13,10 @@ from visenv.errors import PolicyError
 from visenv.policy import Policy
 from visenv.rollout.adapter import MakeEnv
 from visenv.rollout.episode import EpisodeSpec, play_in
-from visenv.rollout.executor import EnvSlot, Executor, InlineExecutor
+from visenv.rollout.executor import Executor, InlineExecutor
 from visenv.rollout.mixture import Mixture
 from visenv.rollout.priority_semaphore import PrioritySemaphore
+from visenv.rollout.slots import Slots
 from visenv.rollout.stats import RolloutStats
 from visenv.rollout.wave import Wave
 from visenv.types import Episode, Group, Sampling
@@ -78,7 +79,7 @@ class Collector:
         self._retries = retries
         self._semaphore = PrioritySemaphore(concurrency)
         self._wave = Wave() if deterministic else None
-        self._idle: dict[str, list[EnvSlot]] = {name: [] for name in make_env.make_envs}
+        self._slots = Slots(self._executor, make_env.make_envs)
         self._revive = revive
         self._reviving = PrioritySemaphore(1)
         self._revivals = 0
@@ -175,8 +176,7 @@ class Collector:
         try:
             with self.stats.playing:
                 name = spec.env or self.mixture.choose(spec.seed)
-                idle = self._idle[name]
-                slot = idle.pop() if idle else self._executor.slot(self.mixture.make_envs[name])
+                slot = await self._slots.take(name)
                 usable = True
                 try:
                     episode = await play_in(
@@ -185,10 +185,8 @@ class Collector:
                     usable = episode.failure is None or episode.failure.environment_is_usable
                 finally:
                     # After a first reset that failed, Gymnasium's checker refuses a step.
-                    if usable and slot.usable and slot.begun:
-                        idle.append(slot)
-                    else:
-                        slot.close()
+                    usable = usable and slot.usable and slot.begun
+                    self._slots.give(name, slot, usable=usable)
         finally:
             if held:
                 self._semaphore.release()
@@ -210,7 +208,5 @@ class Collector:
 
     def close(self) -> None:
         """Close the environments; the policy stays open."""
-        for idle in self._idle.values():
-            while idle:
-                idle.pop().close()
+        self._slots.close()
         self._executor.close()

@@ -156,7 +156,7 @@ class _Player:
             with self._stats.stepping:
                 self._result = await self._slot.call("act", text=reply.text)
             self._turns.append(_turn(shown, reply, self._result))
-        self._segments = session.segments()
+        self._segments = await session.fetch_segments()
 
     @property
     def is_pending(self) -> bool:

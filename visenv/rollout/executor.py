@@ -38,10 +38,16 @@ class EnvSlot(Protocol):
     Attributes:
         usable: Whether it can be called: not during a call, and not after it has failed.
         begun: Whether an episode has begun in it; set by the player.
+        made: Whether the environment is made, or could not be made: `open` does not wait.
     """
 
     usable: bool
     begun: bool
+
+    @property
+    def made(self) -> bool:
+        """See above."""
+        ...
 
     async def open(self) -> None:
         """Wait until the environment is made.
@@ -68,7 +74,13 @@ class EnvSlot(Protocol):
 
 
 class Executor(Protocol):
-    """Makes slots."""
+    """Makes slots.
+
+    Attributes:
+        crowded: Whether an environment may not be made until another one is closed.
+    """
+
+    crowded: bool
 
     def slot(self, make_env: MakeEnv) -> EnvSlot:
         """Return a slot with an environment of its own."""
@@ -104,8 +116,13 @@ class InlineSlot:
         self._isolate = isolate
         self._threads = threads if adapter.waits else None
 
+    @property
+    def made(self) -> bool:
+        """Return True: the environment exists."""
+        return True
+
     async def open(self) -> None:
-        """Return at once: the environment exists."""
+        """Return at once."""
 
     async def call(self, method: str, **arguments: Any) -> Any:
         """Call the environment."""
@@ -140,6 +157,8 @@ class InlineExecutor:
         threads: Whether a step that waits for an asynchronous tool runs in a thread, while other
             episodes go on. Without threads the order of everything is the same in every run.
     """
+
+    crowded = False
 
     def __init__(self, *, threads: bool = True) -> None:
         self._threads = ThreadPoolExecutor(_MAX_THREADS, "visenv-step") if threads else None

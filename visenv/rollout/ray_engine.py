@@ -12,7 +12,8 @@ from weakref import finalize
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
-from visenv.errors import PolicyError
+from visenv import background
+from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.rollout.hosts import guarded
 from visenv.rollout.ray_executor import connect, first_line
@@ -24,6 +25,9 @@ _BUCKET_BYTES = 256 * 2**20
 
 _MOST_TURNS = 4096
 """Most requests in flight over there: more than engines take."""
+
+_RESTARTING = frozenset({"max_restarts", "max_task_retries"})
+"""Options by which Ray would replace an actor behind our back."""
 
 Context = Literal["append", "replace"]
 Shown = tuple[tuple[Message, ...], Context]
@@ -44,6 +48,8 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     Raises:
         PolicyError: If it does not start.
+        ConfigurationError: If Ray is to restart the actor by itself: the new one would go on with
+            the checkpoint's weights and without its sessions, and nobody would notice.
     """
 
     def __init__(
@@ -55,6 +61,11 @@ class RayEngine(EnginePolicy["FarSession"]):
         transfer_timeout: float = 600.0,
         **options: Any,
     ) -> None:
+        if refused := _RESTARTING & options.keys():
+            raise ConfigurationError(
+                f"{', '.join(sorted(refused))}: an actor that Ray restarts by itself has lost its "
+                "weights and sessions. Leave the option out; `load` starts a lost engine anew."
+            )
         connect()
         self._make = make
         self._timeout = timeout
@@ -68,7 +79,7 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     def open(self, seed: int) -> FarSession:
         """A new session; the environment is not looked at."""
-        session = FarSession(self._actor, next(self._numbers), seed)
+        session = FarSession(self._actor, next(self._numbers), seed, self._transfer_timeout)
         finalize(session, _end, self._actor, session.number).atexit = False
         return session
 
@@ -167,13 +178,15 @@ class FarSession(Session):
         actor: The engine's actor.
         number: The session's number over there.
         seed: Of its sampling.
+        timeout: Most seconds to fetch the tokens.
     """
 
-    def __init__(self, actor: Any, number: int, seed: int) -> None:
+    def __init__(self, actor: Any, number: int, seed: int, timeout: float) -> None:
         super().__init__()
         self.actor = actor
         self.number = number
         self.seed = seed
+        self._timeout = timeout
         self.shown: list[Shown] = []
 
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
@@ -182,13 +195,27 @@ class FarSession(Session):
         self.shown.append((tuple(message.in_memory() for message in messages), context))
 
     def segments(self) -> tuple[Segment, ...]:
-        """The tokens, fetched.
+        """Return the tokens, fetched; blocks meanwhile. On an event loop use `fetch_segments`.
 
         Raises:
-            PolicyError: If the engine is lost, and its sessions with it.
+            PolicyError: If the engine is lost, and its sessions with it, or takes too long.
         """
+        return background.run(self.fetch_segments())
+
+    async def fetch_segments(self) -> tuple[Segment, ...]:
+        """Return the tokens, fetched.
+
+        Raises:
+            PolicyError: If the engine is lost, and its sessions with it, or takes too long.
+        """
+        pending = self.actor.segments.remote(self.number)
         try:
-            segments: tuple[Segment, ...] = ray.get(self.actor.segments.remote(self.number))
+            async with asyncio.timeout(self._timeout):
+                segments: tuple[Segment, ...] = await asyncio.wrap_future(pending.future())
+        except TimeoutError as error:
+            raise PolicyError(
+                f"The tokens of an episode took longer than {self._timeout:g} s."
+            ) from error
         except RayActorError as error:
             raise PolicyError(f"The engine's actor is gone: {first_line(error)}") from error
         return segments

@@ -31,12 +31,17 @@ class RayExecutor(WorkerExecutor):
     so visenv and the data it names must be on every machine. Where no cluster is connected, the
     one that ``RAY_ADDRESS`` names is, or one is started here.
 
+    More episodes may be in flight than the cluster has room for: each takes the environment that is
+    available first, an idle one or a new one.
+
     Args:
         timeout: Seconds for a reset or a step; None for no limit.
         start_timeout: Seconds until the actor has found a place and made its environment; None for
             no limit.
         **options: Of each actor, as in Ray's ``options``: ``num_cpus=1``, ``resources=…``.
     """
+
+    crowded = True
 
     def __init__(
         self,

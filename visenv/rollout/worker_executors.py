@@ -54,6 +54,11 @@ class WorkerSlot:
         self._answers = {0: self._made}
         self.worker = Worker(0, host, self)
 
+    @property
+    def made(self) -> bool:
+        """Whether the environment is made, or could not be made."""
+        return self._made.done()
+
     async def open(self) -> None:
         """Wait until the environment is made."""
         await self._wait(self._made, "making the environment", self._limits.start)
@@ -78,7 +83,7 @@ class WorkerSlot:
 
     async def _wait(self, answer: Future[Any], what: str, limit: float | None) -> Any:
         """Return the answered value; the slot is not usable until then."""
-        self.usable = False
+        self.usable, known = False, answer.done()
         loop = asyncio.get_running_loop()
         late = Failure("timeout", "timeout", f"{what} took longer than {limit} s.")
         # Late is what has not been answered by then. A loop that was busy itself (a model computes
@@ -91,7 +96,7 @@ class WorkerSlot:
                 timer.cancel()
         if isinstance(value, Failure):
             self.usable = value.environment_is_usable
-            if value.traceback:
+            if value.traceback and not known:
                 _log.warning("An environment failed and is replaced.\n%s", value.traceback)
             if value.source == "configuration":
                 raise ConfigurationError(value.reason)
@@ -117,6 +122,8 @@ class WorkerExecutor:
     Raises:
         ConfigurationError: If a limit is not above 0.
     """
+
+    crowded = False
 
     def __init__(
         self,

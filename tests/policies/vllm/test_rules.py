@@ -48,6 +48,24 @@ def decoded_end(qwen3: Any, tokens: list[int], stop: tuple[str, ...], regex: str
     return 0
 
 
+@pytest.mark.parametrize(("stop", "kept"), [("#", b""), ("#!", b"c"), ("#!?", b"bc")])
+def test_a_turn_remembers_one_byte_less_than_its_stop_string(
+    rules: Any, stop: str, kept: bytes
+) -> None:
+    from visenv.policies.tokens.session import Stream
+    from visenv.policies.tokens.template import Increment
+    from visenv.policies.transformers.turn import Turn
+
+    turn = Turn(Stream(), Increment([], ()), None, 1.0, limit=10**6, stop=(stop.encode(),))
+    state = rules.start((stop,), None)
+    spelling = {1: b"a", 2: b"b", 3: b"c"}
+    state._rules = type("Spelled", (), {"spelling": spelling, "end_id": 0})
+    for token in (1, 2, 3):
+        turn.take(token, 0.0, ends=False, spelled=spelling[token])
+        assert not state.take(token)
+    assert turn.tail == state._tail == kept
+
+
 @given(data=st.data())
 @settings(max_examples=200)
 def test_a_stop_string_ends_a_turn_where_transformers_policy_ends_it(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -17,7 +18,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from visenv.errors import PolicyError
+from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, InlineExecutor, Replicas
@@ -81,6 +82,20 @@ def test_episodes_are_those_that_are_played_here(executor: Any) -> None:
     far, _ = played(executor(), ADD, ANSWER, count=4)
     here, _ = played(InlineExecutor(), ADD, ANSWER, count=4)
     assert far == here
+
+
+def test_episodes_beyond_the_cpus_of_a_cluster_are_played_by_the_actors_that_have_one(
+    executor: Any,
+) -> None:
+    made = executor(num_cpus=1, start_timeout=60.0)  # of the 2 CPUs
+    collector = Collector(
+        toy.make, load("policy", "scripted")([ADD, ANSWER]), executor=made, concurrency=6
+    )
+    begun = time.monotonic()
+    episodes = collector.episodes([EpisodeSpec(7, 0, member) for member in range(6)])
+    assert [episode.failure for episode in episodes] == [None] * 6
+    assert time.monotonic() - begun < 50  # without a wait for `start_timeout`
+    collector.close()
 
 
 def test_an_actor_that_dies_is_replaced(executor: Any) -> None:
@@ -218,6 +233,23 @@ class Parrot(EnginePolicy[ParrotSession]):
         pass
 
 
+ENDLESS = -1
+
+
+class Held(dict[int, Any]):
+    """Sessions, one of which takes its time."""
+
+    def __getitem__(self, number: int) -> Any:
+        if number == ENDLESS:
+            time.sleep(3)
+        return super().__getitem__(number)
+
+
+def hold_segments(actor: Any) -> None:
+    """Done in the actor of an engine."""
+    actor._sessions = Held(actor._sessions)
+
+
 @pytest.fixture(scope="module")
 def engine(executor: Any) -> Iterator[Any]:
     from visenv.rollout.ray_engine import RayEngine
@@ -302,6 +334,37 @@ def test_cancelling_here_aborts_over_there(engine: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr(engine, "_timeout", 0.2)
     with pytest.raises(PolicyError, match=r"took longer than 0\.2 s"):
         asked(engine, 2)
+
+
+def test_tokens_that_do_not_come_are_an_error_and_do_not_block_the_loop(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_transfer_timeout", 0.5)
+
+    async def fetch() -> int:
+        session = engine.open(5)
+        await engine.respond(session, TurnRequest(), Sampling())
+        session.number = ENDLESS
+        fetching = asyncio.create_task(session.fetch_segments())
+        turns = 0
+        while not fetching.done():
+            turns += 1
+            await asyncio.sleep(0.01)
+        with pytest.raises(PolicyError, match=r"tokens of an episode took longer than 0\.5 s"):
+            fetching.result()
+        return turns
+
+    actor = engine._actor
+    ray = pytest.importorskip("ray")
+    ray.get(actor.__ray_call__.remote(hold_segments))
+    assert asyncio.run(fetch()) > 10
+
+
+def test_an_engine_that_ray_would_restart_by_itself_is_refused() -> None:
+    from visenv.rollout.ray_engine import RayEngine
+
+    with pytest.raises(ConfigurationError, match="max_restarts: an actor that Ray restarts"):
+        RayEngine(Parrot, max_restarts=-1)
 
 
 def test_an_engine_that_dies_comes_back_with_the_next_weights(engine: Any) -> None:

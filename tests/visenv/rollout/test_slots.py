@@ -1,0 +1,138 @@
+"""Slots: an episode takes the environment that is available first, an idle one or a new one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from visenv.registration import load
+from visenv.rollout import Collector, EpisodeSpec, Mixture, ThreadExecutor
+from visenv.rollout import slots as slots_module
+from visenv.rollout.hosts import LocalHost
+from visenv.testing import toy
+from visenv.types import Failure
+
+ADD = "<tool>\nname: add\namount: 3\n</tool>"
+ANSWER = "<answer>3</answer>"
+
+
+class Cluster:
+    """Room for a few environments, as a Ray cluster has; counts how many it has made."""
+
+    def __init__(self, places: int) -> None:
+        self.places = threading.Semaphore(places)
+        self.made = 0
+
+
+class CrowdedHost(LocalHost):
+    """Waits for a place before it makes its environment, and keeps it until it is closed."""
+
+    def __init__(self, make: Callable[[], Any], cluster: Cluster) -> None:
+        super().__init__(make)
+        self._cluster = cluster
+        self._killed = threading.Event()
+        self._placed = False
+
+    def open(self) -> Failure | None:
+        while not self._cluster.places.acquire(timeout=0.02):
+            if self._killed.is_set():
+                return Failure("worker", "worker", "killed")
+        self._placed = True
+        self._cluster.made += 1
+        return super().open()
+
+    def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        if method == "act":
+            time.sleep(0.02)
+        return super().call(method, arguments)
+
+    def close(self) -> None:
+        super().close()
+        if self._placed:
+            self._cluster.places.release()
+
+    def kill(self) -> bool:
+        self._killed.set()
+        return True
+
+
+class Crowded(ThreadExecutor):
+    """Threads, of which a cluster has room for a few."""
+
+    crowded = True
+
+    def __init__(self, cluster: Cluster, start_timeout: float) -> None:
+        super().__init__(60.0, start_timeout)
+        self._make_host = lambda make: CrowdedHost(make, cluster)
+
+
+def collector_on(
+    cluster: Cluster, start_timeout: float = 60.0, make: Any = toy.make, **options: Any
+) -> Collector:
+    policy = load("policy", "scripted")([ADD, ANSWER])
+    executor = Crowded(cluster, start_timeout)
+    return Collector(make, policy, executor=executor, **options)
+
+
+def specs(count: int) -> list[EpisodeSpec]:
+    return [EpisodeSpec(7, 0, member) for member in range(count)]
+
+
+def test_episodes_beyond_the_room_of_a_cluster_take_environments_that_become_idle() -> None:
+    cluster = Cluster(2)
+    collector = collector_on(cluster, concurrency=6)
+    begun = time.monotonic()
+    episodes = collector.episodes(specs(6))
+    assert time.monotonic() - begun < 20  # they waited for `start_timeout` before: 60 s
+    assert [episode.failure for episode in episodes] == [None] * 6
+    assert cluster.made == 2
+    collector.close()
+
+
+def test_a_new_environment_without_room_does_not_abort_an_episode_while_others_play() -> None:
+    cluster = Cluster(1)
+    # No new environment gets a place within its time; the one that plays serves all in the end.
+    collector = collector_on(cluster, start_timeout=0.05, concurrency=4)
+    episodes = collector.episodes(specs(1)) + collector.episodes(specs(4))
+    assert [episode.failure for episode in episodes] == [None] * 5
+    assert cluster.made == 1
+    collector.close()
+
+
+def test_a_cluster_without_any_room_is_a_failure_with_a_name() -> None:
+    collector = collector_on(Cluster(0), start_timeout=0.2)
+    (episode,) = collector.episodes(specs(1))
+    assert episode.failure == Failure(
+        "timeout", "timeout", "making the environment took longer than 0.2 s."
+    )
+    collector.close()
+
+
+def test_idle_environments_of_one_name_make_room_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slots_module, "_PATIENCE", 0.1)
+    cluster = Cluster(1)
+    mixture = Mixture({"a": toy.make, "b": toy.make}, {"a": 1.0, "b": 1.0})
+    collector = collector_on(cluster, make=mixture, concurrency=2)
+    for name in ("a", "b", "a"):
+        (episode,) = collector.episodes([EpisodeSpec(7, 0, 0, env=name)])
+        assert episode.failure is None
+    assert cluster.made == 3
+    collector.close()
+    assert cluster.places.acquire(timeout=5)  # the last one was closed too
+
+
+def test_an_environment_that_cannot_be_made_fails_each_episode_that_waits_for_it() -> None:
+    def impossible() -> gym.Env[Any, Any]:
+        raise ZeroDivisionError("no such world")
+
+    collector = collector_on(Cluster(2), make=impossible, concurrency=4)
+    episodes = collector.episodes(specs(4))
+    assert [each.failure.reason for each in episodes if each.failure] == ["no such world"] * 4
+    collector.close()
