@@ -42,7 +42,10 @@ from visenv.types import (
 )
 
 FORMAT = 2
-"""Written into every line. Format 1 had neither the environment's spec nor typed failures."""
+"""Written into every line. Format 1 had neither the environment's spec nor typed failures.
+
+The first files of format 2 lack what is in `_ADDED`, which is then empty or None.
+"""
 
 _WORDS = ("env_id", "sample_id", "kind", "status", "reason", "question", "env_spec")
 _NUMBERS = ("seed", "group", "member")
@@ -57,6 +60,9 @@ _TYPES: dict[str, type | UnionType] = {
     "answers": list,
 }
 _TURN_TYPES = {"text": str, "reward": float | int}
+_TURN_FACTS = ("sampling_seconds", "env_seconds", "advantage")
+_ADDED: dict[str, Any] = {"term_weights": {}, **dict.fromkeys(_TURN_FACTS)}
+"""Fields of episodes and turns that the first files of format 2 lack, with their values there."""
 _ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
 _SETTINGS = ("merge", "temperature", "processor")
 _BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, VisenvError)
@@ -153,6 +159,7 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
         "format": FORMAT,
         **{name: getattr(episode, name) for name in _PLAIN},
         **{name: dict(getattr(episode, name)) for name in _MAPPINGS},
+        "term_weights": dict(episode.term_weights),
         "failure": episode.failure,
         "answers": episode.answers,
         "ground_truth": truth_to_json(episode.ground_truth),
@@ -210,6 +217,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
         "finish_reason": turn.finish_reason,
         "request": turn.request._asdict(),
         "hidden_frames": [_video_record(video) for video in turn.hidden_frames],
+        **{name: getattr(turn, name) for name in _TURN_FACTS},
     }
 
 
@@ -282,6 +290,7 @@ def _episode(
             turn["finish_reason"],
             TurnRequest(**{**turn["request"], "stop": tuple(turn["request"]["stop"])}),
             tuple([_video(video, folder, images) for video in turn["hidden_frames"]]),
+            **{name: _added(turn, name, float | int | None) for name in _TURN_FACTS},
         )
         for turn in record["turns"]
     ]
@@ -294,7 +303,15 @@ def _episode(
         turns=tuple(turns),
         closing=messages(record["closing"]),
         segments=tuple([_segment(each) for each in record["segments"]]),
+        term_weights=_added(record, "term_weights", dict),
     )
+
+
+def _added(record: Mapping[str, Any], name: str, wanted: type | UnionType) -> Any:
+    value = record.get(name, _ADDED[name])
+    if not isinstance(value, wanted):
+        raise TypeError(f"{name} is {type(value).__name__}")
+    return value
 
 
 def _drop_messages(record: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from visenv.algorithm import Algorithm
 from visenv.errors import ConfigurationError
-from visenv.types import Episode, Group, Image, Segment
+from visenv.types import Episode, Group, Image, Segment, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,34 @@ def credit(
         for credited in _credit_episode(algorithm, episode, np.asarray(advantage), number)
     ]
     return Credits(own, [_size(group) for group in groups])
+
+
+def with_advantages(
+    algorithm: Algorithm, groups: Sequence[Group], learnt: Sequence[Group]
+) -> list[Episode]:
+    """Return all episodes, the turns of those that were learnt from with their advantages.
+
+    Args:
+        algorithm: Gives the advantages.
+        groups: The groups of a step.
+        learnt: What of them was learnt from: groups that hold the same episode objects.
+    """
+    by_episode = {
+        id(episode): np.broadcast_to(np.asarray(advantage), (len(episode.turns),)).tolist()
+        for group, given in zip(learnt, algorithm.advantages(learnt), strict=True)
+        for episode, advantage in zip(group, given, strict=True)
+    }
+    return [
+        replace(episode, turns=tuple(map(_with_advantage, episode.turns, by_episode[id(episode)])))
+        if id(episode) in by_episode
+        else episode
+        for group in groups
+        for episode in group
+    ]
+
+
+def _with_advantage(turn: Turn, advantage: float) -> Turn:
+    return replace(turn, advantage=advantage)
 
 
 def _size(group: Group) -> Size:

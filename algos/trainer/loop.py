@@ -22,7 +22,7 @@ from .backend import make_backend
 from .callbacks import Callback, TrainerState
 from .checkpoint import Checkpoints
 from .config import TrainerConfig, learning_rate
-from .credit import credit
+from .credit import credit, with_advantages
 from .evaluation import Evaluator, HeldOut
 from .guard import Guard
 from .identity import identify
@@ -300,7 +300,10 @@ class Loop:
         if last or self.step % saving.episodes_every == 0:
             everyones = self._processes.collect(groups)
             if self._processes.first:
-                episodes = [one for each in everyones for group in each for one in group]
+                together = [group for each in everyones for group in each]
+                on_exhausted = self._config.rollouts.selection.on_exhausted
+                learnt = usable(together, self.step, on_exhausted)
+                episodes = with_advantages(self._algorithm, together, learnt)
                 write_episodes(self._folder / "episodes" / f"step_{self.step:06d}.jsonl", episodes)
                 observers.example("train", episodes[0])
         if last or self.step % saving.checkpoint_every == 0:

@@ -127,6 +127,7 @@ turns = st.builds(
     st.sampled_from(["stop", "length", "abort"]),
     requests,
     st.lists(videos, max_size=1).map(tuple),
+    advantage=st.none() | numbers,
 )
 
 
@@ -206,6 +207,7 @@ def episodes(draw: st.DrawFn) -> Episode:
         media=draw(st.dictionaries(texts, texts, max_size=2)),
         env_spec=draw(texts),
         index=draw(st.none() | st.integers(0, 2**40)),
+        term_weights=draw(st.dictionaries(texts, numbers, max_size=2)),
     )
 
 
@@ -411,6 +413,31 @@ def test_any_change_of_a_line_gives_an_episode_or_a_named_error(
     except DataError as error:
         said = str(error)
     assert "a.jsonl, line 1 holds no episode" in said or len(read) == 1
+
+
+def test_files_without_weights_times_and_advantages_are_still_read(tmp_path: Path) -> None:
+    turn = Turn((), "?", 1.0, (), "stop", sampling_seconds=2.5, env_seconds=0.5, advantage=-0.25)
+    episode = Episode("e-v0", "s", "", 7, 0, 0, (turn,), "terminated", term_weights={"vqa": 2.0})
+    path = tmp_path / "a.jsonl"
+    write_episodes(path, [episode])
+    (now,) = read_episodes(path)
+    assert now.term_weights == {"vqa": 2.0}
+    facts = ("sampling_seconds", "env_seconds", "advantage")
+    assert [getattr(now.turns[0], name) for name in facts] == [2.5, 0.5, -0.25]
+    record = json.loads(path.read_text())
+    del record["term_weights"]
+    for name in facts:
+        del record["turns"][0][name]
+    path.write_text(json.dumps(record) + "\n")
+    (old,) = read_episodes(path)
+    assert old.term_weights == {}
+    assert [getattr(old.turns[0], name) for name in facts] == [None] * 3
+
+
+def test_times_do_not_count_when_episodes_are_compared() -> None:
+    turn = Turn((), "?", 1.0, (), "stop", sampling_seconds=2.5)
+    assert turn == replace(turn, sampling_seconds=9.0, env_seconds=1.0)
+    assert turn != replace(turn, advantage=1.0)
 
 
 def test_there_must_be_a_file(tmp_path: Path) -> None:

@@ -117,7 +117,13 @@ class Rescorer:
         if turns:
             events = (*turns[-1].events, *context.verdict_events)
             turns[-1] = replace(turns[-1], events=events)
-        return replace(episode, turns=tuple(turns), terms=context.terms, term_notes=context.notes)
+        return replace(
+            episode,
+            turns=tuple(turns),
+            terms=context.terms,
+            term_notes=context.notes,
+            term_weights=wrapper.term_weights,
+        )
 
 
 def _made_again(episode: Episode, options: Mapping[str, Any]) -> Env:
@@ -242,4 +248,4 @@ def _with_outcome(
         ends = number == len(episode.turns) and episode.status == "terminated"
         reward = float(base.task_score()) if ends else 0.0
         turns.append(replace(turn, reward=_changed(reward, outer)))
-    return replace(episode, turns=tuple(turns), terms={}, term_notes={})
+    return replace(episode, turns=tuple(turns), terms={}, term_notes={}, term_weights={})

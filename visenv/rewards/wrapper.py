@@ -38,6 +38,7 @@ class RewardWrapper(RestorableWrapper):
 
     Attributes:
         top: The largest possible reward.
+        term_weights: The weight of each term, by name; empty with a `combine` of its own.
         each_step: Whether terms are computed after every step, not only at the end.
         defers: Whether the player calls `finish`.
         defers_all: Whether terms that are not asynchronous are deferred, too.
@@ -59,6 +60,7 @@ class RewardWrapper(RestorableWrapper):
         self.terms = tuple(terms)
         self.top = sum(max(term.weight, 0.0) for term in terms) if top is None else top
         self.combine = combine or self._weighted_sum
+        self.term_weights = {} if combine else {term.name: term.weight for term in terms}
         self.defers = self.defers_all = False
         self._are_async = [term.is_async for term in terms]
         self._waits = any(self._are_async)

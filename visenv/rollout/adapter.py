@@ -156,6 +156,7 @@ class EnvAdapter:
             sample.answers,
             sample.ground_truth,
             _media_of(base),
+            {} if self._reward_wrapper is None else self._reward_wrapper.term_weights,
         )
 
     def close(self) -> None:

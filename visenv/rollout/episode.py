@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -150,12 +151,15 @@ class _Player:
             shown = self._result
             session.observe(shown.messages, request.context)
             session.advice = shown.advice
+            asked = time.perf_counter()
             with self._stats.sampling:
                 reply = await policy.respond(session, request, self._sampling)
+            replied = time.perf_counter()
             self._stats.sampled(len(reply.token_ids))
             with self._stats.stepping:
                 self._result = await self._slot.call("act", text=reply.text)
-            self._turns.append(_turn(shown, reply, self._result))
+            seconds = (replied - asked, time.perf_counter() - replied)
+            self._turns.append(_turn(shown, reply, self._result, seconds))
         self._segments = await session.fetch_segments()
 
     @property
@@ -230,10 +234,13 @@ class _Player:
             media=dict(info.media),
             env_spec=info.env_spec,
             index=spec.index,
+            term_weights=dict(info.term_weights),
         )
 
 
-def _turn(shown: StepResult, reply: Reply, result: StepResult) -> Turn:
+def _turn(
+    shown: StepResult, reply: Reply, result: StepResult, seconds: tuple[float, float]
+) -> Turn:
     return Turn(
         shown.messages,
         reply.text,
@@ -242,4 +249,5 @@ def _turn(shown: StepResult, reply: Reply, result: StepResult) -> Turn:
         reply.finish_reason,
         shown.request or TurnRequest(),
         result.hidden_frames,
+        *seconds,
     )

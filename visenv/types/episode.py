@@ -29,6 +29,11 @@ class Turn:
         finish_reason: Why sampling stopped.
         request: The environment's request; its prefill was not sampled.
         hidden_frames: Videos of the step that the policy did not see.
+        sampling_seconds: Wall time in which the policy replied, or None where it was not measured.
+            Times do not count when episodes are compared.
+        env_seconds: Wall time of the environment's step, tools included, or None.
+        advantage: The advantage that the algorithm gave the turn's tokens, or None for a turn that
+            was not trained on.
     """
 
     messages: tuple[Message, ...]
@@ -38,6 +43,9 @@ class Turn:
     finish_reason: FinishReason
     request: TurnRequest = TurnRequest()  # noqa: RUF009  (an immutable tuple)
     hidden_frames: tuple[Video, ...] = ()
+    sampling_seconds: float | None = field(default=None, compare=False)
+    env_seconds: float | None = field(default=None, compare=False)
+    advantage: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,8 @@ class Episode:
         media: SHA-256 of the sample's media in native size, by name.
         env_spec: The spec of the environment as JSON, or ``""``.
         index: Row of the finite source, or None if the seed picked the sample.
+        term_weights: The weight of each term in the reward, by name; empty if the reward is not a
+            weighted sum, or the file was written before weights were saved.
 
     Raises:
         EpisodeError: If the fields contradict one another.
@@ -93,6 +103,7 @@ class Episode:
     media: Mapping[str, str] = field(default_factory=dict)
     env_spec: str = ""
     index: int | None = None
+    term_weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _require(

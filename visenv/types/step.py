@@ -74,6 +74,8 @@ class EpisodeInfo(NamedTuple):
         answers: `Sample.answers`.
         ground_truth: `Sample.ground_truth`.
         media: SHA-256 of the sample's media in native size, by name (`VisEnv.media_hashes`).
+        term_weights: The weight of each reward term, by name; empty if the reward is not a weighted
+            sum of terms.
     """
 
     env_id: str = ""
@@ -84,3 +86,4 @@ class EpisodeInfo(NamedTuple):
     answers: tuple[str, ...] = ()
     ground_truth: Any = None
     media: Mapping[str, str] = EMPTY
+    term_weights: Mapping[str, float] = EMPTY

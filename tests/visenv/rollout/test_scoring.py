@@ -29,6 +29,19 @@ def played(env: Env) -> Episode:
     return asyncio.run(play(env, OraclePolicy(), EpisodeSpec(0)))
 
 
+def test_an_episode_holds_the_weights_of_a_weighted_sum_and_the_times_of_its_turns() -> None:
+    terms = (RewardTerm("a", 0.5, lambda _: 0.8), RewardTerm("b", -2.0, lambda _: 0.1))
+    episode = played(made(*terms))
+    # 0.5 * 0.8 - 2.0 * 0.1 = 0.2
+    assert dict(episode.term_weights) == {"a": 0.5, "b": -2.0}
+    weighed = sum(episode.term_weights[name] * (episode.terms[name] or 0) for name in "ab")
+    assert weighed == pytest.approx(0.2, abs=1e-12) == episode.reward
+    assert all((turn.sampling_seconds or 0) > 0 for turn in episode.turns)
+    assert all((turn.env_seconds or 0) > 0 for turn in episode.turns)
+    combined = made(*terms, combine=lambda values: float(values["a"] or 0))
+    assert played(combined).term_weights == {}
+
+
 def stepped(env: Env) -> list[float]:
     """The rewards of the oracle's turns in a plain loop."""
     turns = [turn.text for turn in played(env).turns]
