@@ -1,8 +1,8 @@
 """Attention over packed trees: each segment sees exactly what it would see alone.
 
-A packed row holds many streams end to end. What several segments share is read once, causally; each
-segment's remainder sees the shared keys and its own. No mask over the whole row is ever made: the
-row is cut into calls, each a batch of streams that attend alike.
+A packed row holds many streams end to end, one for each node of its prefix trees. A stream sees the
+keys of the streams that lead to it from the root, and causally its own. No mask over the whole row
+is ever made: the row is cut into calls, each a batch of streams that attend alike.
 
 Reference: Hydragen (Juravsky et al., 2024, arXiv 2402.05099) splits attention at a shared prefix
 for decoding; here both halves stay in one softmax, so that the gradient is PyTorch's own.
@@ -30,17 +30,16 @@ _ALIKE = 0.75
 
 
 class Call(NamedTuple):
-    """Streams that attend together; they lie end to end in the packed row.
+    """Streams that attend together; they lie end to end in the packed row, as calls do.
 
     Attributes:
-        start: The first stream's first token.
         lengths: Tokens of each stream.
-        shared: First and last (exclusive) of the tokens that every stream sees before its own.
+        before: The streams that each of them sees before its own tokens, from the root of the tree;
+            numbered along the row.
     """
 
-    start: int
     lengths: tuple[int, ...]
-    shared: tuple[int, int] = (0, 0)
+    before: tuple[int, ...] = ()
 
 
 def alike(lengths: Sequence[int]) -> list[list[int]]:
@@ -108,47 +107,65 @@ def _packed(
     layout: Sequence[Call],
     scaling: float | None,
 ) -> torch.Tensor:
-    # Tokens first, so that a stream is a slice.
+    """Return what the tokens of a packed row get, ``[1, tokens, heads, size]``.
+
+    The row is split into its streams once: their gradients are then laid end to end once too, and
+    not added to a whole row for each stream.
+    """
+    lengths = [length for call in layout for length in call.lengths]
+    # Tokens come first, so that a stream is a slice of them.
     query, key, value = (each[0].transpose(0, 1) for each in (query, key, value))
-    return torch.cat([_call(query, key, value, call, scaling) for call in layout])[None]
+    queries = query.split(lengths)  # of [tokens, heads, size]: [length, heads, size] each
+    keys, values = key.split(lengths), value.split(lengths)
+    attended: list[torch.Tensor] = []
+    first = 0
+    for call in layout:
+        own = slice(first, first + len(call.lengths))
+        seen_keys = _seen([keys[stream] for stream in call.before], keys[own])
+        seen_values = _seen([values[stream] for stream in call.before], values[own])
+        attended += _call(_batch(queries[own]), seen_keys, seen_values, call.lengths, scaling)
+        first = own.stop
+    return torch.cat(attended)[None]
 
 
 def _call(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    call: Call,
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    lengths: Sequence[int],
     scaling: float | None,
-) -> torch.Tensor:
-    """What the tokens of a call get, ``[tokens, heads, size]``.
+) -> list[torch.Tensor]:
+    """Return what the tokens of each stream get, ``[length, heads, size]``.
 
     Streams are padded on the right, where causal attention does not look.
+
+    Args:
+        queries: ``[streams, longest, heads, size]``.
+        keys: ``[streams, before + longest, key-value heads, size]``.
+        values: As `keys`.
+        lengths: Tokens of each stream.
+        scaling: Of the scores before the softmax.
     """
-    tokens = sum(call.lengths)
-    queries, keys, values = (
-        _batch(each[call.start : call.start + tokens], call.lengths) for each in (query, key, value)
-    )
-    start, stop = call.shared
-    if stop > start:
-        keys, values = (
-            torch.cat([each[start:stop].expand(len(call.lengths), -1, -1, -1), own], 1)
-            for each, own in ((key, keys), (value, values))
-        )
     attended = F.scaled_dot_product_attention(
-        queries.transpose(1, 2),
-        keys.transpose(1, 2),
+        queries.transpose(1, 2),  # [streams, heads, longest, size]
+        keys.transpose(1, 2),  # [streams, key-value heads, before + longest, size]
         values.transpose(1, 2),
         attn_mask=causal_lower_right(queries.shape[1], keys.shape[1]),
         scale=scaling,
         enable_gqa=True,
-    ).transpose(1, 2)
-    if len(set(call.lengths)) == 1:
-        return attended.flatten(0, 1)
-    return torch.cat([each[:own] for each, own in zip(attended, call.lengths, strict=True)])
+    ).transpose(1, 2)  # [streams, longest, heads, size]
+    return [each[:length] for each, length in zip(attended.unbind(), lengths, strict=True)]
 
 
-def _batch(row: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
-    """``[tokens, heads, size]`` as ``[streams, longest, heads, size]``."""
-    if len(set(lengths)) == 1:
-        return row.view(len(lengths), lengths[0], *row.shape[1:])
-    return pad_sequence(row.split(list(lengths)), batch_first=True)
+def _seen(before: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return keys or values of streams, ``[streams, before + longest, heads, size]``."""
+    batch = _batch(own)
+    if not before:
+        return batch
+    shared = torch.cat([*before])  # [before, heads, size]
+    return torch.cat([shared.expand(len(own), -1, -1, -1), batch], 1)
+
+
+def _batch(streams: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return streams ``[length, heads, size]`` as ``[streams, longest, heads, size]``."""
+    return pad_sequence([*streams], batch_first=True)

@@ -20,7 +20,7 @@ from ..tokens.codec import Codec
 from ..tokens.vision import ImageEncoder, Patches, rope_positions
 from .attention import Call, alike
 from .head import Exclusions, Places
-from .trees import Tree, grow
+from .trees import Node, grow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +71,7 @@ def pack(
     """
     _check(codec.encoder, segments, images)
     row = _Row(segments)
-    for call in _calls(grow(segments) if share else _apart(segments), segments):
-        row.append(call)
+    row.lay(grow(segments) if share else _apart(segments))
     distinct = list(dict.fromkeys(row.shown))
     patches = codec.encoder.encode([images[sha256] for sha256 in distinct])
     sampled = [np.flatnonzero(segment.loss_mask) for segment in segments]
@@ -90,6 +89,10 @@ def pack(
         places=_places(codec, segments),
         mask=torch.from_numpy(mask),
     )
+
+
+def _apart(segments: Sequence[Segment]) -> list[Node]:
+    return [Node((index,), 0, len(segment)) for index, segment in enumerate(segments)]
 
 
 def _check(encoder: ImageEncoder, segments: Sequence[Segment], images: Mapping[str, Image]) -> None:
@@ -118,40 +121,6 @@ def _check(encoder: ImageEncoder, segments: Sequence[Segment], images: Mapping[s
 # ------------------------------------------------------------------------------------------ the row
 
 
-@dataclass(frozen=True, slots=True)
-class _Stream:
-    """Tokens ``start`` to ``end`` of a segment; the same for all of `members`."""
-
-    members: tuple[int, ...]
-    start: int
-    end: int
-    tree: int
-
-    @property
-    def length(self) -> int:
-        return self.end - self.start
-
-
-def _apart(segments: Sequence[Segment]) -> list[Tree]:
-    return [Tree((index,), 0) for index in range(len(segments))]
-
-
-def _calls(trees: Sequence[Tree], segments: Sequence[Segment]) -> list[list[_Stream]]:
-    """What attention takes together: beginnings of like length, then each tree's remainders."""
-    first = []
-    later: list[list[_Stream]] = []
-    for number, (members, shared) in enumerate(trees):
-        first.append(_Stream(members, 0, shared or len(segments[members[0]]), number))
-        if shared:
-            rest = [_Stream((one,), shared, len(segments[one]), number) for one in members]
-            later.append([stream for stream in rest if stream.length])
-    return [
-        [streams[index] for index in batch]
-        for streams in (first, *later)
-        for batch in alike([stream.length for stream in streams])
-    ]
-
-
 @dataclass(slots=True)
 class _Row:
     """A packed row as it grows."""
@@ -162,41 +131,42 @@ class _Row:
     layout: list[Call] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     length: int = 0
-    _begun: dict[int, int] = field(default_factory=dict)
     _runs: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
-    def append(self, streams: Sequence[_Stream]) -> None:
-        """Lay streams down that attend together."""
-        shared = (0, 0)
-        if streams[0].start:  # the remainders of one tree, whose beginning is already there
-            begin = self._begun[streams[0].tree]
-            shared = (begin, begin + streams[0].start)
-        self.layout.append(Call(self.length, tuple(each.length for each in streams), shared))
-        for stream in streams:
-            self._lay(stream)
+    def lay(self, forest: Sequence[Node]) -> None:
+        """Lay trees down, a node before its children; siblings of like length attend together."""
+        streams = 0
+        pending: list[tuple[Sequence[Node], tuple[int, ...]]] = [(forest, ())]
+        while pending:
+            siblings, before = pending.pop()
+            for batch in alike([len(node) for node in siblings]):
+                self.layout.append(Call(tuple(len(siblings[index]) for index in batch), before))
+                for index in batch:
+                    self._lay(siblings[index])
+                    pending.append((siblings[index].children, (*before, streams)))
+                    streams += 1
 
-    def _lay(self, stream: _Stream) -> None:
-        segment = self.segments[stream.members[0]]
-        part = slice(stream.start, stream.end)
-        whole = rope_positions(len(segment), segment.images, segment.merge)
+    def _lay(self, node: Node) -> None:
+        segment = self.segments[node.members[0]]
+        part = slice(node.start, node.end)
+        whole = rope_positions(len(segment), segment.images, segment.merge)  # [3, length]
         self.token_ids.append(segment.token_ids[part].astype(np.int64))
         self.positions.append(whole[:, part])
-        self.shown += [span.sha256 for span in segment.images if _within(span, stream)]
-        self._begun.setdefault(stream.tree, self.length)
-        for member in stream.members:
-            self._runs.setdefault(member, []).append((stream.start, self.length))
-        self.length += stream.length
+        self.shown += [span.sha256 for span in segment.images if _within(span, node)]
+        for member in node.members:
+            self._runs.setdefault(member, []).append((node.start, self.length))
+        self.length += len(node)
 
     def where(self, segment: int, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where tokens of a segment stand in the row."""
         places = np.zeros(len(tokens), np.int64)
-        for start, begin in self._runs[segment]:  # the beginning, then the remainder
+        for start, begin in self._runs[segment]:  # from the root on
             places = np.where(tokens >= start, begin + tokens - start, places)
         return places
 
 
-def _within(span: ImageSpan, stream: _Stream) -> bool:
-    return stream.start <= span.offset < stream.end
+def _within(span: ImageSpan, node: Node) -> bool:
+    return node.start <= span.offset < node.end
 
 
 # --------------------------------------------------------------------------------------- the places

@@ -25,8 +25,8 @@ from .decode import Decoder
 from .lora import LoraSettings, adapt
 from .network import Network
 from .pack import Packed, pack
+from .parts import split
 from .score import Scorer
-from .trees import split
 from .turn import Turn
 
 
@@ -184,7 +184,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         return self.codec.encode(episode, self.version)
 
     def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
-        """See `trees.split`: what segments share is read once in each part, and counts once."""
+        """See `parts.split`: what segments share is read once in each part, and counts once."""
         return split(segments, budget)
 
     def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Packed:

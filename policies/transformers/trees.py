@@ -1,63 +1,118 @@
-"""Which segments begin alike, and which go through the network together.
+"""Prefix trees: what segments have in common at their beginning is read once.
 
-The members of a group share their prompt, images included. A tree reads what its segments share
-once; micro-batches are filled by what is really read.
+The members of a group share their prompt, images included; some share turns, and the rebuilt
+contexts of one episode share what was kept of it. A prefix tree of any depth holds each of these
+beginnings once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from visenv.policy import Budget
 from visenv.types import Segment
 
-_WORTH = 16
-"""Fewer shared tokens are left unshared: a tree costs attention calls of its own."""
+_WORTH = 64
+"""A node that saves fewer tokens is not made: it costs attention calls of its own in each layer."""
 
 
-class Tree(NamedTuple):
-    """Segments that begin alike.
+@dataclass(slots=True, eq=False)
+class Node:
+    """Tokens that are read once for all segments that begin with them and with what precedes them.
 
     Attributes:
-        members: Which segments.
-        shared: Their first tokens that are read once for all; 0 for a segment alone.
+        members: The segments, in ascending order.
+        start: The first of the tokens, counted in each member.
+        end: The one after the last.
+        children: What follows for the members that go on. Each of them is in one child.
     """
 
     members: tuple[int, ...]
-    shared: int
+    start: int
+    end: int
+    children: list[Node] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return self.end - self.start
 
 
-def grow(segments: Sequence[Segment]) -> list[Tree]:
-    """Share segments out over trees so that the fewest tokens are read.
+def walk(forest: Iterable[Node]) -> Iterator[Node]:
+    """Yield every node of some trees, a parent before its children."""
+    pending = list(forest)
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += node.children
 
-    In lexical order, segments that begin alike are neighbours, and what several share is the least
-    that any two neighbours among them share. So the best trees are runs of that order, found by
-    dynamic programming over where the last run begins.
 
-    Returns:
-        Each segment once.
+def size(forest: Iterable[Node]) -> int:
+    """Return how many tokens are read."""
+    return sum(map(len, walk(forest)))
+
+
+class Prefixes:
+    """What segments have in common at their beginning.
+
+    In lexical order, segments that begin alike are neighbors, and several have as many first tokens
+    in common as those two neighbors among them that have the fewest.
+
+    Args:
+        segments: The segments; trees refer to them by their index.
     """
-    if not segments:
-        return []
-    keys = _keys(segments)
-    order = sorted(range(len(keys)), key=lambda index: keys[index].tobytes())
-    common = np.array([_common(keys[one], keys[other]) for one, other in pairwise(order)], np.int64)
-    common[common < _WORTH] = 0
-    starts = _runs(common)
-    trees = []
-    for start, end in pairwise([*starts, len(order)]):
-        shared = int(common[start : end - 1].min()) if end - start > 1 else 0
-        trees.append(Tree(tuple(sorted(order[start:end])), shared))
-    return trees
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        keys = _keys(segments)
+        order = sorted(range(len(keys)), key=lambda index: keys[index].tobytes())
+        self._rank = {index: rank for rank, index in enumerate(order)}
+        self._lengths = [len(key) for key in keys]
+        common = [_common(keys[one], keys[other]) for one, other in pairwise(order)]
+        self._common = np.array(common, np.int64)  # [segments - 1], between neighbors
+
+    def grow(self, members: Iterable[int]) -> list[Node]:
+        """Return the trees of these segments.
+
+        From the root, segments are held together as long as they have tokens in common. A node that
+        would save less than `_WORTH` is left out, and its tokens go to its children.
+        """
+        order = sorted(members, key=self._rank.__getitem__)
+        common = self._between(order)
+        roots: list[Node] = []
+        # Runs of `order`: from, to, how many tokens are read already, where nodes go.
+        runs = [(0, len(order), 0, roots)] if order else []
+        while runs:
+            first, last, start, nodes = runs.pop()
+            between = common[first : last - 1]
+            end = min(between) if between else self._lengths[order[first]]
+            saved = (last - first - 1) * (end - start)
+            if end > start and (saved >= _WORTH or not between):
+                nodes.append(Node(tuple(sorted(order[first:last])), start, end))
+                nodes, start = nodes[-1].children, end
+            cuts = [first + 1 + place for place, each in enumerate(between) if each == end]
+            if cuts:
+                borders = pairwise([first, *cuts, last])
+                runs += [(one, other, start, nodes) for one, other in borders]
+        return roots
+
+    def _between(self, order: Sequence[int]) -> list[int]:
+        """Return how many first tokens neighbors in `order` have in common, ``[segments - 1]``."""
+        if len(order) < 2:
+            return []
+        ranks = [self._rank[index] for index in order]
+        least: list[int] = np.minimum.reduceat(self._common[: ranks[-1]], ranks[:-1]).tolist()
+        return least
+
+
+def grow(segments: Sequence[Segment]) -> list[Node]:
+    """Return the trees of all these segments."""
+    return Prefixes(segments).grow(range(len(segments)))
 
 
 def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:
-    """Each segment's tokens, placeholders replaced by a number of their image.
+    """Return each segment's tokens, placeholders replaced by a number of their image.
 
     So no common beginning ends inside an image: equal images have equally many placeholders.
     """
@@ -73,89 +128,7 @@ def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:
 
 
 def _common(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
-    """How many first tokens are the same."""
+    """Return how many first tokens are the same."""
     length = min(len(one), len(other))
     different = np.flatnonzero(one[:length] != other[:length])
     return int(different[0]) if len(different) else length
-
-
-def _runs(common: NDArray[np.int64]) -> list[int]:
-    """Where the runs begin that save the most: a run of n that share s saves (n - 1) s tokens."""
-    count = len(common) + 1
-    saved = np.zeros(count + 1, np.int64)  # at best, among the first so many
-    begin = np.zeros(count + 1, np.int64)  # of the last run then
-    shared = np.zeros(count, np.int64)  # by the segments from here to the present one
-    for end in range(1, count + 1):
-        if end > 1:
-            shared[end - 2] = common[end - 2]
-            np.minimum(shared[: end - 1], common[end - 2], out=shared[: end - 1])
-        gains = saved[:end] + np.arange(end - 1, -1, -1) * shared[:end]
-        begin[end] = end - 1 - int(np.argmax(gains[::-1]))  # of equals, the shortest run
-        saved[end] = gains[begin[end]]
-    starts: list[int] = []
-    end = count
-    while end:
-        end = int(begin[end])
-        starts.append(end)
-    return starts[::-1]
-
-
-# ------------------------------------------------------------------------------------ micro-batches
-
-
-class _Part:
-    """What one forward pass will read."""
-
-    def __init__(self, segments: Sequence[Segment], budget: Budget) -> None:
-        self.members: list[int] = []
-        self._segments = segments
-        self._budget = budget
-        self._tokens = 0
-        self._patches: dict[str, int] = {}
-
-    def take(self, tree: Tree, members: Sequence[int], *, anyway: bool = False) -> bool:
-        """Take members of a tree in if the budget has room (or `anyway`); whether it was done."""
-        fresh = not set(tree.members).intersection(self.members)
-        own = sum(len(self._segments[member]) - tree.shared for member in members)
-        tokens = self._tokens + own + (tree.shared if fresh else 0)
-        if tokens > self._budget.tokens and not anyway:
-            return False
-        patches = self._patches | _patches(self._segments[member] for member in members)
-        limit = self._budget.patches
-        if limit is not None and sum(patches.values()) > limit and not anyway:
-            return False
-        self.members += members
-        self._tokens, self._patches = tokens, patches
-        return True
-
-
-def split(segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
-    """See `TrainablePolicy.split`: the largest trees first, each into the first part with room.
-
-    A tree that exceeds the budget is cut between its members; what it shares is then read again.
-    """
-    parts: list[_Part] = []
-    sizes = {tree: _size(tree, segments) for tree in grow(segments)}
-    for tree in sorted(sizes, key=lambda tree: (-sizes[tree], tree.members)):
-        if any(part.take(tree, tree.members) for part in parts):
-            continue
-        parts.append(_Part(segments, budget))
-        if parts[-1].take(tree, tree.members):
-            continue
-        for member in tree.members:
-            if not parts[-1].take(tree, [member]):
-                if parts[-1].members:
-                    parts.append(_Part(segments, budget))
-                parts[-1].take(tree, [member], anyway=True)
-    return [part.members for part in parts]
-
-
-def _size(tree: Tree, segments: Sequence[Segment]) -> int:
-    own = sum(len(segments[member]) - tree.shared for member in tree.members)
-    return tree.shared + own
-
-
-def _patches(segments: Iterable[Segment]) -> dict[str, int]:
-    """Patches of each distinct image."""
-    spans = (span for segment in segments for span in segment.images)
-    return {span.sha256: int(np.prod(span.grid)) for span in spans}

@@ -23,6 +23,7 @@ pytest.importorskip("transformers")
 from tests.policies.transformers import naive
 from visenv.policies import transformers as package
 from visenv.policies.transformers import head as head_module
+from visenv.policies.transformers import trees
 
 pytestmark = pytest.mark.component("torch", "transformers", "outlines-core")
 
@@ -35,6 +36,7 @@ class Episodes(NamedTuple):
     segments: Sequence[Segment]
     budget: Budget
     chunk: int
+    worth: int
     weights: list[Any]
 
 
@@ -75,22 +77,27 @@ class Drawer:
             state = constraint.after(state, tokens[-1])
         return naive.Said(tuple(tokens), regex)
 
-    def group(self) -> list[Segment]:
-        """The members of a group: one prompt, then turns and what is shown between them."""
-        prompt = [self.text(1, 4), *self.shown(2)]
-        members = []
-        for _ in range(self.draw(st.integers(1, 4))):
-            parts = list(prompt)
-            for turn in range(self.draw(st.integers(0, 3))):
-                parts += [*(self.shown(1) if turn else []), self.said()]
-            parts += self.shown(1) if self.draw(st.booleans()) else []
+    def tree(self, begun: Sequence[Any], levels: int) -> list[Segment]:
+        """Segments that begin alike: turns, and what is shown between them, are shared too.
+
+        One that branches off may be a rebuilt context: what was said before is shown to it.
+        """
+        if levels == 0 or self.draw(st.integers(0, 3)) == 0:
             temperature = self.draw(st.sampled_from((0.0, 0.5, 1.0)))
-            members.append(naive.segment_of(self.codec, parts, temperature))
+            return [naive.segment_of(self.codec, begun, temperature)]
+        members = []
+        for _ in range(self.draw(st.integers(1, 3))):
+            parts = list(begun)
+            if self.draw(st.integers(0, 3)) == 0:
+                parts = [each.token_ids if isinstance(each, naive.Said) else each for each in parts]
+            parts += [*self.shown(1), self.said()]
+            members += self.tree(parts, levels - 1)
         return members
 
     def episodes(self) -> Episodes:
-        groups = [self.group() for _ in range(self.draw(st.integers(1, 3)))]
-        segments: list[Segment] = [segment for group in groups for segment in group]
+        segments: list[Segment] = []
+        for _ in range(self.draw(st.integers(1, 2))):
+            segments += self.tree([self.text(1, 4), *self.shown(2)], 3)
         order = self.draw(st.permutations(range(len(segments))))
         segments = [segments[index] for index in order]
         rng = np.random.default_rng(self.draw(st.integers(0, 99)))
@@ -99,6 +106,7 @@ class Drawer:
             segments,
             Budget(self.draw(st.integers(1, 400)), patches),
             self.draw(st.sampled_from((1, 5, 10**6))),
+            self.draw(st.sampled_from((1, 1, 8, 64))),
             [torch.from_numpy(rng.normal(size=int(one.loss_mask.sum()))) for one in segments],
         )
 
@@ -156,6 +164,7 @@ def test_loss_and_gradients_are_those_of_each_segment_alone(small: Path, talk: A
         with pytest.MonkeyPatch.context() as patch:
             row = 4 * policy.codec.banned.size
             patch.setattr(head_module, "CHUNK", episodes.chunk * row)
+            patch.setattr(trees, "_WORTH", episodes.worth)
             found = shared_loss(policy, episodes, images)
         expected = naive_loss(stock, policy.codec, episodes, images)
         assert found == pytest.approx(expected, rel=1e-10, abs=1e-10)
@@ -167,6 +176,65 @@ def test_loss_and_gradients_are_those_of_each_segment_alone(small: Path, talk: A
 
     with naive.in_full():
         equal()
+
+
+def test_gradients_of_a_tree_of_depth_three_are_those_of_each_segment_alone(
+    small: Path, talk: Any
+) -> None:
+    """Four members share a prompt, three of them a turn and an image, two of those a second turn.
+
+    A rebuilt context is shown what two members said. The gradient of each parameter is that of the
+    segments alone to 1e-14 of its largest number, in float64, which rounds to 1e-16.
+    """
+    policy = package.TransformersPolicy(small, threads=1)
+    policy.network.model.double()
+    policy.train_mode(True)
+    stock = naive.stock(small, torch.float64)
+    pictures = [talk.picture(seed, 112, 112) for seed in range(3)]
+    rng = np.random.default_rng(0)
+    words = np.flatnonzero(~policy.codec.banned)
+
+    def text(length: int) -> tuple[int, ...]:
+        return tuple(rng.choice(words, length).tolist())
+
+    prompt = [text(20), pictures[0], text(20)]
+    first, shown, second = (
+        naive.Said(text(30)),
+        [text(3), pictures[1], text(40)],
+        naive.Said(text(70)),
+    )
+    branch = [*prompt, first, *shown]
+    segments = [
+        naive.segment_of(policy.codec, parts)
+        for parts in (
+            [*branch, second, text(5), naive.Said(text(6))],
+            [*branch, second, text(2), pictures[2], naive.Said(text(9))],
+            [*branch, naive.Said(text(12))],
+            [*prompt, naive.Said(text(8))],
+            [*prompt, first.token_ids, text(4), naive.Said(text(7))],
+        )
+    ]
+    prompted, begun = 40 + 16, 40 + 16 + 30
+    (root,) = trees.grow(segments)
+    assert (root.members, root.end) == ((0, 1, 2, 3, 4), prompted)
+    (said,) = (node for node in root.children if len(node.members) == 4)
+    assert (said.members, said.end) == ((0, 1, 2, 4), begun)
+    (seen,) = (node for node in said.children if len(node.members) == 3)
+    (last,) = (node for node in seen.children if len(node.members) == 2)
+    assert (seen.members, seen.end) == ((0, 1, 2), begun + 3 + 16 + 40)
+    assert (last.members, len(last)) == ((0, 1), 70)
+
+    images = {picture.sha256: picture for picture in pictures}
+    weights = [torch.from_numpy(rng.normal(size=int(one.loss_mask.sum()))) for one in segments]
+    episodes = Episodes(segments, Budget(10**6), 10**6, 64, weights)
+    with naive.in_full():
+        found = shared_loss(policy, episodes, images)
+        expected = naive_loss(stock, policy.codec, episodes, images)
+    assert found == pytest.approx(expected, rel=1e-13)
+    gradients = naive.gradients(policy.network.model)
+    for name, gradient in naive.gradients(stock).items():
+        apart = float((gradients[name] - gradient).abs().max())
+        assert apart <= 1e-14 * float(gradient.abs().max()), name
 
 
 def group_of(policy: Any, talk: Any) -> tuple[Episodes, dict[str, Image]]:
@@ -187,7 +255,7 @@ def group_of(policy: Any, talk: Any) -> tuple[Episodes, dict[str, Image]]:
             segments.append(naive.segment_of(policy.codec, [*prompt, *turns]))
     weights = [torch.from_numpy(rng.normal(size=int(one.loss_mask.sum()))) for one in segments]
     images = {picture.sha256: picture for picture in pictures}
-    return Episodes(segments, Budget(10**6), 10**6, weights), images
+    return Episodes(segments, Budget(10**6), 10**6, 64, weights), images
 
 
 def test_bfloat16_is_as_near_to_the_truth_as_it_is_unshared(small: Path, talk: Any) -> None:

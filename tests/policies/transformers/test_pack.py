@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,52 +25,61 @@ pytestmark = pytest.mark.component("torch", "transformers")
 A, B, C = (5,), (6,), (7,)
 
 
-def test_the_row_of_a_group_and_another_segment(qwen3: Any, talk: Any) -> None:
-    """Two members share 16 tokens of text and an image of 4 by 4; a third segment shares nothing.
+def test_the_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
+    """Three members share 64 tokens of text and an image of 4 by 4, two of them a turn of 70.
 
-    Beginnings first, the longest first: 16 + 16 = 32 shared tokens, then 34 alone: within 3/4 of
-    each other, so one call, the longer one first. Then the members' own: 3 and 4 tokens.
+    Roots first, the longest first: 64 + 16 = 80 shared tokens, and 72 that a fourth segment has
+    alone: within 3/4 of each other, so one call. Then the children of the tree: the shared turn,
+    and 4 tokens, too few for the same call. Then the children of the turn: 3 and 3 tokens.
     """
     image = talk.picture(1, 64, 64)
-    prompt = [A * 16, image]
-    segments = [
-        naive.segment_of(qwen3.codec, [*prompt, naive.Said(B * 3)]),
-        naive.segment_of(qwen3.codec, [B * 30, image.__class__.from_pixels(image.pixels[:32, :32]),
-                                       C * 2, naive.Said(A * 2)]),  # 4 tokens of image
-        naive.segment_of(qwen3.codec, [*prompt, naive.Said(C * 4)]),
-    ]  # fmt: skip
-    images = {image.sha256: image}
     small = image.__class__.from_pixels(image.pixels[:32, :32])
-    images[small.sha256] = small
+    prompt, turn = [A * 64, image], naive.Said(B * 70)
+    segments = [
+        naive.segment_of(qwen3.codec, [*prompt, turn, B, naive.Said(B * 2)]),
+        naive.segment_of(qwen3.codec, [B * 64, small, C * 2, naive.Said(A * 2)]),  # 4 of image
+        naive.segment_of(qwen3.codec, [*prompt, naive.Said(C * 4)]),
+        naive.segment_of(qwen3.codec, [*prompt, turn, A, naive.Said(C * 2)]),
+    ]
+    images = {image.sha256: image, small.sha256: small}
     packed = pack_module.pack(qwen3.codec, segments, images)
     pad = qwen3.codec.image_id
-    assert packed.token_ids.tolist() == [
-        [6] * 30 + [pad] * 4 + [7, 7] + [5, 5]  # 0..37: the segment alone
-        + [5] * 16 + [pad] * 16  # 38..69: what the members share
-        + [7] * 4 + [6] * 3  # 70..73 and 74..76
-    ]  # fmt: skip
+    row = packed.token_ids[0].tolist()
+    assert row[:80] == [5] * 64 + [pad] * 16  # what three members share
+    assert row[80:152] == [6] * 64 + [pad] * 4 + [7, 7] + [5, 5]  # the segment alone
+    assert row[152:226] == [6] * 70 + [7] * 4  # the shared turn and the other member
+    assert sorted([row[226:229], row[229:]]) == [[5, 7, 7], [6, 6, 6]]
     assert packed.layout == (
-        attention.Call(0, (38, 32)),
-        attention.Call(70, (4, 3), (38, 70)),
+        attention.Call((80, 72)),
+        attention.Call((70,), (0,)),
+        attention.Call((4,), (0,)),
+        attention.Call((3, 3), (0, 2)),
     )
-    assert packed.shown == (small.sha256, image.sha256)
-    assert [*packed.images] == [small.sha256, image.sha256]
-    # The first member's turn follows the prompt's last token, 69; then its own first two.
-    assert packed.before.tolist() == [69, 74, 75, 35, 36, 69, 70, 71, 72]
-    assert packed.places.tokens.tolist() == [6, 6, 6, 5, 5, 7, 7, 7, 7]
-    assert packed.mask.sum(1).tolist() == [3, 2, 4]
-    assert packed.mask.shape == (3, 38)
-    # Text 0..15, the image's rows and columns from 16, and text on from 16 + 4 = 20.
-    assert packed.positions[:, 0, 69].tolist() == [16, 19, 19]
-    for member in (70, 74):
-        assert packed.positions[:, 0, member].tolist() == [20, 20, 20]
-    assert packed.positions[0, 0, :30].tolist() == [*range(30)]
+    assert packed.shown == (image.sha256, small.sha256)
+    assert [*packed.images] == [image.sha256, small.sha256]
+    # A turn follows the last token before it, wherever that stands.
+    own, other = (226, 229) if row[226] == 6 else (229, 226)
+    assert packed.before.tolist() == [
+        *[79, *range(152, 221), own, own + 1],
+        *[149, 150],
+        *[79, 222, 223, 224],
+        *[79, *range(152, 221), other, other + 1],
+    ]
+    assert packed.places.tokens.tolist() == [6] * 72 + [5] * 2 + [7] * 4 + [6] * 70 + [7] * 2
+    assert packed.mask.sum(1).tolist() == [72, 2, 4, 72]
+    assert packed.mask.shape == (4, 153)
+    # Text 0..63, the image's rows and columns from 64, and text on from 64 + 4 = 68.
+    assert packed.positions[:, 0, 79].tolist() == [64, 67, 67]
+    for after in (152, 222):
+        assert packed.positions[:, 0, after].tolist() == [68, 68, 68]
+    for after in (226, 229):
+        assert packed.positions[:, 0, after].tolist() == [138, 138, 138]
 
 
 def test_without_sharing_each_segment_stands_whole(qwen3: Any) -> None:
     segments = [naive.segment_of(qwen3.codec, [A * 20, naive.Said(B * n)]) for n in (3, 2)]
     packed = pack_module.pack(qwen3.codec, segments, {}, share=False)
-    assert packed.layout == (attention.Call(0, (23, 22)),)
+    assert packed.layout == (attention.Call((23, 22)),)
     assert packed.before.tolist() == [19, 20, 21, 42, 43]
 
 
@@ -148,32 +156,61 @@ def attend_alone(query: Any, key: Any, value: Any) -> Any:
     return torch.einsum("hqk,khs->qhs", weights, value)
 
 
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=4),
-    st.lists(st.integers(1, 9), max_size=4),
+Siblings = list[tuple[int, Any]]
+"""Streams with the same ones before them: the length and the children of each."""
+
+FORESTS: st.SearchStrategy[Siblings] = st.recursive(
+    st.just([]),
+    lambda children: st.lists(st.tuples(st.integers(1, 5), children), min_size=1, max_size=3),
+    max_leaves=8,
 )
-def test_each_stream_sees_what_it_would_see_alone(alone: list[int], own: list[int]) -> None:
-    """Streams alone in one call; and remainders that continue the first of them."""
-    generator = torch.Generator().manual_seed(len(alone) + 10 * len(own))
-    tokens = sum(alone) + sum(own)
+
+
+def laid(forest: Siblings) -> tuple[list[Any], list[list[int]]]:
+    """The calls of a forest, siblings in one call; and the tokens of each path to a stream."""
+    calls: list[Any] = []
+    paths: list[list[int]] = []
+    tokens = 0
+    pending: list[tuple[Siblings, tuple[int, ...]]] = [(forest, ())]
+    while pending:
+        siblings, before = pending.pop()
+        if siblings:
+            calls.append(attention.Call(tuple(length for length, _ in siblings), before))
+        for length, children in siblings:
+            pending.append((children, (*before, len(paths))))
+            begun = paths[before[-1]] if before else []
+            paths.append([*begun, *range(tokens, tokens + length)])
+            tokens += length
+    return calls, paths
+
+
+@given(FORESTS.filter(bool))
+def test_each_stream_sees_its_path_from_the_root_and_nothing_else(forest: Siblings) -> None:
+    """In float64, values and gradients are those of each path alone, to 1e-13."""
+    calls, paths = laid(forest)
+    tokens = sum(sum(call.lengths) for call in calls)
+    generator = torch.Generator().manual_seed(tokens)
     row = [
         torch.randn(1, heads, tokens, 8, generator=generator, dtype=torch.float64)
         for heads in (4, 2, 2)
     ]
-    layout = [attention.Call(0, tuple(alone))]
-    if own:
-        layout.append(attention.Call(sum(alone), tuple(own), (0, alone[0])))
-    states = row[0], row[1], row[2]
-    found, _ = attention.attend(torch.nn.Identity(), *states, None, scaling=0.25, layout=layout)
-    query, key, value = (each[0].transpose(0, 1) for each in row)
-    ends = np.cumsum([*alone, *own])
-    streams = [
-        [*range(end - length, end)] for end, length in zip(ends, [*alone, *own], strict=True)
-    ]
-    for number, stream in enumerate(streams):
-        whole = streams[0] + stream if number >= len(alone) else stream
-        expected = attend_alone(query[whole], key[whole], value[whole])[-len(stream) :]
-        torch.testing.assert_close(found[0, stream], expected)
+    weights = torch.randn(tokens, 4, 8, generator=generator, dtype=torch.float64)
+    states = [each.clone().requires_grad_() for each in row]
+    q, k, v = states
+    found, _ = attention.attend(torch.nn.Identity(), q, k, v, None, scaling=0.25, layout=calls)
+    (found[0] * weights).sum().backward()
+
+    alone = [each.clone().requires_grad_() for each in row]
+    query, key, value = (each[0].transpose(0, 1) for each in alone)
+    lengths = [length for call in calls for length in call.lengths]
+    expected = torch.cat([
+        attend_alone(query[path], key[path], value[path])[-length:]
+        for path, length in zip(paths, lengths, strict=True)
+    ])  # fmt: skip
+    (expected * weights).sum().backward()
+    torch.testing.assert_close(found[0], expected, rtol=1e-13, atol=1e-13)
+    for ours, theirs in zip(states, alone, strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize(

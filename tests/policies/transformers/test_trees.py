@@ -1,8 +1,8 @@
-"""Which segments share a beginning, and which go through the network together."""
+"""Which beginnings of segments are shared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.policy import Budget
 from visenv.types import ImageSpan, Segment
 
 pytest.importorskip("torch")
@@ -43,148 +42,155 @@ def segment(tokens: Sequence[int], images: Sequence[tuple[int, str, int]] = ()) 
     )
 
 
-PROMPT = list(range(20))
+PROMPT = list(range(1000, 1100))  # 100 tokens
+
+Nested = tuple[tuple[int, ...], int, int, list[Any]]
 
 
-def test_a_group_shares_its_prompt() -> None:
-    others = list(range(50, 80))
-    segments = [segment([*PROMPT, 40]), segment(others), segment([*PROMPT, 41, 42])]
-    assert set(trees.grow(segments)) == {((0, 2), 20), ((1,), 0)}
+def nested(forest: Sequence[trees.Node]) -> list[Nested]:
+    """Trees as (members, start, end, children), in the order of their members."""
+    nodes = sorted(forest, key=lambda node: node.members)
+    return [(node.members, node.start, node.end, nested(node.children)) for node in nodes]
 
 
-def test_what_is_shared_by_chance_is_not_worth_a_tree() -> None:
-    """15 tokens are too few, 16 are enough."""
-    few = [segment([*PROMPT[:15], 40]), segment([*PROMPT[:15], 41])]
-    assert set(trees.grow(few)) == {((0,), 0), ((1,), 0)}
-    enough = [segment([*PROMPT[:16], 40]), segment([*PROMPT[:16], 41])]
-    assert trees.grow(enough) == [((0, 1), 16)]
+def grown(*segments: Segment) -> list[Nested]:
+    return nested(trees.grow(segments))
 
 
-def test_the_split_that_saves_most_is_found() -> None:
-    """Two groups of 3 share 18 tokens; each group shares 40.
+def test_grow_shares_the_prompt_of_a_group() -> None:
+    others = segment(range(50, 80))
+    assert grown(segment([*PROMPT, 40]), others, segment([*PROMPT, 41, 42])) == [
+        ((0, 2), 0, 100, [((0,), 100, 101, []), ((2,), 100, 102, [])]),
+        ((1,), 0, 30, []),
+    ]
 
-    Apart: 2 * (3 - 1) * 40 = 160 tokens saved. Together: (6 - 1) * 18 = 90.
-    """
-    one, other = PROMPT[:18] + [50] * 22, PROMPT[:18] + [51] * 22
+
+@pytest.mark.parametrize(
+    ("members", "common", "shared"),
+    [(2, 63, False), (2, 64, True), (5, 15, False), (5, 16, True)],  # 4 * 16 = 64 saved
+)
+def test_grow_makes_a_node_that_saves_64_tokens(members: int, common: int, shared: bool) -> None:
+    segments = [segment([*PROMPT[:common], end]) for end in range(members)]
+    assert len(trees.grow(segments)) == (1 if shared else members)
+
+
+def test_grow_shares_turns_at_any_depth() -> None:
+    """Depth 3: a prompt of four members, a turn of three of them, and another turn of two."""
+    first, second = [7] * 80, [8] * 70
+    assert grown(
+        segment([*PROMPT, *first, *second, 1]),
+        segment([*PROMPT, *first, *second, 2, 2]),
+        segment([*PROMPT, *first, 3]),
+        segment([*PROMPT, 4, 4, 4]),
+    ) == [
+        ((0, 1, 2, 3), 0, 100, [
+            ((0, 1, 2), 100, 180, [
+                ((0, 1), 180, 250, [((0,), 250, 251, []), ((1,), 250, 252, [])]),
+                ((2,), 180, 181, []),
+            ]),
+            ((3,), 100, 103, []),
+        ]),
+    ]  # fmt: skip
+
+
+def test_grow_shares_what_rebuilt_contexts_keep() -> None:
+    """Three contexts of an episode: each keeps the prompt and one more step of the history."""
+    history = [7] * 65 + [8] * 65
+    assert grown(*(segment([*PROMPT, *history[: 65 * kept], kept]) for kept in range(3))) == [
+        ((0, 1, 2), 0, 100, [
+            ((0,), 100, 101, []),
+            ((1, 2), 100, 165, [((1,), 165, 166, []), ((2,), 165, 231, [])]),
+        ]),
+    ]  # fmt: skip
+
+
+def test_grow_leaves_tokens_of_a_node_that_saves_too_little_to_its_children() -> None:
+    """Six segments share 12 tokens, which would save 60; three and three share 40 and save 80."""
+    one, other = PROMPT[:12] + [50] * 28, PROMPT[:12] + [51] * 28
     segments = [segment([*prompt, end]) for end in (1, 2, 3) for prompt in (one, other)]
-    assert set(trees.grow(segments)) == {((0, 2, 4), 40), ((1, 3, 5), 40)}
-    # A member alone is better off with another group's beginning than with none.
-    assert trees.grow(segments[:2]) == [((0, 1), 18)]
+    assert [node[:3] for node in grown(*segments)] == [((0, 2, 4), 0, 40), ((1, 3, 5), 0, 40)]
 
 
-def test_segments_that_are_alike_are_read_once() -> None:
-    assert trees.grow([segment(PROMPT), segment(PROMPT)]) == [((0, 1), 20)]
-    longer = [segment(PROMPT), segment([*PROMPT, 1])]
-    assert trees.grow(longer) == [((0, 1), 20)]
+def test_grow_reads_equal_segments_once() -> None:
+    assert grown(segment(PROMPT), segment(PROMPT)) == [((0, 1), 0, 100, [])]
+    longer: Nested = ((1,), 100, 101, [])
+    assert grown(segment(PROMPT), segment([*PROMPT, 1])) == [((0, 1), 0, 100, [longer])]
 
 
-def test_the_same_placeholders_of_other_images_are_not_shared() -> None:
+def test_grow_does_not_share_the_placeholders_of_different_images() -> None:
     def showing(name: str) -> Segment:
-        return segment([*PROMPT, *[IMAGE] * 4, 1, 2], [(20, name, 4)])
+        return segment([*PROMPT, *[IMAGE] * 4, 1, 2], [(100, name, 4)])
 
-    assert trees.grow([showing("a"), showing("a")]) == [((0, 1), 26)]
-    assert trees.grow([showing("a"), showing("b")]) == [((0, 1), 20)]
+    assert grown(showing("a"), showing("a")) == [((0, 1), 0, 106, [])]
+    assert [node[:3] for node in grown(showing("a"), showing("b"))] == [((0, 1), 0, 100)]
 
 
-def test_a_beginning_never_ends_inside_an_image() -> None:
+def test_grow_never_ends_a_node_inside_an_image() -> None:
     """The same pixels in another grid are another image."""
-    wide = segment([*PROMPT, *[IMAGE] * 4], [(20, "a", 4)])
-    narrow = segment([*PROMPT, *[IMAGE] * 2, 5, 5], [(20, "a", 2)])
-    assert trees.grow([wide, narrow]) == [((0, 1), 20)]
+    wide = segment([*PROMPT, *[IMAGE] * 4], [(100, "a", 4)])
+    narrow = segment([*PROMPT, *[IMAGE] * 2, 5, 5], [(100, "a", 2)])
+    assert [node[:3] for node in grown(wide, narrow)] == [((0, 1), 0, 100)]
 
 
-def partitions(items: list[int]) -> Iterator[list[list[int]]]:
-    """All ways to share items out over sets."""
-    if not items:
-        yield []
-        return
-    for rest in partitions(items[1:]):
-        yield [[items[0]], *rest]
-        for place, found in enumerate(rest):
-            yield [*rest[:place], [items[0], *found], *rest[place + 1 :]]
-
-
-def shared(members: Sequence[Segment]) -> int:
-    """What they all begin with."""
-    tokens = [one.token_ids.tolist() for one in members]
-    length = min(map(len, tokens))
-    same = next((k for k in range(length) if len({one[k] for one in tokens}) > 1), length)
-    return same if same >= 2 else 0
-
-
-@given(st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=6), min_size=1, max_size=6))
-def test_no_other_trees_read_fewer_tokens(tokens: list[list[int]]) -> None:
-    segments = [segment(one) for one in tokens]
+def test_grow_accepts_more_levels_than_python_calls() -> None:
+    """Each segment continues the one before by a token: 1499 levels."""
+    segments = [segment([1] * length) for length in range(1, 1500)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trees, "_WORTH", 2)
-        grown = trees.grow(segments)
-    assert sorted(member for tree in grown for member in tree.members) == [*range(len(segments))]
-    saved = sum((len(members) - 1) * common for members, common in grown)
-    best = max(
-        sum((len(part) - 1) * shared([segments[index] for index in part]) for part in partition)
-        for partition in partitions(list(range(len(segments))))
-    )
-    assert saved == best
-    for members, common in grown:
-        if len(members) > 1:
-            assert common == shared([segments[index] for index in members])
+        patch.setattr(trees, "_WORTH", 1)
+        assert trees.size(trees.grow(segments)) == 1499
 
 
-def read(segments: Sequence[Segment], part: Sequence[int]) -> tuple[int, int]:
-    """Tokens and patches that a part reads."""
-    chosen = [segments[index] for index in part]
-    grown = trees.grow(chosen)
-    tokens = sum(map(len, chosen)) - sum((len(tree.members) - 1) * tree.shared for tree in grown)
-    patches = {span.sha256: int(np.prod(span.grid)) for one in chosen for span in one.images}
-    return tokens, sum(patches.values())
+Tokens = st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=9)
 
 
-def test_trees_are_kept_together_and_fill_what_has_room() -> None:
-    """Sizes 20 + 3 = 23 (three members), 30 and 7 in parts of 30: 30 | 23 + 7."""
-    group = [segment([*PROMPT, end]) for end in (40, 41, 42)]
-    segments = [group[0], segment([60] * 30), group[1], segment([70] * 7), group[2]]
-    assert trees.split(segments, Budget(30)) == [[1], [0, 2, 4, 3]]
+def beginnings(tokens: Iterable[Sequence[int]]) -> int:
+    """How many different beginnings there are: the fewest tokens that can be read."""
+    return len({tuple(one[:end]) for one in tokens for end in range(1, len(one) + 1)})
 
 
-def test_a_tree_over_the_budget_is_cut_between_its_members() -> None:
-    """A prompt of 20 and members of 4 in parts of 28: two members each."""
-    segments = [segment([*PROMPT, *[40 + end] * 4]) for end in range(5)]
-    assert trees.split(segments, Budget(28)) == [[0, 1], [2, 3], [4]]
+@given(Tokens, st.integers(1, 5))
+def test_grow_covers_each_segment_with_tokens_that_are_its_own(
+    tokens: list[list[int]], worth: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "_WORTH", worth)
+        forest = trees.grow([segment(one) for one in tokens])
+    nodes = [*trees.walk(forest)]
+    for index, one in enumerate(tokens):
+        path = [node for node in nodes if index in node.members]
+        assert [node.start for node in path] + [len(one)] == [0, *(node.end for node in path)]
+        for node in path:
+            assert node.members == tuple(sorted(set(node.members)))
+            for other in node.members:
+                assert tokens[other][: node.end] == one[: node.end]
+            onward = [member for child in node.children for member in child.members]
+            assert sorted(onward) == [each for each in node.members if len(tokens[each]) > node.end]
 
 
-def test_what_exceeds_a_budget_goes_alone() -> None:
-    pictures = [(3 * k, f"image {k}", 2) for k in range(20)]
-    episode = segment([IMAGE, IMAGE, 7] * 20, pictures)  # 20 images of 8 patches
-    segments = [segment([1] * 50), episode, segment([2] * 3), segment([3] * 4)]
-    assert trees.split(segments, Budget(40, 100)) == [[1], [0], [3, 2]]
-    assert trees.split(segments, Budget(200, 160)) == [[1, 0, 3, 2]]
+@given(Tokens, st.integers(1, 9))
+def test_grow_reads_each_beginning_once_except_where_that_saves_little(
+    tokens: list[list[int]], worth: int
+) -> None:
+    """Beginnings branch in fewer places than there are segments; each may cost `worth - 1`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "_WORTH", worth)
+        read = trees.size(trees.grow([segment(one) for one in tokens]))
+    fewest = beginnings(tokens)
+    assert fewest <= read <= fewest + (worth - 1) * max(0, len(tokens) - 1)
+    if worth == 1:
+        assert read == fewest
 
 
-def test_each_distinct_image_counts_once_in_a_part() -> None:
-    segments = [segment([IMAGE, IMAGE, *[9 + k] * 5], [(0, "same", 2)]) for k in range(3)]
-    assert trees.split(segments, Budget(100, 8)) == [[0, 1, 2]]
-    other = segment([IMAGE, IMAGE, *[5] * 5], [(0, "other", 2)])
-    assert trees.split([*segments, other], Budget(100, 8)) == [[0, 1, 2], [3]]
-
-
-@given(st.data())
-def test_parts_keep_to_the_budget(data: Any) -> None:
-    segments = []
-    for prompt in range(data.draw(st.integers(1, 3))):
-        for _ in range(data.draw(st.integers(1, 4))):
-            tokens = [prompt] * 20 + data.draw(st.lists(st.integers(4, 6), max_size=9))
-            shown = data.draw(st.lists(st.sampled_from("abc"), max_size=3))
-            images = [(len(tokens) + 2 * k, name, 2) for k, name in enumerate(shown)]
-            segments.append(segment(tokens + [IMAGE] * 2 * len(shown), images))
-    patches = data.draw(st.none() | st.integers(1, 30))
-    budget = Budget(data.draw(st.integers(1, 90)), patches)
-    parts = trees.split(segments, budget)
-    assert sorted(index for part in parts for index in part) == [*range(len(segments))]
-    for part in parts:
-        tokens, seen = read(segments, part)
-        within = tokens <= budget.tokens and (patches is None or seen <= patches)
-        assert within or len(part) == 1
-
-
-def test_no_segments_are_no_parts() -> None:
-    assert trees.split([], Budget(10)) == []
+@given(Tokens, st.integers(1, 5), st.data())
+def test_grow_of_some_segments_is_that_of_these_alone(
+    tokens: list[list[int]], worth: int, data: Any
+) -> None:
+    segments = [segment(one) for one in tokens]
+    some = sorted(data.draw(st.sets(st.sampled_from(range(len(tokens))))) if tokens else ())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "_WORTH", worth)
+        found = trees.Prefixes(segments).grow(some)
+        alone = trees.grow([segments[index] for index in some])
+    for node in trees.walk(alone):
+        node.members = tuple(some[index] for index in node.members)
+    assert nested(found) == nested(alone)
