@@ -18,7 +18,7 @@ from visenv.types import Image, Message, Part, Sample, TurnRequest
 
 from .. import prompts
 from ..ground_truth import JudgingTruth
-from ..presets import Preset
+from ..presets import PRESETS, Preset
 from ..rewards import right
 from ..samples import candidate_names
 from ..tools.crop import original_name
@@ -38,6 +38,7 @@ class Judge(VisEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (JudgingTruth,)
+    presets: ClassVar[Mapping[str, object]] = PRESETS
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {"no_tool": {"mode": "no_tool"}}
     )
