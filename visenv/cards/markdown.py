@@ -25,7 +25,7 @@ def card_markdown(card: EnvCard, picture: str = "") -> str:
     summary, _, body = _ARGUMENTS.sub("", card.description).partition("\n\n")
     sections = {
         "": "\n\n".join(filter(None, (summary, picture))),
-        "Facts": _table(("", ""), list(card.facts.items())),
+        "Facts": _table(("fact", "value"), list(card.facts.items())),
         " ": re.sub(r"\n{3,}", "\n\n", body.strip()).replace("### ", "## "),
         "Presets": _presets(card.presets),
         "Reward terms": _terms(card),
