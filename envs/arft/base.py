@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from visenv.tools import Tool
 from visenv.types import Image, Part, QuestionTruth, ToolCalled, TurnRequest
 
 from . import prompts
-from .presets import Preset
+from .presets import PRESETS, Preset
 from .rewards.qa import Compat, exact_match, token_f1
 
 
@@ -36,6 +36,7 @@ class ArftEnv(VisEnv):
     """
 
     actions: ClassVar[tuple[str, ...]]
+    presets: ClassVar[Mapping[str, object]] = PRESETS
     compat: Compat = None
 
     def __init__(

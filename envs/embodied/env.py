@@ -28,7 +28,7 @@ from . import prompts
 from .boxes import with_boxes
 from .ground_truth import HouseTruth
 from .options import Options
-from .presets import Preset
+from .presets import PRESETS, Preset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
 from .simulation import Act, HouseSimulation
@@ -78,6 +78,7 @@ class House(RebuiltPrompt):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (HouseTruth,)
+    presets: ClassVar[Mapping[str, object]] = PRESETS
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {"no_vision": {"blind": True}, "no_feedback": {"feedback": False}}
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from visenv.types import Message, TurnRequest
 
 from . import prompts
 from .ground_truth import LiberoTruth
-from .presets import LEROBOT_LIMITS, STEP_LIMITS, Preset
+from .presets import LEROBOT_LIMITS, PRESETS, STEP_LIMITS, Preset
 from .tools import Act
 
 
@@ -60,6 +61,7 @@ class Libero(VisEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (LiberoTruth,)
+    presets: ClassVar[Mapping[str, object]] = PRESETS
     headline_metrics: ClassVar[tuple[str, ...]] = ("success", "goal_share", "env_steps")
 
     def __init__(

@@ -22,7 +22,7 @@ from .answers import includes, is_exact
 from .boxes import MOST_BOXES, area
 from .ground_truth import MagsTruth
 from .magnifier.magnify import Magnifier
-from .presets import Preset
+from .presets import PRESETS, Preset
 from .tools import INPUT_IMAGE, Zoom, ZoomSettings
 
 _COVERED = 0.9
@@ -93,6 +93,7 @@ class MagsZoom(VisEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (QuestionTruth, NoneType)
+    presets: ClassVar[Mapping[str, object]] = PRESETS
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {"random_boxes": {"boxes": "random"}, "no_crops": {"crops": "hidden"}}
     )

@@ -16,7 +16,7 @@ from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
 from visenv.images import fit
 from visenv.types import Image, Message, QuestionTruth, TurnRequest
 
-from .presets import Preset
+from .presets import PRESETS, Preset
 from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
 from .rewards import AnswerScore
 from .tools import INPUT_IMAGE, KeypointSource, KeypointZoom
@@ -60,6 +60,7 @@ class ZoomVQA(VisEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (QuestionTruth, NoneType)
+    presets: ClassVar[Mapping[str, object]] = PRESETS
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {"no_tool": {"tool_calls": 0}, "random_crop": {"zoom": "random"}}
     )

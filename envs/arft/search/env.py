@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +14,7 @@ from visenv.tools import Tool
 from visenv.types import Message
 
 from ..base import ArftEnv
-from ..presets import SearchPreset
+from ..presets import SEARCH_PRESETS, SearchPreset
 from ..prompts import opening
 from . import prompts
 from .ground_truth import SearchTruth
@@ -66,6 +66,7 @@ class ArftSearch(ArftEnv):
     """
 
     actions: ClassVar[tuple[str, ...]] = ("search",)
+    presets: ClassVar[Mapping[str, object]] = SEARCH_PRESETS
     ground_truths: ClassVar[tuple[type, ...]] = (SearchTruth, NoneType)
     preset: SearchPreset
 

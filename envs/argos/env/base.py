@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, ClassVar, Literal
 
@@ -21,7 +21,7 @@ from visenv.verifier.verifier import OutcomeScore
 
 from ..ground_truth import GroundedTruth, MediaTruth
 from ..measures import measure
-from ..presets import Preset
+from ..presets import PRESETS, Preset
 from ..prompts import PREFILL, opening
 
 
@@ -38,6 +38,7 @@ class ArgosEnv(VisEnv):
         on_abort: See `VisEnv`.
     """
 
+    presets: ClassVar[Mapping[str, object]] = PRESETS
     ground_truths: ClassVar[tuple[type, ...]] = (MediaTruth, QuestionTruth, NoneType)
 
     def __init__(

@@ -15,7 +15,7 @@ from visenv.tools import Tool
 from visenv.tools.base import shown
 from visenv.types import Image, Part, TurnRequest
 
-from ..presets import Preset
+from ..presets import PRESETS, Preset
 from ..prompts import ANSWER_NOW, NO_CALL_LEFT, verifying
 from ..tools.crop import original_name
 
@@ -35,6 +35,7 @@ class ArmEnv(VisEnv):
         last_turn_notice: What is shown before the last turn.
     """
 
+    presets: ClassVar[Mapping[str, object]] = PRESETS
     controls: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {"no_tool": {"mode": "no_tool"}}
     )

@@ -179,7 +179,7 @@ def test_ctrl_c_ends_without_a_traceback(
 def test_the_card_shows_settings_that_several_makers_share(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["card", "ArmDoc-v0"]) == 0
+    assert main(["card", "ArmDoc-v0", "--episodes", "0"]) == 0
     card = capsys.readouterr().out
     assert all(name in card for name in ("ranker:", "preset:", "mode:", "compat:"))
 
@@ -187,13 +187,32 @@ def test_the_card_shows_settings_that_several_makers_share(
 def test_the_card_shows_the_spaces_the_reward_and_the_arguments(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["card", "visenv/ZoomVQA-v0"]) == 0
+    assert main(["card", "visenv/ZoomVQA-v0", "--episodes", "0"]) == 0
     said = capsys.readouterr().out
     titles = ("visenv/ZoomVQA-v0", "Action space", "Reward", "Episode end", "Arguments of gym.make")
     assert all(title in said for title in titles)
     assert said.count("Arguments") == 1
     assert " • preset: " in said
     assert "``" not in said
+
+
+def test_card_shows_scores_a_transcript_and_writes_the_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "zoom.webp"
+    assert main(["card", ENV, "--episodes", "2", "--picture", str(picture)]) == 0
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("oracle", "random", "blind", "Policy, turn 1"))
+    assert picture.read_bytes()[8:12] == b"WEBP"
+
+
+def test_card_refuses_a_picture_of_no_episode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "zoom.webp"
+    assert main(["card", ENV, "--episodes", "0", "--picture", str(picture)]) == 1
+    assert "--picture needs an episode" in capsys.readouterr().err
+    assert not picture.exists()
 
 
 def test_rollout_writes_episodes_that_read_back(

@@ -1,0 +1,28 @@
+# visenv on a machine without a GPU: environments, the main job, evaluation.
+#
+#   docker build --file docker/cpu.Dockerfile --tag visenv:cpu --build-arg TORCH_INDEX=<address of PyTorch's CPU index> .
+#   docker run --rm visenv:cpu visenv rollout ZoomVQA-v0 --episodes 2 --out /tmp/rollout
+#   docker run --rm -v "$PWD/runs:/visenv/runs" visenv:cpu visenv train
+#
+# Docker's default profile refuses user namespaces, so the sandbox of ArftCoding uses Landlock alone (docs/sandbox.md);
+# `visenv doctor` in the container says what is there.
+FROM python:3.11-slim-bookworm
+
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends g++ git libosmesa6 make \
+    && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /visenv
+COPY constraints constraints
+# PyTorch comes first and alone. Without TORCH_INDEX, pip takes the CUDA build, which is larger by gigabytes.
+ARG TORCH_INDEX=
+RUN pip install --no-cache-dir --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} \
+    --constraint constraints/cpu.txt torch
+COPY . .
+RUN pip install --no-cache-dir --constraint constraints/cpu.txt '.[train,data,documents,embodied]' \
+    && pip uninstall -y torchaudio torchcodec triton \
+    && cp constraints/torchvision/* "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+
+RUN useradd --create-home player && chown player /visenv
+USER player
+CMD ["visenv", "list"]

@@ -1,0 +1,26 @@
+# visenv on machines with NVIDIA GPUs: training, with vLLM as the sampler.
+#
+#   docker build --file docker/cuda.Dockerfile --tag visenv:cuda .
+#   docker run --rm --gpus all --ipc host -v "$PWD/runs:/visenv/runs" visenv:cuda visenv train
+#
+# constraints/gpu.txt holds the versions for GPUs. The CUDA libraries come with PyTorch's wheels; the development image
+# is needed because DeepSpeed compiles its operators when they are first used.
+FROM nvidia/cuda:12.8.1-devel-ubuntu22.04
+
+ENV DEBIAN_FRONTEND=noninteractive
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends \
+        g++ git libegl1 libosmesa6 make python3.11 python3.11-dev python3.11-venv \
+    && rm -rf /var/lib/apt/lists/* \
+    && python3.11 -m venv /opt/visenv
+ENV PATH=/opt/visenv/bin:$PATH
+
+WORKDIR /visenv
+COPY constraints constraints
+RUN pip install --no-cache-dir --constraint constraints/gpu.txt torch
+COPY . .
+RUN pip install --no-cache-dir --constraint constraints/gpu.txt '.[train,vllm,ray,data,documents,embodied]'
+
+RUN useradd --create-home player && chown player /visenv
+USER player
+CMD ["visenv", "doctor"]

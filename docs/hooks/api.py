@@ -1,0 +1,72 @@
+"""A MkDocs hook: the API reference, one page for each module or package of the library.
+
+mkdocstrings writes the pages from the docstrings. The list follows the folders, so that a new
+module has a page.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+SECTION = "API"
+GROUPS = {
+    "visenv": "Core",
+    "envs": "visenv.envs",
+    "policies": "visenv.policies",
+    "algos": "visenv.algos",
+}
+LEFT_OUT = {"cli", "viewer", "envs", "policies", "algos", "recipes"}
+"""What is described elsewhere: commands by `--help`, the parts in groups of their own."""
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Add the pages to the navigation."""
+    section: list[Any] = next(each[SECTION] for each in config.nav or [] if SECTION in each)
+    for folder, title in GROUPS.items():
+        section.append({title: [{name: f"api/{name}.md"} for name, _ in _modules(folder)]})
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add the pages."""
+    index = ["# API reference", "Generated from the docstrings of the code."]
+    for folder, title in GROUPS.items():
+        rows = ["| module | what it is for |", "|---|---|"]
+        for name, path in _modules(folder):
+            files.append(File.generated(config, f"api/{name}.md", content=_page(name, path)))
+            rows.append(f"| [`{name}`]({name}.md) | {_summary(path).replace('|', chr(92) + '|')} |")
+        index += [f"## {title}", "\n".join(rows)]
+    files.append(File.generated(config, "api/index.md", content="\n\n".join(index) + "\n"))
+
+
+def _modules(folder: str) -> Iterator[tuple[str, Path]]:
+    """Yield the modules and packages directly in a folder: their names, and their files."""
+    package = "visenv" if folder == "visenv" else f"visenv.{folder}"
+    for path in sorted((ROOT / folder).iterdir()):
+        found = path / "__init__.py" if path.is_dir() else path
+        name = path.stem
+        if name.startswith("_") or name in LEFT_OUT or found.suffix != ".py" or not found.exists():
+            continue
+        yield f"{package}.{name}", found
+
+
+def _page(name: str, path: Path) -> str:
+    """Return the page: a package with its public modules, each with what it defines."""
+    parts = [f"# `{name}`", f"::: {name}\n    options:\n      show_root_heading: false"]
+    if path.name == "__init__.py":
+        for module in sorted(path.parent.rglob("*.py")):
+            inner = module.relative_to(path.parent).with_suffix("")
+            if module != path and not any(part.startswith("_") for part in inner.parts):
+                parts.append(f"::: {name}.{'.'.join(inner.parts)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(path: Path) -> str:
+    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return doc.partition("\n\n")[0].replace("\n", " ")

@@ -1,0 +1,105 @@
+"""The documentation site: it builds strictly, follows the code, and asks no other host."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+from visenv.registration import ENVIRONMENTS
+
+pytest.importorskip("material", reason="mkdocs-material is missing: make .venv")
+
+ROOT = Path(__file__).parents[2]
+NAMES = [name.partition("/")[2] for name in ENVIRONMENTS]
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` builds it, with one episode of each player."""
+    out = tmp_path_factory.mktemp("docs") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
+    env = {**os.environ, "VISENV_DOCS_EPISODES": "1", "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "unrecognized relative link" not in done.stderr
+    return out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_site_has_a_page_of_each_environment_that_the_gallery_links(site: Path, name: str) -> None:
+    page = (site / f"environments/{name}.html").read_text(encoding="utf-8")
+    assert "Arguments of gym.make" in page
+    gallery = (site / "environments/index.html").read_text(encoding="utf-8")
+    assert f'href="{name}.html"' in gallery
+    if "No episode could be played" not in page:
+        assert (site / f"environments/{name}.webp").read_bytes()[8:12] == b"WEBP"
+        assert f'src="{name}-still.webp"' in gallery
+        assert "Policy, turn 1" in page
+
+
+def test_site_has_an_api_page_of_each_module_of_the_core(site: Path) -> None:
+    page = (site / "api/visenv.env.html").read_text(encoding="utf-8")
+    assert 'id="visenv.env.VisEnv.turn_request"' in page
+    index = (site / "api/index.html").read_text(encoding="utf-8")
+    assert all(f"visenv.{name}" in index for name in ("rollout", "policies.oracle", "envs.arm"))
+
+
+def test_site_links_lead_to_files_and_headings_that_exist(site: Path) -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    broken = []
+    for path, text in pages.items():
+        for link in re.findall(r'(?:href|src)="([^"]+)"', text):
+            address, anchor = urldefrag(unquote(link))
+            if re.match(r"[a-z]+:", address) or path.name == "404.html":
+                continue
+            target = (path.parent / address).resolve() if address else path
+            known = not anchor or target not in pages or f'id="{anchor}"' in pages[target]
+            if not (target.is_file() and known):
+                broken.append(f"{path.relative_to(site)} -> {link}")
+    assert not broken, "\n".join(sorted({*broken})[:40])
+
+
+def test_site_loads_nothing_from_another_host(site: Path) -> None:
+    loads = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=\"(?:https?:)?//")
+    styles = re.compile(r"<link\b[^>]*rel=\"(?:stylesheet|preconnect|icon|preload)\"[^>]*https?://")
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert not loads.search(text), path
+        assert not styles.search(text), path
+
+
+@pytest.mark.component("chromium")
+@pytest.mark.parametrize(
+    "page", ["index.html", "environments/index.html", "environments/ZoomVQA-v0.html"]
+)
+def test_site_pages_open_in_a_browser_without_a_request_elsewhere(
+    site: Path, chromium: Path, page: str
+) -> None:
+    from playwright.sync_api import sync_playwright
+
+    requests: list[str] = []
+    problems: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--disable-gpu"])
+        tab = browser.new_page(viewport={"width": 390, "height": 844})
+        tab.on("request", lambda request: requests.append(request.url))
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.goto((site / page).as_uri())
+        tab.wait_for_load_state("networkidle")
+        pictures = (
+            "[...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
+        )
+        assert tab.evaluate(pictures) == []
+        # On a narrow screen only tables and code may be wider than the page, inside their frames.
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+        browser.close()
+    assert problems == []
+    assert all(request.startswith(("file:", "data:", "blob:")) for request in requests)

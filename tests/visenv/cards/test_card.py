@@ -1,0 +1,130 @@
+"""The card of an environment: its facts, its Markdown, and the animated picture."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import PIL.Image
+import PIL.ImageFont
+import pytest
+
+from visenv.cards import EnvCard, animate, card_markdown, make_card
+from visenv.cards.animation import HEIGHT, WIDTH, scenes, wrapped
+from visenv.cards.arguments import arguments_of
+from visenv.cards.transcript import transcript
+
+
+@pytest.fixture(scope="module")
+def zoom() -> EnvCard:
+    return make_card("ZoomVQA-v0", episodes=3)
+
+
+def section(text: str, title: str) -> str:
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_card_shows_every_preset_with_all_its_fields(zoom: EnvCard) -> None:
+    table = section(card_markdown(zoom), "Presets")
+    assert "| field | `train` | `eval` | `scenes` | `tiny` |" in table
+    assert "| `view_side` | 1,024 | none | 1,024 | 96 |" in table
+    assert "| `crop_side` | 400 | 400 | 400 | 32 |" in table
+
+
+def test_card_shows_the_weights_of_the_paper_and_the_largest_reward(zoom: EnvCard) -> None:
+    # Groundlight: 0.5 vqa + 0.5 soft + 1.0 format + 0.1 tool = 2.1.
+    assert {(term.name, term.weight) for term in zoom.terms} == {
+        ("vqa", 0.5),
+        ("soft", 0.5),
+        ("format", 1.0),
+        ("tool", 0.1),
+    }
+    assert "the largest possible reward is 2.1" in section(card_markdown(zoom), "Reward terms")
+
+
+def test_card_scores_the_oracle_above_the_blind_and_the_random_player(zoom: EnvCard) -> None:
+    reward = {player: row.means["reward"].value for player, row in zoom.scores.items()}
+    assert list(reward) == ["oracle", "random", "blind"]
+    assert reward["oracle"] == pytest.approx(2.1)
+    assert reward["blind"] < reward["oracle"]
+    assert reward["random"] < reward["oracle"]
+
+
+def test_blind_player_never_calls_a_tool(zoom: EnvCard) -> None:
+    assert zoom.scores["blind"].means["zoomed"].value == 0
+    assert zoom.scores["oracle"].means["zoomed"].value == 1
+
+
+def test_card_without_episodes_has_no_scores_and_no_transcript() -> None:
+    text = card_markdown(make_card("ZoomVQA-v0", episodes=0))
+    assert "## Scores" not in text
+    assert "## An episode of the oracle" not in text
+    assert "## Arguments of gym.make" in text
+
+
+def test_transcript_holds_every_turn_and_what_came_of_it(zoom: EnvCard) -> None:
+    assert zoom.episode is not None
+    text = section(card_markdown(zoom), "An episode of the oracle")
+    assert all(turn.text in text for turn in zoom.episode.turns)
+    assert "Event: the call of `zoom` succeeded." in text
+    assert "[image, 1024 x 768 pixels]" in text
+    assert "- Reward: **2.100** (terminated)" in text
+
+
+@pytest.mark.parametrize("tildes", [3, 4, 5, 8, 40])
+def test_transcript_cannot_be_left_by_a_fence_in_a_turn(zoom: EnvCard, tildes: int) -> None:
+    assert zoom.episode is not None
+    hostile = f"{'~' * tildes}\n# forged heading"
+    turns = (replace(zoom.episode.turns[0], text=hostile), *zoom.episode.turns[1:])
+    text = transcript(replace(zoom.episode, turns=turns))
+    before, _, after = text.partition(hostile)
+    fence = before.rstrip("\n").splitlines()[-1].removesuffix("text")
+    assert set(fence) == {"~"}
+    assert len(fence) > tildes
+    assert after.startswith(f"\n{fence}\n")
+
+
+def test_transcript_leaves_out_the_middle_of_a_long_message(zoom: EnvCard) -> None:
+    assert zoom.episode is not None
+    turns = (replace(zoom.episode.turns[0], text="a" * 750 + "b" * 1000 + "c" * 750),)
+    text = transcript(replace(zoom.episode, turns=turns))
+    assert "a" * 750 + "\n[... 1,000 characters left out ...]\n" + "c" * 750 in text
+
+
+def test_picture_is_an_animation_with_the_frames_of_the_episode(zoom: EnvCard) -> None:
+    assert zoom.episode is not None
+    picture = PIL.Image.open(io.BytesIO(animate(zoom.episode)))
+    # The image, turn 1, the crop, turn 2, the result.
+    assert [scene.speaker for scene in scenes(zoom.episode)] == [
+        "environment",
+        "policy",
+        "environment",
+        "policy",
+        "result",
+    ]
+    assert picture.n_frames == 5  # type: ignore[attr-defined]
+    assert picture.size == (WIDTH, HEIGHT)
+    assert picture.format == "WEBP"
+
+
+def test_still_picture_is_half_as_large_and_does_not_move(zoom: EnvCard) -> None:
+    assert zoom.episode is not None
+    still = PIL.Image.open(io.BytesIO(animate(zoom.episode, still=True)))
+    assert still.size == (WIDTH // 2, HEIGHT // 2)
+    assert not getattr(still, "is_animated", False)
+
+
+def test_arguments_include_those_of_the_shared_settings_class() -> None:
+    from visenv.envs.arm import make_doc
+
+    listed = arguments_of(make_doc)
+    assert "- **`ranker`**:" in listed
+    assert "- **`mode`**:" in listed
+
+
+def test_picture_wraps_a_long_word_without_losing_a_character() -> None:
+    font = PIL.ImageFont.load_default(19)
+    word = "x" * 5000
+    lines = list(wrapped(f"a {word} b", font, 400))
+    assert "".join(lines).replace(" ", "") == f"a{word}b"
+    assert all(font.getlength(line) <= 400 for line in lines)

@@ -1,0 +1,10 @@
+"""The card of an environment: facts, presets, reward terms, scores, and one episode.
+
+`visenv card` prints it, and the documentation has a page for each environment made from it.
+"""
+
+from visenv.cards.animation import animate
+from visenv.cards.card import EnvCard, make_card
+from visenv.cards.markdown import card_markdown
+
+__all__ = ["EnvCard", "animate", "card_markdown", "make_card"]

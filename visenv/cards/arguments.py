@@ -1,0 +1,31 @@
+"""The arguments of a maker, from its docstring."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, get_args, get_type_hints
+
+_ARGUMENT = re.compile(r"^    (\S+):", re.MULTILINE)
+
+
+def arguments_of(maker: Callable[..., Any]) -> str:
+    """Return the arguments of a maker as a Markdown list, or their names if none are documented.
+
+    Those of a ``**settings: Unpack[...]`` class are included.
+    """
+    parameters = inspect.signature(maker).parameters
+    documented: list[Any] = [maker]
+    settings = parameters.get("settings")
+    if settings is not None and settings.kind is settings.VAR_KEYWORD:
+        documented += get_args(get_type_hints(maker).get("settings"))
+    lists = [_arguments_list(inspect.cleandoc(each.__doc__ or "")) for each in documented]
+    return "\n".join(filter(None, lists)) or "\n".join(f"- **`{name}`**" for name in parameters)
+
+
+def _arguments_list(docstring: str) -> str:
+    """Return the ``Args:`` of a Google-style docstring as a Markdown list."""
+    _, _, rest = docstring.partition("Args:\n")
+    section = re.split(r"\n(?=\S)", rest)[0]
+    return inspect.cleandoc(_ARGUMENT.sub(r"- **`\1`**:", section).replace("\n    ", "\n"))

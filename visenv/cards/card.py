@@ -1,0 +1,178 @@
+"""The facts of a card, collected from an environment and from episodes that are played."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+
+from visenv.env import VisEnv
+from visenv.errors import ConfigurationError
+from visenv.evaluation.held_out import held_out_seeds
+from visenv.evaluation.summary import Row, summarise
+from visenv.makers import env_id, env_maker, make_policy
+from visenv.registration import ENVIRONMENTS, load
+from visenv.rewards import RewardWrapper
+from visenv.rollout import Collector, EpisodeSpec, MakeEnv
+from visenv.types import Episode, Sampling
+
+PLAYERS: Mapping[str, tuple[str, Sequence[str]]] = {
+    "oracle": ("oracle", ()),
+    "random": ("random", ()),
+    "blind": ("oracle", ("care=0", "guess=true")),
+}
+"""The players of the table of scores: the name and the options of each policy.
+
+``blind`` writes well-formed turns, never looks at an image and calls no tool: it answers at once
+with a random one of the possible answers (`VisEnv.hasty_turn`, `VisEnv.random_answer`).
+"""
+
+_CONCURRENCY = 8
+
+
+class TermFact(NamedTuple):
+    """A reward term of the environment with its default options.
+
+    Attributes:
+        name: The name of the term.
+        weight: Its weight in the sum.
+        summary: What it pays for; ``""`` if the docstring of its function is not known.
+    """
+
+    name: str
+    weight: float
+    summary: str
+
+
+@dataclass(frozen=True)
+class EnvCard:
+    """Everything that the card of an environment shows.
+
+    Attributes:
+        env_id: The id.
+        summary: The environment in one line.
+        description: The docstring of the environment class, which is Markdown.
+        facts: Spaces, limits, tools, metrics and controls, by title.
+        presets: The fields of each preset by the name of the preset.
+        terms: The reward terms; empty if the bare result of the task is paid.
+        top: The largest possible reward, or None if the reward has no terms.
+        maker: The function or class that `gym.make` calls.
+        episode: An episode of the oracle, or None if none was played.
+        problem: Why no episode could be played, or ``""``.
+        scores: A row of means for each player of `PLAYERS`; empty if none was played.
+        metrics: The metrics that the table of scores shows beside the reward.
+    """
+
+    env_id: str
+    summary: str
+    description: str
+    facts: Mapping[str, str]
+    presets: Mapping[str, Mapping[str, Any]]
+    terms: Sequence[TermFact]
+    top: float | None
+    maker: Callable[..., Any]
+    episode: Episode | None
+    problem: str
+    scores: Mapping[str, Row]
+    metrics: Sequence[str]
+
+
+def make_card(name: str, episodes: int = 16) -> EnvCard:
+    """Make the card of an environment with its default options.
+
+    Args:
+        name: The environment, see `visenv.registration.env_spec`.
+        episodes: Held-out episodes of each player of `PLAYERS`. The first one of the oracle is
+            shown; 0 plays none.
+
+    Raises:
+        ConfigurationError: If there is no such environment, or it cannot be made.
+    """
+    full, make = env_id(name), env_maker(name)
+    with closing(make()) as env:
+        base, reward = env.unwrapped, _reward_wrapper(env)
+        if not isinstance(base, VisEnv):  # env_maker has checked it
+            raise TypeError(f"{full} does not extend VisEnv.")
+        facts = _facts(base)
+    problem = ""
+    shown: Episode | None = None
+    scores: dict[str, Row] = {}
+    try:
+        shown, scores = _play(make, episodes)
+    except ConfigurationError as error:  # a simulator that is not installed
+        problem = str(error)
+    return EnvCard(
+        env_id=full,
+        summary=ENVIRONMENTS[full].summary if full in ENVIRONMENTS else "",
+        description=inspect.getdoc(type(base)) or "",
+        facts=facts,
+        presets={key: _fields(preset) for key, preset in base.presets.items()},
+        terms=[] if reward is None else [_term(*each) for each in reward.terms],
+        top=None if reward is None else reward.top,
+        maker=load("environment", name),
+        episode=shown,
+        problem=problem,
+        scores=scores,
+        metrics=base.headline_metrics,
+    )
+
+
+def _play(make: MakeEnv, episodes: int) -> tuple[Episode | None, dict[str, Row]]:
+    """Play held-out episodes with each player.
+
+    Returns:
+        The first episode of the first player, and the means of each player.
+    """
+    specs = [EpisodeSpec(seed, group, 0) for group, seed in enumerate(held_out_seeds(episodes))]
+    shown: Episode | None = None
+    scores: dict[str, Row] = {}
+    for player, (policy, options) in PLAYERS.items() if specs else ():
+        collector = Collector(make, make_policy(policy, options), Sampling(), _CONCURRENCY)
+        with closing(collector):
+            played = collector.episodes(specs)
+        shown = shown or played[0]
+        scores[player] = summarise(played).rows[0]
+    return shown, scores
+
+
+def _reward_wrapper(env: gym.Env[Any, Any]) -> RewardWrapper | None:
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, RewardWrapper):
+            return env
+        env = env.env
+    return None
+
+
+def _term(name: str, weight: float, score: Callable[..., Any]) -> TermFact:
+    doc = inspect.getdoc(_innermost(score)) or ""
+    return TermFact(name, weight, doc.partition("\n\n")[0].replace("\n", " "))
+
+
+def _innermost(score: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that a term was made of (`functools.partial`, `of_log`)."""
+    while isinstance(score, partial):
+        wrapped = [each for each in score.args if callable(each)]
+        score = wrapped[0] if score.func.__module__ == "visenv.rewards.terms" else score.func
+    return score
+
+
+def _facts(env: VisEnv) -> dict[str, str]:
+    limits = {key: value for key, value in env.limits._asdict().items() if value is not None}
+    return {
+        "Action space": f"`{env.action_space}`",
+        "Observation space": f"`{env.observation_space}`",
+        "Limits": ", ".join(f"{key} {value:,}" for key, value in limits.items()),
+        "Tools": ", ".join(f"`{tool}`" for tool in env.tools) or "none",
+        "Headline metrics": ", ".join(f"`{each}`" for each in env.headline_metrics),
+        "Controls of its own": ", ".join(f"`{each}`" for each in env.controls) or "none",
+    }
+
+
+def _fields(preset: object) -> dict[str, Any]:
+    names = getattr(preset, "__dataclass_fields__", ())
+    return {name: getattr(preset, name) for name in names}
