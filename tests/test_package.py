@@ -55,7 +55,7 @@ def installed(package: Path, folder: Path) -> Path:
         place.write_text(f"{libraries}\n", encoding="utf-8")
         options = ["--no-deps", "--no-index", "--no-build-isolation"]
     # Of the running environment: an older pip would not know the version of the metadata.
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     run(*pip, *options, "--ignore-installed", package, cwd=folder)
     return folder / "bin"
 
