@@ -57,6 +57,15 @@ def run_data(folder: Path, problems: list[str]) -> dict[str, Any]:
     }
 
 
+def episode_files(folder: Path) -> dict[str, Path]:
+    """Return the files of episodes in a run's folder, by what the page calls them."""
+    paths = [path for pattern in _EPISODES for path in sorted(folder.glob(pattern))]
+    return {
+        path.relative_to(folder).with_suffix("").as_posix().replace("/episodes/", "/"): path
+        for path in paths
+    }
+
+
 def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iterator[Saved]:
     """Yield every episode of a run's folder, one at a time.
 
@@ -65,9 +74,8 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
         page_folder: The folder of the page, to which the paths of images are relative.
         problems: Gets a text for each file and each episode that cannot be read.
     """
-    for path in [path for pattern in _EPISODES for path in sorted(folder.glob(pattern))]:
+    for saved_in, path in episode_files(folder).items():
         images = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
-        saved_in = path.relative_to(folder).with_suffix("").as_posix().replace("/episodes/", "/")
         try:
             for line, episode in enumerate(read_episodes(path, check_pixels=False)):
                 try:
