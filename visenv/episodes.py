@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -122,31 +122,34 @@ def append_episode(path: str | Path, episode: Episode) -> None:
             raise
 
 
-def read_episodes(path: str | Path, *, messages: bool = True) -> Iterator[Episode]:
+def read_episodes(
+    path: str | Path, *, messages: bool = True, check_pixels: bool = True
+) -> Iterator[Episode]:
     """Read the episodes of a file, one at a time.
 
     Args:
         path: The file.
         messages: Whether to read messages, hidden frames and segments as well. Without them no
             image is opened, and episodes are as `Episode.without_messages` returns them.
+        check_pixels: Whether the pixels of each image are compared with the hash that the episode
+            holds. Without it no image is decoded, and a file that was changed is not noticed.
 
     Raises:
         DataError: At a line that is broken, breaks an invariant or lacks an image; it names the
             file and the line.
     """
     path = Path(path)
-    # Episodes share an image while one of them is in use; a reader that keeps none stays small.
-    images: MutableMapping[str, Image] = WeakValueDictionary()
     if not path.is_file():
         raise DataError(f"There is no file of episodes {path}.")
-    folder = path.parent / "images"
+    # Episodes share an image while one of them is in use; a reader that keeps none stays small.
+    images = _Images(path.parent / "images", WeakValueDictionary(), check_pixels)
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 record = json.loads(line.decode("utf-8", "surrogatepass"))
                 if not messages:
                     _drop_messages(record)
-                episode = _episode(record, folder, images)
+                episode = _episode(record, images)
             except _BROKEN as error:
                 reason = f"{type(error).__name__}: {error}"
                 raise DataError(f"{path}, line {number} holds no episode: {reason}") from error
@@ -180,7 +183,7 @@ def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
         DataError: If it holds no episode, or lacks an image.
     """
     try:
-        return _episode(record, images, {})
+        return _episode(record, _Images(images, {}))
     except _BROKEN as error:
         raise DataError(f"no episode: {type(error).__name__}: {error}") from error
 
@@ -266,9 +269,25 @@ def _write_image(path: Path, image: Image) -> None:
 # ------------------------------------------------------------------------------------- reading
 
 
-def _episode(
-    record: Mapping[str, Any], folder: Path, images: MutableMapping[str, Image]
-) -> Episode:
+class _Images(NamedTuple):
+    """The images of a folder: one handle for all episodes, its pixels checked once."""
+
+    folder: Path
+    known: MutableMapping[str, Image]
+    check_pixels: bool = True
+
+    def named(self, sha256: str) -> Image:
+        image = self.known.get(sha256)
+        if image is None:
+            path = self.folder / f"{Path(sha256).name}.png"
+            image = Image.from_file(path, None if self.check_pixels else sha256)
+            if image.sha256 != sha256:
+                raise ImageError(f"the pixels of {image.name} are not those it was saved with.")
+            self.known[sha256] = image
+        return image
+
+
+def _episode(record: Mapping[str, Any], images: _Images) -> Episode:
     if record["format"] != FORMAT:
         raise EpisodeError(
             f"it has the format {record['format']!r}, and this version of visenv reads {FORMAT}: "
@@ -277,7 +296,7 @@ def _episode(
     _check_types(record, _TYPES)
 
     def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
-        return tuple([_message(each, folder, images) for each in records])
+        return tuple([_message(each, images) for each in records])
 
     for turn in record["turns"]:
         _check_types(turn, _TURN_TYPES)
@@ -289,7 +308,7 @@ def _episode(
             tuple([event_from_json(event) for event in turn["events"]]),
             turn["finish_reason"],
             TurnRequest(**{**turn["request"], "stop": tuple(turn["request"]["stop"])}),
-            tuple([_video(video, folder, images) for video in turn["hidden_frames"]]),
+            tuple([_video(video, images) for video in turn["hidden_frames"]]),
             **{name: _added(turn, name, float | int | None) for name in _TURN_FACTS},
         )
         for turn in record["turns"]
@@ -326,35 +345,22 @@ def _check_types(record: Mapping[str, Any], types: Mapping[str, type | UnionType
             raise TypeError(f"{name} is {type(record[name]).__name__}")
 
 
-def _message(
-    record: Mapping[str, Any], folder: Path, images: MutableMapping[str, Image]
-) -> Message:
+def _message(record: Mapping[str, Any], images: _Images) -> Message:
     if record["role"] not in get_args(Role):
         raise ValueError(f"there is no role {record['role']!r:.80}")
-    return Message(record["role"], tuple([_part(part, folder, images) for part in record["parts"]]))
+    return Message(record["role"], tuple([_part(part, images) for part in record["parts"]]))
 
 
-def _part(record: Mapping[str, Any], folder: Path, images: MutableMapping[str, Image]) -> Part:
+def _part(record: Mapping[str, Any], images: _Images) -> Part:
     if "video" in record:
-        return _video(record["video"], folder, images)
+        return _video(record["video"], images)
     _check_types(record, {"text" if "text" in record else "image": str})
-    return record["text"] if "text" in record else _image(record["image"], folder, images)
+    return record["text"] if "text" in record else images.named(record["image"])
 
 
-def _video(record: Mapping[str, Any], folder: Path, images: MutableMapping[str, Image]) -> Video:
-    frames = [_image(sha256, folder, images) for sha256 in record["frames"]]
+def _video(record: Mapping[str, Any], images: _Images) -> Video:
+    frames = [images.named(sha256) for sha256 in record["frames"]]
     return Video(tuple(frames), tuple(map(float, record["times"])))
-
-
-def _image(sha256: str, folder: Path, images: MutableMapping[str, Image]) -> Image:
-    """Return the image of that name: one handle for all episodes, its pixels checked once."""
-    image = images.get(sha256)
-    if image is None:
-        image = Image.from_file(folder / f"{Path(sha256).name}.png")
-        if image.sha256 != sha256:
-            raise ImageError(f"the pixels of {image.name} are not those it was saved with.")
-        images[sha256] = image
-    return image
 
 
 def _segment(record: Mapping[str, Any]) -> Segment:

@@ -337,6 +337,13 @@ def test_a_changed_image_is_noticed(tmp_path: Path) -> None:
         list(read_episodes(tmp_path / "a.jsonl"))
 
 
+def test_read_episodes_without_a_check_of_pixels_opens_no_image(tmp_path: Path) -> None:
+    write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0])])
+    (tmp_path / "images" / f"{PICTURES[0].sha256}.png").write_bytes(b"no image")
+    (episode,) = read_episodes(tmp_path / "a.jsonl", check_pixels=False)
+    assert [image.sha256 for image in episode.images] == [PICTURES[0].sha256]
+
+
 def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
     PIL.Image.new("RGB", (2, 2)).save(tmp_path / "secret.png")
     (tmp_path / "run").mkdir()

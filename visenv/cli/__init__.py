@@ -1,4 +1,4 @@
-"""The command line: `visenv list | card | play | rollout | train | eval | data | … | view`.
+"""The command line: `visenv list | card | play | rollout | train | eval | … | view | export`.
 
 One file per command: a dataclass whose fields are its options and whose `run` does the work. A
 command is imported when it is asked for, so that `visenv --help` is there at once; no file is
@@ -50,7 +50,8 @@ COMMANDS = {
     "simulators": Command(
         "visenv.cli.simulators:Simulators", "install LIBERO, habitat-lab and ai2thor beside visenv"
     ),
-    "view": Command("visenv.cli.view:View", "a run's report: curves and episodes on one page"),
+    "view": Command("visenv.cli.view:View", "a run's report: curves, episodes, groups; two runs"),
+    "export": Command("visenv.cli.export:Export", "episodes as logs of Inspect, or as parquet"),
 }
 
 

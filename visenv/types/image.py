@@ -62,9 +62,16 @@ class Image:
         self.name = name
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Image:
-        """A handle to an image file; nothing is opened yet."""
-        return cls(path=Path(path), encoded=None, pixels=None, name=str(path))
+    def from_file(cls, path: str | Path, sha256: str | None = None) -> Image:
+        """Return a handle to an image file; nothing is opened yet.
+
+        Args:
+            path: The file.
+            sha256: The hash of its pixels, which is then trusted and never computed.
+        """
+        image = cls(path=Path(path), encoded=None, pixels=None, name=str(path))
+        image._sha256 = sha256
+        return image
 
     @classmethod
     def from_frame(cls, path: str | Path, number: int) -> Image:

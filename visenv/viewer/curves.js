@@ -3,22 +3,36 @@
 const CHIEF = ["reward", "metrics/accuracy", "metrics/hit", "metrics/zoomed", "terms/format", "entropy", "loss"];
 const LEFT = 40, RIGHT = 330, TOP = 10, BOTTOM = 128;
 
-function showCurves() {
-  byId("curves").hidden = !data.metrics.length;
+/** Rows of metrics by phase. */
+function phasesOf(run) {
   const phases = new Map();
-  for (const row of data.metrics) {
+  for (const row of run.metrics) {
     if (!phases.has(row.phase)) phases.set(row.phase, []);
     phases.get(row.phase).push(row);
   }
-  for (const [phase, rows] of phases) byId("curves").append(...phaseCurves(phase, rows));
+  return phases;
 }
 
-function phaseCurves(phase, rows) {
+/** The curves of the first run; those of the other run lie under them, in phases of the same name. */
+function showCurves() {
+  const [run, other] = data.runs;
+  byId("curves").hidden = !run.metrics.length;
+  const others = other ? phasesOf(other) : new Map();
+  const phases = [...phasesOf(run)];
+  for (const [phase, rows] of phases) {
+    // A run with one phase may have its metrics under another name.
+    const below = others.get(phase) ?? (phases.length === 1 && others.size === 1 ? [...others.values()][0] : []);
+    byId("curves").append(...phaseCurves(phase, rows, below));
+  }
+  if (other && others.size) byId("curves").querySelector("h2").append(make("small", { class: "legend" }, make("i", {}), run.name, " ", make("i", { class: "other" }), other.name));
+}
+
+function phaseCurves(phase, rows, below) {
   const names = [...new Set(rows.flatMap(Object.keys))].filter((name) => name !== "step" && rows.some((row) => typeof row[name] === "number"));
-  const charts = (some) => make("div", { class: "charts" }, ...some.map((name) => chart(name, rows)));
+  const charts = (some) => make("div", { class: "charts" }, ...some.map((name) => chart(name, rows, below)));
   const others = names.filter((name) => !CHIEF.includes(name)).sort();
-  const seconds = data.seconds[phase];
-  const took = typeof seconds === "number" ? `, ${seconds.toFixed(0)} s` : "";
+  const spent = data.runs[0].seconds[phase];
+  const took = typeof spent === "number" ? `, ${spent.toFixed(0)} s` : "";
   const parts = [
     make("h3", {}, phase, " ", make("small", {}, `${rows.length} steps${took}`)),
     charts(CHIEF.filter((name) => names.includes(name))),
@@ -31,9 +45,11 @@ function phaseCurves(phase, rows) {
   return parts;
 }
 
-function chart(name, rows) {
-  const points = rows.map((row, index) => [row.step ?? index + 1, row[name]]).filter(([, value]) => typeof value === "number");
-  const scale = scaleOf(name, points);
+const pointsOf = (name, rows) => rows.map((row, place) => [row.step ?? place + 1, row[name]]).filter(([, value]) => typeof value === "number");
+
+function chart(name, rows, below) {
+  const points = pointsOf(name, rows), others = pointsOf(name, below);
+  const scale = scaleOf(name, [...points, ...others]);
   const smooth = smoothed(points);
   const line = (list) => list.map(([step, value]) => `${scale.x(step).toFixed(1)},${scale.y(value).toFixed(1)}`).join(" ");
   const picture = draw("svg", { viewBox: "0 0 340 150", role: "img", "aria-label": `${name} by step` });
@@ -43,6 +59,7 @@ function chart(name, rows) {
   }
   picture.append(draw("text", { class: "tick", x: LEFT, y: 145 }, String(scale.first)));
   picture.append(draw("text", { class: "tick", x: RIGHT, y: 145, "text-anchor": "end" }, `step ${scale.last}`));
+  if (others.length) picture.append(draw("polyline", { class: "smooth other", points: line(smoothed(others)) }));
   picture.append(draw("polyline", { class: "raw", points: line(points) }), draw("polyline", { class: "smooth", points: line(smooth) }));
   const value = make("span", {}, number(smooth[smooth.length - 1][1]));
   followPointer(picture, value, points, smooth, scale);
@@ -58,7 +75,8 @@ function scaleOf(name, points) {
   low = Math.floor(low / unit + 1e-9) * unit;
   high = Math.max(Math.ceil(high / unit - 1e-9) * unit, low + unit);
   const ticks = Array.from({ length: Math.round((high - low) / unit) + 1 }, (_, index) => low + index * unit);
-  const first = points[0][0], last = points[points.length - 1][0];
+  const steps = points.map(([step]) => step);
+  const first = steps.reduce((one, other) => Math.min(one, other)), last = steps.reduce((one, other) => Math.max(one, other));
   return {
     first, last, ticks,
     x: (step) => (last > first ? LEFT + (RIGHT - LEFT) * (step - first) / (last - first) : LEFT),

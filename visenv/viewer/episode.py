@@ -19,6 +19,8 @@ from visenv.types import (
 )
 from visenv.viewer.film import film
 from visenv.viewer.grounding import Mark, grounding_marks, lanes
+from visenv.viewer.index import outcome
+from visenv.viewer.tokens import turn_tokens
 
 _ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
 """The name of the image that follows, as the grammars write it."""
@@ -32,12 +34,14 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
         images: Folder of its images, relative to the page.
     """
     answers = [event.answer for event in episode.events if isinstance(event, Answered)]
-    plain = ("kind", "group", "member", "reward", "status")
+    plain = ("kind", "group", "member", "reward", "status", "index")
     return {
         **{name: getattr(episode, name) for name in plain},
         "id": episode.sample_id,
         "reason": episode.end_reason,
         "seed": str(episode.seed),  # may exceed what a JavaScript number holds exactly
+        "env": episode.env_id,
+        "outcome": outcome(episode),
         "answer": answers[-1] if answers else None,
         "truth": {
             "question": episode.question,
@@ -45,8 +49,10 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
             **known_fields(episode.ground_truth),
         },
         "terms": dict(episode.terms),
+        "notes": dict(episode.term_notes),
+        "weights": dict(episode.term_weights),
         "metrics": dict(episode.metrics),
-        "tokens": sum(len(segment) for segment in episode.segments),
+        "context": sum(len(segment) for segment in episode.segments),
         "turns": list(_turns(episode, images)),
         "closing": _messages(episode.closing, images),
         "marks": [mark._asdict() for mark in (*marks(episode), *grounding_marks(episode))],
@@ -55,7 +61,8 @@ def episode_record(episode: Episode, images: str) -> dict[str, Any]:
 
 
 def _turns(episode: Episode, images: str) -> Iterator[dict[str, Any]]:
-    for turn in episode.turns:
+    tokens = turn_tokens(episode)
+    for number, turn in enumerate(episode.turns):
         prefix = turn.request.prefill if turn.text.startswith(turn.request.prefill) else ""
         yield {
             "messages": _messages(turn.messages, images),
@@ -63,6 +70,9 @@ def _turns(episode: Episode, images: str) -> Iterator[dict[str, Any]]:
             "text": turn.text[len(prefix) :],
             "reward": turn.reward,
             "finish": turn.finish_reason,
+            "seconds": [turn.sampling_seconds, turn.env_seconds],
+            "advantage": turn.advantage,
+            **tokens.get(number, {}),
             "film": film(turn, images),
             # That a turn was taken is seen from the turn.
             "events": [event_to_json(each) for each in turn.events if type(each) is not TurnTaken],

@@ -1,4 +1,4 @@
-"""Reads a run's folder: metrics, results and episodes, and what of it cannot be read."""
+"""Reads a run's folder: facts, metrics, results and episodes, and what of it cannot be read."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from visenv.episodes import read_episodes
-from visenv.errors import DataError
+from visenv.errors import DataError, VisenvError
+from visenv.types import Episode
 from visenv.viewer.episode import episode_record
-
-MOST_EPISODES = 600
-"""Episodes on one page; of more, an even selection is shown and the page says so."""
+from visenv.viewer.facts import run_facts
 
 _EPISODES = (
     "episodes.jsonl",
@@ -24,26 +23,67 @@ _EPISODES = (
 )
 
 
-def gather(folder: Path) -> dict[str, Any]:
-    """What the page shows of the run, JSON-like but for NaN and infinity.
+class Saved(NamedTuple):
+    """An episode of a run's folder.
+
+    Attributes:
+        episode: The episode.
+        record: The episode as the page shows it.
+        saved_in: The file that it was read from, as the page calls it.
+        line: Its line in that file, from 0.
+    """
+
+    episode: Episode
+    record: dict[str, Any]
+    saved_in: str
+    line: int
+
+
+def run_data(folder: Path, problems: list[str]) -> dict[str, Any]:
+    """Return what the page shows of a run beside its episodes, JSON-like but for NaN and infinity.
 
     Returns:
-        ``name``; ``metrics`` (a row per step, with its phase); ``results`` (rows of a table);
-        ``seconds`` by phase; ``episodes`` and ``episodes_in_all``; ``problems`` (texts).
+        ``name``; ``facts`` (`run_facts`); ``metrics`` (a row for each step, with its phase);
+        ``results`` (rows of a table); ``seconds`` by phase.
     """
-    problems: list[str] = []
     results = _results(folder, problems)
     seconds = results.get("seconds", {})
-    total, episodes = _episodes(folder, problems)
     return {
         "name": folder.resolve().name,
+        "facts": run_facts(folder, problems),
         "metrics": list(_metrics(folder, list(seconds), problems)),
         "results": results.get("rows", []),
         "seconds": seconds,
-        "episodes": episodes,
-        "episodes_in_all": total,
-        "problems": problems,
     }
+
+
+def episode_files(folder: Path) -> dict[str, Path]:
+    """Return the files of episodes in a run's folder, by what the page calls them."""
+    paths = [path for pattern in _EPISODES for path in sorted(folder.glob(pattern))]
+    return {
+        path.relative_to(folder).with_suffix("").as_posix().replace("/episodes/", "/"): path
+        for path in paths
+    }
+
+
+def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iterator[Saved]:
+    """Yield every episode of a run's folder, one at a time.
+
+    Args:
+        folder: The run's folder.
+        page_folder: The folder of the page, to which the paths of images are relative.
+        problems: Gets a text for each file and each episode that cannot be read.
+    """
+    for saved_in, path in episode_files(folder).items():
+        images = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
+        try:
+            for line, episode in enumerate(read_episodes(path, check_pixels=False)):
+                try:
+                    yield Saved(episode, episode_record(episode, images), saved_in, line)
+                except VisenvError as error:  # an image that is missing or broken
+                    problems.append(f"{path}, line {line + 1}: {error}")
+        except DataError as error:
+            problems.append(str(error))
 
 
 def _results(folder: Path, problems: list[str]) -> dict[str, Any]:
@@ -86,30 +126,3 @@ def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[d
             except (ValueError, TypeError) as error:
                 problems.append(f"{path}, line {number}: {error}")
                 break
-
-
-def _episodes(folder: Path, problems: list[str]) -> tuple[int, list[dict[str, Any]]]:
-    """How many episodes there are, and an even selection of them."""
-    paths = [path for pattern in _EPISODES for path in sorted(folder.glob(pattern))]
-    counts = [_lines(path) for path in paths]
-    total = sum(counts)
-    shown = min(total, MOST_EPISODES)
-    chosen = {index * total // shown for index in range(shown)}
-    records = []
-    first = 0
-    for path, count in zip(paths, counts, strict=True):
-        images = os.path.relpath(path.parent / "images", folder).replace(os.sep, "/")
-        label = path.relative_to(folder).with_suffix("").as_posix().replace("/episodes/", "/")
-        try:
-            for index, episode in enumerate(read_episodes(path), start=first):
-                if index in chosen:
-                    records.append({"file": label, **episode_record(episode, images)})
-        except DataError as error:
-            problems.append(str(error))
-        first += count
-    return total, records
-
-
-def _lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(1 for _ in file)

@@ -1,38 +1,51 @@
-"""Writes what a run holds into one page.
+"""Writes what a run holds into a page, with its episodes in parts beside it.
 
-The page holds its data, style and scripts; images are the PNG files the episodes were saved with,
-named by relative paths. Text that a policy or a data set wrote reaches the page as JSON and is only
-ever shown as text; the page's own policy forbids it the network.
+::
+
+    report.html         the page: facts, curves, results, and the index of all episodes
+    report/             the episodes and the searched texts, which the page loads on demand
+
+Images are the PNG files that the episodes were saved with, named by relative paths. Text that a
+policy or a data set wrote reaches the page as JSON and is only ever shown as text; the policy of
+the page forbids it the network, and every script but its own and those that its own loads.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-import math
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from visenv.errors import RunError
-from visenv.viewer.gather import gather
+from visenv.viewer.bounded import bounded
+from visenv.viewer.gather import Saved, run_data, saved_episodes
+from visenv.viewer.index import Index, searched_text
+from visenv.viewer.store import EPISODES_IN_PART, TEXTS_IN_PART, Store
 
-SCRIPTS = ("page.js", "curves.js", "film.js", "episode.js", "episodes.js")
+PARTS = "report"
+"""The folder of the parts, beside the page."""
+
+SCRIPTS = (
+    *("page.js", "store.js", "overview.js", "curves.js", "film.js", "picture.js", "turn.js"),
+    *("episode.js", "filters.js", "list.js", "words.js", "groups.js", "compare.js", "keys.js"),
+    "main.js",
+)
 """In the order they run in."""
 
-LONGEST_TEXT = 20_000
-"""Characters of one text on the page; of a longer one, the rest is counted."""
-
-DEEPEST = 16
-"""Levels of nested data on the page."""
+STYLES = ("page.css", "list.css", "episode.css", "group.css")
 
 
-def write_report(folder: str | Path) -> Path:
-    """Write ``report.html`` into a run's folder.
+def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
+    """Write ``report.html`` and ``report/`` into a run's folder.
 
     Args:
-        folder: Holds any of ``metrics.jsonl``, ``results.json`` or ``summary.json``,
-            ``episodes.jsonl``, ``episodes/*.jsonl``, ``evaluation/*.jsonl``, and metrics and
-            episodes once more in a folder for each phase.
+        folder: Holds any of ``recipe.json`` or ``run.json``, ``metrics.jsonl``, ``results.json`` or
+            ``summary.json``, ``episodes.jsonl``, ``episodes/*.jsonl``, ``evaluation/*.jsonl``, and
+            metrics and episodes once more in a folder for each phase.
+        compare: The folder of another run to compare with. Its images stay where they are.
 
     Returns:
         The page's path. A file that cannot be read is named on the page, the rest is shown.
@@ -41,47 +54,85 @@ def write_report(folder: str | Path) -> Path:
         RunError: If there is no such folder, or it holds nothing to report.
     """
     folder = Path(folder)
+    runs = [folder] if compare is None else [folder, Path(compare)]
+    for each in runs:
+        _require_folder(each)
+    problems: list[str] = []
+    told = [run_data(each, problems) for each in runs]
+    store, index = Store(folder / PARTS), Index()
+    for number, each in enumerate(runs):
+        before = index.count
+        label = f"{told[number]['name']}: " if number else ""
+        for saved in saved_episodes(each, folder, problems):
+            _add(store, index, saved, label)
+        told[number]["episodes"] = index.count - before
+        _require_content(each, told[number], problems)
+    store.close()
+    data = {
+        "runs": told,
+        "index": index.to_json(),
+        "problems": problems,
+        "parts": {
+            "folder": PARTS,
+            "token": store.token,
+            "episodes": EPISODES_IN_PART,
+            "texts": TEXTS_IN_PART,
+            "bytes_of_texts": store.bytes_of_texts,
+        },
+    }
+    path = folder / "report.html"
+    path.write_text(_page(data), encoding="utf-8")
+    return path
+
+
+def _require_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise RunError(
             f"There is no run folder {folder}. Give what training wrote, for example runs/<name>, "
             "or the --out folder of rollout or eval."
         )
-    data = gather(folder)
-    if not any(data[name] for name in ("metrics", "episodes", "results", "problems")):
+
+
+def _require_content(folder: Path, run: dict[str, Any], problems: list[str]) -> None:
+    if not (problems or any(run[name] for name in ("metrics", "episodes", "results"))):
         raise RunError(
             f"{folder} holds no metrics.jsonl, results.json or episodes to report on. "
             "Give the folder of a run, for example runs/<name>."
         )
-    page = _asset("page.html")
+
+
+def _add(store: Store, index: Index, saved: Saved, label: str) -> None:
+    saved_in = label + saved.saved_in
+    index.add(saved.episode, saved_in, saved.line)
+    place = {"saved_in": saved_in, "line": saved.line}
+    store.add(place | saved.record, searched_text(saved.episode))
+
+
+def _page(data: dict[str, Any]) -> str:
+    """Return the page; its policy names the hashes of its own script and style."""
     script = "\n".join(_asset(name) for name in SCRIPTS)
-    # The data come last: what they hold is not searched for places to fill.
-    for name, text in (("style", _asset("page.css")), ("script", script), ("data", _embed(data))):
+    style = "\n".join(_asset(name) for name in STYLES)
+    fills = {
+        "script-hash": _hash(script),
+        "style-hash": _hash(style),
+        "style": style,
+        "script": script,
+        "data": _embed(data),  # the last: what the data hold is not searched for places to fill
+    }
+    page = _asset("page.html")
+    for name, text in fills.items():
         page = page.replace(f"/*{name}*/", text)
-    path = folder / "report.html"
-    path.write_text(page, encoding="utf-8")
-    return path
+    return page
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _embed(data: dict[str, Any]) -> str:
-    """JSON that may stand inside a script element whatever texts it holds."""
-    text = json.dumps(_plain(data), ensure_ascii=True, allow_nan=False)
+    """Return JSON that may stand inside a script element whatever texts it holds."""
+    text = json.dumps(bounded(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
-
-
-def _plain(value: Any, depth: int = 0) -> Any:
-    """The value as JSON of bounded size: no NaN or infinity (None), no endless text or nesting."""
-    if depth > DEEPEST:
-        return "…"
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        more = len(value) - LONGEST_TEXT
-        return value if more <= 0 else f"{value[:LONGEST_TEXT]}… [{more} more characters]"
-    if isinstance(value, dict):
-        return {str(key): _plain(each, depth + 1) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each, depth + 1) for each in value]
-    return value
 
 
 def _asset(name: str) -> str:

@@ -101,8 +101,12 @@ def make_episode() -> MakeEpisode:
             "question": "What does it say?",
             "answers": ("seven",),
             "status": "terminated",
+            "kind": "text",
+            "seed": 7,
+            "group": 0,
+            "member": 0,
         }
-        return Episode("visenv/Test-v0", sample_id, "text", 7, 0, 0, turns, **{**given, **fields})
+        return Episode("visenv/Test-v0", sample_id, turns=turns, **{**given, **fields})
 
     return make
 
@@ -118,7 +122,7 @@ class Opened(NamedTuple):
 @pytest.fixture(scope="module")
 def opened(
     chromium: Path, run_folder: Path, grounded: dict[str, Episode]
-) -> Iterator[Callable[[Path], Opened]]:
+) -> Iterator[Callable[..., Opened]]:
     """Opens files in headless Chromium.
 
     Playwright keeps an event loop running in this thread, so episodes are played before it starts,
@@ -127,13 +131,15 @@ def opened(
     with ExitStack() as stack:
         context = stack.enter_context(_context(chromium))
 
-        def open_file(path: Path) -> Opened:
+        def open_file(path: Path, link: str = "", **size: Any) -> Opened:
             page = context.new_page()
+            if size:
+                page.set_viewport_size(size)
             found = Opened(page, [], [])
             page.on("request", lambda request: found.requests.append(request.url))
             page.on("pageerror", lambda error: found.complaints.append(str(error)))
             page.on("console", lambda message: found.complaints.append(message.text))
-            page.goto(path.resolve().as_uri())
+            page.goto(path.resolve().as_uri() + link)
             return found
 
         yield open_file

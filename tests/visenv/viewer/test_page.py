@@ -1,4 +1,4 @@
-"""The page in headless Chromium: opened from a file, filtered, an episode unfolded."""
+"""The page in headless Chromium: opened from a file, filtered, sorted, its episodes opened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ import pytest
 
 from visenv.episodes import read_episodes, write_episodes
 from visenv.records import UnknownRecord
-from visenv.types import Episode, Failure, Image, ToolCalled, Video
+from visenv.types import (
+    Episode,
+    Failure,
+    Image,
+    Message,
+    Segment,
+    ToolCalled,
+    TurnSpan,
+    Video,
+)
 from visenv.verifier import Referred
 from visenv.viewer import write_report
 
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.component("chromium")
 
 MakeEpisode = Callable[..., Episode]
-Open = Callable[[Path], Any]
+Open = Callable[..., Any]
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>",
@@ -38,15 +47,16 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def report(opened: Open, run_folder: Path) -> Any:
-    """The report of the run, opened once."""
+    """Return the report of the run, opened once."""
     return opened(write_report(run_folder))
 
 
 @pytest.fixture
 def run(report: Any) -> Iterator[Page]:
-    """The open report, nothing filtered or unfolded."""
+    """Yield the open report: the list of episodes, nothing filtered."""
     page: Page = report.page
-    page.locator("button[type=reset]").click()
+    visit(page, "#/overview")
+    visit(page, "#/episodes")
     page.locator("#list .row").nth(28).wait_for()
     yield page
     assert_quiet(report)
@@ -59,44 +69,53 @@ def assert_quiet(found: Any) -> None:
     assert [url for url in found.requests if not url.startswith("file://")] == []
 
 
-def rows(page: Page) -> list[list[str]]:
-    """The cells of the table of episodes."""
-    texts = "rows => rows.map(row => [...row.children].map(cell => cell.innerText))"
-    cells: list[list[str]] = page.locator("#list .row").evaluate_all(texts)
-    return cells
+def visit(page: Page, link: str) -> None:
+    """Follow a link inside the report."""
+    page.evaluate("link => { location.hash = link; }", link)
+
+
+def cells(page: Page, column: str) -> list[str]:
+    """Return a column of the table of episodes."""
+    found: list[str] = page.locator(f"#list [data-column='{column}']").all_inner_texts()
+    return found
 
 
 def choose(page: Page, **values: str) -> None:
     for name, value in values.items():
         field = page.locator(f"#filters [name={name}]")
-        if name in ("file", "outcome"):
-            field.select_option(value)
-        else:
+        if name in ("low", "high", "text"):
             field.fill(value)
+        else:
+            field.select_option(value)
 
 
-def unfold(page: Page, row: int = 0) -> Locator:
+def open_row(page: Page, row: int = 0) -> Locator:
+    """Open an episode from the list."""
     page.locator("#list .row").nth(row).click()
-    return page.locator(".detail").first
+    page.locator("#detail .verdict").wait_for()
+    return page.locator("#detail")
 
 
 def played(path: Path) -> list[Episode]:
     return list(read_episodes(path))
 
 
-def test_shows_results_curves_and_every_episode(run: Page, run_folder: Path) -> None:
-    assert run.locator("h1").inner_text() == "zoom_tiny"
-    assert run.locator("#summary").inner_text() == "8 steps logged, 29 episodes saved."
-    cells = [row.locator("td").all_inner_texts() for row in run.locator("#results tbody tr").all()]
-    assert cells == [
+def test_overview_shows_facts_results_curves_and_saved_files(run: Page) -> None:
+    visit(run, "#/overview")
+    assert run.locator("#name").inner_text() == "zoom_tiny"
+    facts = run.locator("#facts").inner_text().split("\n")
+    assert facts[facts.index("steps") + 1] == "8"
+    assert facts[facts.index("training time") + 1] == "73.5 s"
+    found = [row.locator("td").all_inner_texts() for row in run.locator("#results tbody tr").all()]
+    assert found == [
         ["before SFT", "0.000", "0.100", "–"],
         ["after GRPO", "0.750", "1.900", "0.800"],
     ]
-    assert run.locator("h3").all_inner_texts() == [
-        "warm-up 4 steps, 13 s",
-        "rl 4 steps, 61 s",
-    ]
-    assert len(rows(run)) == 29
+    assert run.locator("h3").all_inner_texts() == ["warm-up 4 steps, 13 s", "rl 4 steps, 61 s"]
+    saved = [row.locator("td").all_inner_texts() for row in run.locator("#saved tbody tr").all()]
+    assert {row[0]: row[1] for row in saved}["rl/step_000002"] == "8"
+    run.locator("#saved a", has_text="rl/step_000002").click()
+    assert run.locator("#list .row").count() == 8
 
 
 def test_a_curve_has_a_point_for_each_step_and_rises_where_the_values_do(run: Page) -> None:
@@ -110,8 +129,9 @@ def test_a_curve_has_a_point_for_each_step_and_rises_where_the_values_do(run: Pa
 
 
 def test_the_other_curves_unfold(run: Page) -> None:
+    visit(run, "#/overview")
     assert run.locator("[data-curve=kl]").count() == 0
-    run.locator("details", has_text="1 more").nth(1).locator("summary").click()
+    run.locator("#curves details", has_text="1 more").nth(1).locator("summary").click()
     assert run.locator("[data-curve=kl] figcaption span").inner_text() == "0.0040"
 
 
@@ -128,32 +148,57 @@ def test_filters_by_outcome(run: Page, run_folder: Path) -> None:
     assert min(expected.values()) > 0
     for outcome, count in expected.items():
         choose(run, outcome=outcome)
-        assert [row[-1] for row in rows(run)] == [outcome] * count
-        assert run.locator("#count").inner_text() == f"{count} of 29"
+        assert cells(run, "outcome") == [outcome] * count
+        assert run.locator("#count").inner_text() == f"{count} of 29 episodes"
 
 
-def test_filters_by_reward_file_and_text(run: Page) -> None:
-    everything = [float(row[6]) for row in rows(run)]
+def test_filters_by_number_file_tool_and_text(run: Page) -> None:
+    everything = [float(each) for each in cells(run, "reward")]
     choose(run, low="0.5", high="2.05")
-    assert [float(row[6]) for row in rows(run)] == [r for r in everything if 0.5 <= r <= 2.05]
-    choose(run, low="", high="", file="warm-up/step_000004")
-    assert [row[0] for row in rows(run)] == ["warm-up/step_000004"] * 3
-    choose(run, text="LOOK CLOSER")
-    assert len(rows(run)) == 3
+    fits = [r for r in everything if 0.5 <= r <= 2.05]
+    assert [float(each) for each in cells(run, "reward")] == fits
+    choose(run, low="", high="", saved_in="warm-up/step_000004")
+    assert cells(run, "saved_in") == ["warm-up/step_000004"] * 3
+    choose(run, text="LOOK CLOSER")  # a word of the turns, which come from a file beside the page
+    run.locator("#list .row").nth(2).wait_for()
     choose(run, text="words that nobody wrote")
-    assert rows(run) == []
     assert run.locator("#none").is_visible()
+    choose(run, text="", saved_in="", tool="zoom")
+    zoomed = run.locator("#list .row").count()
+    choose(run, tool="", measure="metrics/zoomed", low="1")
+    assert 0 < run.locator("#list .row").count() <= zoomed < 29
     run.locator("button[type=reset]").click()
     run.locator("#list .row").nth(28).wait_for()
 
 
-def test_an_episode_unfolds_turn_by_turn_with_its_images(run: Page, run_folder: Path) -> None:
-    choose(run, file="evaluation/after-GRPO")
+def test_sorts_by_a_column_and_keeps_the_order_in_the_link(run: Page) -> None:
+    everything = [float(each) for each in cells(run, "reward")]
+    head = run.locator("#list th button", has_text="Reward")
+    head.click()
+    assert [float(each) for each in cells(run, "reward")] == sorted(everything, reverse=True)
+    assert run.url.endswith("#/episodes?sort=-reward")
+    head.click()
+    assert [float(each) for each in cells(run, "reward")] == sorted(everything)
+    visit(run, "#/episodes?sort=answer&outcome=right")
+    run.locator("#list th[aria-sort=ascending]", has_text="Answer").wait_for()
+    assert cells(run, "answer") == sorted(cells(run, "answer"))
+    assert set(cells(run, "outcome")) == {"right"}
+
+
+def test_columns_that_tell_nothing_apart_are_left_out(run: Page) -> None:
+    titles = run.locator("#list th").all_inner_texts()
+    assert titles[:2] == ["Outcome", "Reward"]  # not the file it was saved in
+    assert "Question" not in titles  # the same in all
+    assert "question What colour" in run.locator("#constants").inner_text()
+
+
+def test_an_episode_opens_turn_by_turn_with_its_images(run: Page, run_folder: Path) -> None:
+    choose(run, saved_in="evaluation/after-GRPO")
     episode = played(run_folder / "evaluation" / "after-GRPO.jsonl")[0]
 
-    detail = unfold(run)
+    detail = open_row(run)
 
-    turns = detail.locator(".bubble.policy pre").all_inner_texts()
+    turns = detail.locator(".bubble.policy > pre").all_inner_texts()
     assert turns == [turn.text for turn in episode.turns]
     assert detail.locator(".prefix").all_inner_texts() == [t.request.prefill for t in episode.turns]
     assert detail.locator(".events li > b").all_inner_texts() == ["ToolCalled", "Answered"]
@@ -164,17 +209,66 @@ def test_an_episode_unfolds_turn_by_turn_with_its_images(run: Page, run_folder: 
         image.scroll_into_view_if_needed()
         image.evaluate("image => image.decode()")
         assert image.evaluate("image => image.naturalWidth") == 96
-    run.locator("#list .row").first.press("Enter")
-    assert run.locator(".detail").count() == 0
+    assert "sampling" in detail.locator(".bubble.policy").first.inner_text()
+
+
+def test_terms_times_weights_add_up_to_the_reward(run: Page, run_folder: Path) -> None:
+    choose(run, saved_in="evaluation/after-GRPO")
+    episode = played(run_folder / "evaluation" / "after-GRPO.jsonl")[0]
+    detail = open_row(run)
+    lines = [row.locator("td").all_inner_texts() for row in detail.locator(".reward tr").all()]
+    paid = {line[0]: float(line[3]) for line in lines if len(line) == 4}
+    assert paid == pytest.approx(
+        {n: episode.term_weights[n] * (episode.terms[n] or 0) for n in episode.terms}, abs=1e-3
+    )
+    assert lines[-1] == ["reward", f"{episode.reward:.3f}"]
+    assert sum(paid.values()) == pytest.approx(episode.reward, abs=2e-3)
+
+
+def test_a_link_to_an_episode_opens_it(opened: Open, run_folder: Path) -> None:
+    episode = played(run_folder / "rl" / "episodes" / "step_000004.jsonl")[5]
+    found = opened(write_report(run_folder), "#/episode/rl%2Fstep_000004/5")
+    found.page.locator("#detail .verdict").wait_for()
+    assert str(episode.seed) in found.page.locator("#detail aside").inner_text()
+    visit(found.page, "#/episode/rl%2Fgone/5")
+    found.page.locator("#detail .empty", has_text="There is no episode rl/gone").wait_for()
+    assert_quiet(found)
+    found.page.close()
+
+
+def test_the_keyboard_leads_through_list_and_episodes(run: Page) -> None:
+    run.keyboard.press("j")
+    run.keyboard.press("ArrowDown")
+    run.keyboard.press("k")
+    run.keyboard.press("j")
+    run.keyboard.press("Enter")
+    run.locator("#detail .crumbs", has_text="2 of 29").wait_for()
+    run.keyboard.press("n")
+    run.locator("#detail .crumbs", has_text="3 of 29").wait_for()
+    run.keyboard.press("p")
+    run.locator("#detail .crumbs", has_text="2 of 29").wait_for()
+    run.keyboard.press("Escape")
+    run.locator("#list").wait_for()
+    run.keyboard.press("/")
+    run.keyboard.type("jj")
+    assert run.locator("#filters [name=text]").input_value() == "jj"
+    run.keyboard.press("Escape")
+    run.keyboard.press("?")
+    assert run.locator("#keys").is_visible()
+    run.locator("#keys button").click()
+    run.keyboard.press("t")
+    assert run.locator("html").get_attribute("data-theme") == "dark"
+    run.keyboard.press("t")
+    assert run.locator("html").get_attribute("data-theme") == "light"
 
 
 def test_the_boxes_lie_on_the_source_image_where_they_were_cut(run: Page, run_folder: Path) -> None:
-    choose(run, file="evaluation/after-GRPO")
+    choose(run, saved_in="evaluation/after-GRPO")
     episode = played(run_folder / "evaluation" / "after-GRPO.jsonl")[1]
     (call,) = [event for event in episode.events if isinstance(event, ToolCalled)]
     left, top, right, bottom = call.detail["shown_box"]
 
-    detail = unfold(run, 1)
+    detail = open_row(run, 1)
 
     source = detail.locator(".picture").first
     box = source.locator("rect.zoom")
@@ -215,6 +309,9 @@ def page_of(opened: Open, tmp_path: Path) -> Iterator[Callable[..., Page]]:
         found = opened(write_report(tmp_path))
         pages.append(found)
         page: Page = found.page
+        if episodes:
+            visit(page, "#/episodes")
+            page.locator("#list .row").first.wait_for()
         return page
 
     yield show
@@ -233,12 +330,12 @@ def test_what_a_policy_or_a_data_set_wrote_is_only_ever_text(
 
     page = page_of(*map(hostile, HOSTILE))
     for number, text in enumerate(HOSTILE):
-        detail = unfold(page, number)
-        turn = detail.locator(".bubble.policy pre").nth(1)
+        detail = open_row(page, number)
+        turn = detail.locator(".bubble.policy > pre").nth(1)
         units = len(text.encode("utf-16-le", "surrogatepass")) // 2  # as JavaScript counts
         assert turn.evaluate("pre => pre.textContent.length") == units
         assert detail.locator("img").count() == 2
-        page.locator("#list .row").nth(number).click()
+        visit(page, "#/episodes")
     assert page.evaluate("window.hacked") is None
     assert page.locator("script").count() == 2
 
@@ -248,7 +345,7 @@ def test_points_lie_on_the_masks_of_what_they_name(
 ) -> None:
     episode = grounded["ArgosImage"]
     (referred,) = [event for event in episode.events if isinstance(event, Referred)]
-    picture = unfold(page_of(episode)).locator(".picture")
+    picture = open_row(page_of(episode)).locator(".picture")
     points, masks = picture.locator("circle.point.hit"), picture.locator("path.mask")
     assert points.count() == len(referred.points) > 0
     assert masks.count() == len({point.label for point in referred.points})
@@ -270,7 +367,7 @@ def test_the_frames_of_a_video_stand_under_a_bar_with_its_events(
 ) -> None:
     episode = grounded["ArgosVideo"]
     (referred,) = [event for event in episode.events if isinstance(event, Referred)]
-    film = unfold(page_of(episode)).locator(".film")
+    film = open_row(page_of(episode)).locator(".film")
     count = len(episode.videos[0].frames)
     names = film.locator(".picture code").all_inner_texts()
     assert names == [f"frame {number}" for number in range(1, count + 1)]
@@ -299,9 +396,9 @@ def test_rewards_that_are_not_finite_say_so_and_fit_no_range(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     page = page_of(make_episode(reward=float("nan")), make_episode(reward=-0.5))
-    assert [row[6] for row in rows(page)] == ["not finite", "-0.500"]
+    assert cells(page, "reward") == ["not finite", "-0.500"]
     choose(page, low="-1")
-    assert [row[6] for row in rows(page)] == ["-0.500"]
+    assert cells(page, "reward") == ["-0.500"]
 
 
 def test_each_way_to_end_has_its_outcome(
@@ -314,23 +411,182 @@ def test_each_way_to_end_has_its_outcome(
         make_episode(status="truncated", reason="turns"),
         make_episode(reward=0.0, status="aborted", failure=Failure("service", "judge", "no reply")),
     )
-    outcomes = [row[-1] for row in rows(page)]
-    assert outcomes == ["right", "wrong", "finished", "truncated", "aborted"]
-    assert "aborted: judge: no reply" in unfold(page, 4).locator("aside").inner_text()
+    assert cells(page, "outcome") == ["right", "wrong", "finished", "truncated", "aborted"]
+    assert "aborted: judge: no reply" in open_row(page, 4).locator("aside").inner_text()
 
 
-def test_many_episodes_come_in_portions_and_the_selection_is_stated(
+def test_many_episodes_are_paged_and_loaded_on_demand(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
-    page = page_of(*(make_episode(sample_id=str(index)) for index in range(5000)))
-    assert (
-        "5000 episodes saved; this page holds an even selection of 600"
-        in page.locator("#summary").inner_text()
-    )
-    assert len(rows(page)) == 100
-    page.locator("#more").click()
-    assert page.locator("#list .row").count() == 200
-    assert page.locator("#count").inner_text() == "600 of 600"
+    page = page_of(*(make_episode(sample_id=f"s{index:04}") for index in range(700)))
+    assert page.locator("#count").inner_text() == "700 episodes"
+    assert page.locator("#list .row").count() == 50
+    page.locator("#pages button").nth(1).click()
+    assert cells(page, "id")[:2] == ["s0050", "s0051"]
+    visit(page, "#/episodes?page=14")
+    page.locator("#list .row", has_text="s0699").click()
+    page.locator("#detail aside", has_text="s0699").wait_for()
+    assert page.evaluate("[...loaded.keys()].filter(key => key.startsWith('episodes'))") == [
+        "episodes-21"
+    ]
+
+
+def test_a_system_prompt_is_folded_and_code_keeps_its_lines(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    episode = make_episode()
+    code = "for place in range(3):\n    print(place)"
+    first = episode.turns[0]
+    run_code = ToolCalled(0, "python", {"code": code, "limit": 5}, True)
+    messages = (Message("system", ("You are careful. " * 50,)), *first.messages)
+    turns = (replace(first, messages=messages, events=(run_code,)), *episode.turns[1:])
+    detail = open_row(page_of(replace(episode, turns=turns)))
+    system = detail.locator("details.system")
+    assert system.get_attribute("open") is None
+    assert system.locator("small").inner_text() == "850 characters"
+    block = detail.locator(".events pre")
+    assert block.inner_text() == code
+    assert block.evaluate("block => getComputedStyle(block).whiteSpace") == "pre-wrap"
+
+
+def test_a_turn_shows_tokens_logprobs_times_and_advantage(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    logprobs = np.array([0, -1, -3, 0, -0.5], np.float32)
+    mask = np.array([False, True, True, False, True])
+    spans = (TurnSpan(0, 1, 3, "stop"), TurnSpan(1, 4, 5, "stop"))
+    ids = np.arange(5, dtype=np.int32)
+    segment = Segment(ids, mask, logprobs, 0 * ids, spans, (), (99,), 2, 1.0, "p")
+    first, last = make_episode().turns
+    first = replace(first, sampling_seconds=1.5, env_seconds=0.05, advantage=-0.75)
+    episode = replace(make_episode(), turns=(first, last), segments=(segment,))
+    heads = open_row(page_of(episode)).locator(".bubble.policy > b")
+    # The mean of -1 and -3.
+    assert heads.nth(0).inner_text().split("\n") == [
+        "policy, turn 1",
+        "tokens 2",
+        "logprob −2",
+        "sampling 1.5 s",
+        "env 50 ms",
+        "advantage −0.750",
+    ]
+    assert heads.nth(0).locator(".likelihoods rect").count() == 2
+    assert "tokens 1" in heads.nth(1).inner_text()
+
+
+def test_a_group_shows_members_side_by_side_with_what_differs(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    texts = ("it is seven", "it is nine", "it is seven")
+    rewards = (1.0, 0.0, 0.5)
+    members = [
+        make_episode(text, reward, group=2, member=member, term_weights={"vqa": 1.0})
+        for member, (text, reward) in enumerate(zip(texts, rewards, strict=True))
+    ]
+    page = page_of(*members, make_episode(group=3))
+    visit(page, "#/groups")
+    assert page.locator("#group-list .row").count() == 1  # a group of one has nothing beside it
+    page.locator("#group-list .row").click()
+    page.locator(".side-by-side").wait_for()
+    heads = page.locator(".member-head").all_inner_texts()
+    assert [each.split("\n")[0] for each in heads] == ["member 0", "member 1", "member 2"]
+    table = {
+        row.locator("th").inner_text(): row.locator("td").all_inner_texts()
+        for row in page.locator(".member-table tbody tr").all()
+    }
+    # The mean is 0.5.
+    assert table["reward − mean"] == ["+0.500", "−0.500", "0"]
+    assert table["vqa × 1"] == ["1", "0", "0.500"]
+    assert "turns" not in table  # the same in all
+    # The reference is the best one; of the others, the words that it lacks are marked.
+    assert page.locator(".member-turn mark").all_inner_texts() == ["nine"]
+    page.locator(".member-head button").first.click()
+    page.locator(".member-head", has_text="reference").filter(has_text="member 1").wait_for()
+    assert page.locator(".member-turn mark").all_inner_texts() == ["seven", "seven"]
+    page.keyboard.press("Escape")
+    page.locator("#group-list").wait_for()
+
+
+def test_advantages_of_a_group_are_those_that_were_saved(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    def credited(member: int, advantage: float) -> Episode:
+        episode = make_episode(reward=float(member), member=member)
+        turns = [replace(turn, advantage=advantage) for turn in episode.turns]
+        return replace(episode, turns=tuple(turns))
+
+    page = page_of(credited(0, -1.25), credited(1, 1.25))
+    assert cells(page, "advantage") == ["−1.250", "+1.250"]
+    visit(page, "#/group/episodes%2F0")
+    row = page.locator(".member-table tr", has_text="advantage")
+    row.wait_for()
+    assert row.locator("td").all_inner_texts() == ["−1.250", "+1.250"]
+
+
+def test_two_runs_are_compared_sample_by_sample(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    for name, rewards in (("one", (0.0, 1.0, 1.0)), ("two", (1.0, 1.0, 0.5))):
+        folder = tmp_path / name
+        episodes = [
+            make_episode(f"by {name}", reward, sample_id=f"s{number}", seed=number)
+            for number, reward in enumerate(rewards)
+        ]
+        write_episodes(folder / "episodes.jsonl", episodes)
+        settings = {"format": 1, "settings": {"policy": name, "env": "e"}, "sessions": []}
+        (folder / "run.json").write_text(json.dumps(settings))
+    found = opened(write_report(tmp_path / "one", tmp_path / "two"), "#/compare")
+    page = found.page
+    means = [row.locator("td").all_inner_texts() for row in page.locator(".means tbody tr").all()]
+    # (0 + 1 + 1) / 3 = 0.667 and (1 + 1 + 0.5) / 3 = 0.833.
+    assert means[:2] == [["episodes", "3", "3", ""], ["reward", "0.667", "0.833", "+0.167"]]
+    assert "3 samples in both: 1 better, 1 worse, 1 alike" in page.locator("#compare").inner_text()
+    assert page.locator("#settings tbody tr").all_inner_texts() == ["policy\tone\ttwo"]
+    changes = page.locator("#pair-list td:first-child").all_inner_texts()
+    assert changes == ["+1", "−0.500", "0"]
+    page.locator("#pair-list .row").first.click()
+    page.locator(".side-by-side").wait_for()
+    assert page.locator(".member-head a").all_inner_texts() == ["A: episodes", "B: two: episodes"]
+    assert_quiet(found)
+    page.close()
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        *("#/overview", "#/episodes", "#/groups", "#/compare"),
+        *("#/group/rl%2Fstep_000002%2F1", "#/episode/rl%2Fstep_000004/1"),
+    ],
+)
+def test_nothing_is_wider_than_a_phone(opened: Open, run_folder: Path, link: str) -> None:
+    link = {
+        "#/group/": "#/group/rl%2Fstep_000002%2F1",
+        "#/episode/": "#/episode/rl%2Fstep_000004/1",
+    }.get(link, link)
+    found = opened(write_report(run_folder), link, width=390, height=844)
+    page = found.page
+    page.locator(".view:not([hidden])").wait_for()
+    page.locator(".view:not([hidden]) > *").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    if link == "#/episodes":  # each episode is a card with all of its columns
+        card = page.locator("#list .row").first
+        inside = card.bounding_box()
+        assert inside
+        for cell in card.locator("td").all():
+            box = cell.bounding_box()
+            assert box
+            assert box["x"] >= inside["x"]
+            assert box["x"] + box["width"] <= inside["x"] + inside["width"] + 1
+    page.close()
+
+
+def test_a_part_of_another_report_is_refused(
+    page_of: Callable[..., Page], make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    page = page_of(make_episode())
+    write_report(tmp_path)  # while the page is open
+    page.locator("#list .row").click()
+    page.locator("#detail .empty", has_text="The report was written again").wait_for()
 
 
 def test_a_run_without_episodes_shows_its_curves_alone(
@@ -338,7 +594,7 @@ def test_a_run_without_episodes_shows_its_curves_alone(
 ) -> None:
     lines = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": None}, {"step": 3, "loss": 2.0}]
     page = page_of(metrics="".join(json.dumps(line) + "\n" for line in lines))
-    assert page.locator("#episodes").is_hidden()
+    assert page.locator("#tabs a").all_inner_texts() == ["Overview"]
     assert page.locator("#results").is_hidden()
     line = page.locator("[data-curve=loss] .raw").get_attribute("points") or ""
     assert len(line.split()) == 2
@@ -357,7 +613,8 @@ def test_hidden_frames_play_under_a_slider(
     write_episodes(tmp_path / "episodes.jsonl", [replace(episode, turns=(episode.turns[0], last))])
     found = opened(write_report(tmp_path))
     page = found.page
-    unfold(page)
+    visit(page, "#/episodes")
+    open_row(page)
     strip = page.locator(".hidden-frames")
     strip.wait_for()
     assert strip.locator("code").text_content() == "0.15 s  +0.00 +1.00"

@@ -2,52 +2,78 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from visenv.episodes import write_episodes
 from visenv.errors import RunError
 from visenv.records import UnknownRecord
-from visenv.types import Episode, QuestionTruth, ToolCalled
+from visenv.types import Episode, Image, Message, QuestionTruth, ToolCalled, Turn
 from visenv.viewer import write_report
+from visenv.viewer.bounded import DEEPEST, LONGEST_TEXT
 from visenv.viewer.episode import marks
-from visenv.viewer.gather import MOST_EPISODES
-from visenv.viewer.report import DEEPEST, LONGEST_TEXT
+from visenv.viewer.store import EPISODES_IN_PART
 
 MakeEpisode = Callable[..., Episode]
 
 
 def data_of(page: Path) -> dict[str, Any]:
-    """What the page's data element holds, which ends for HTML at the first ``</script``."""
+    """Return what the page's data element holds, which ends for HTML at the first ``</script``."""
     text = page.read_text(encoding="utf-8")
     _, _, rest = text.partition('<script id="data" type="application/json">')
     data: dict[str, Any] = json.loads(re.split("</script", rest, flags=re.IGNORECASE)[0])
     return data
 
 
+def parts_of(page: Path, kind: str = "episodes") -> list[list[Any]]:
+    """Return what the parts beside the page hold, in their order."""
+    count = len(list((page.parent / "report").glob(f"{kind}-*.js")))
+    found = []
+    for number in range(count):
+        text = (page.parent / "report" / f"{kind}-{number}.js").read_text(encoding="ascii")
+        call = re.fullmatch(rf'receive\("\w+","{kind}",{number},(".*")\)\n', text)
+        assert call
+        found.append(json.loads(json.loads(call[1])))
+    return found
+
+
+def records_of(page: Path) -> list[dict[str, Any]]:
+    return [record for part in parts_of(page) for record in part]
+
+
+def column(data: dict[str, Any], name: str) -> list[Any]:
+    """Return a text column of the index, a value for each episode."""
+    coded = data["index"]["texts"][name]
+    return [coded["values"][row] for row in coded["rows"]]
+
+
 def test_holds_every_phase_result_and_episode_of_a_run(run_folder: Path) -> None:
     data = data_of(write_report(run_folder))
 
-    assert data["name"] == "zoom_tiny"
-    assert [row["phase"] for row in data["metrics"]] == ["warm-up"] * 4 + ["rl"] * 4
-    assert data["metrics"][7] == {"phase": "rl", "step": 4, "reward": 2, "loss": -0.01, "kl": 0.004}
-    assert [row[""] for row in data["results"]] == ["before SFT", "after GRPO"]
-    assert data["seconds"] == {"warm-up": 12.5, "rl": 61.0}
-    files = [episode["file"] for episode in data["episodes"]]
-    assert {name: files.count(name) for name in files} == {
+    (run,) = data["runs"]
+    assert run["name"] == "zoom_tiny"
+    assert [row["phase"] for row in run["metrics"]] == ["warm-up"] * 4 + ["rl"] * 4
+    assert run["metrics"][7] == {"phase": "rl", "step": 4, "reward": 2, "loss": -0.01, "kl": 0.004}
+    assert [row[""] for row in run["results"]] == ["before SFT", "after GRPO"]
+    assert run["seconds"] == {"warm-up": 12.5, "rl": 61.0}
+    assert Counter(column(data, "saved_in")) == {
         "rl/step_000002": 8,
         "rl/step_000004": 8,
         "warm-up/step_000004": 3,
         "evaluation/after-GRPO": 5,
         "evaluation/before-SFT": 5,
     }
-    assert data["episodes_in_all"] == 29
+    assert run["episodes"] == data["index"]["count"] == 29
     assert data["problems"] == []
 
 
@@ -57,7 +83,7 @@ def test_phases_come_in_the_order_they_ended_whatever_the_age_of_the_files(tmp_p
         (tmp_path / phase / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
     (tmp_path / "results.json").write_text('{"seconds": {"b-first": 1, "a-second": 2}}')
 
-    phases = [row["phase"] for row in data_of(write_report(tmp_path))["metrics"]]
+    phases = [row["phase"] for row in data_of(write_report(tmp_path))["runs"][0]["metrics"]]
 
     assert phases == ["b-first", "a-second", "0-unfinished"]
 
@@ -67,7 +93,7 @@ def test_images_are_named_as_the_policy_knows_them(
 ) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
 
-    (episode,) = data_of(write_report(tmp_path))["episodes"]
+    (episode,) = records_of(write_report(tmp_path))
 
     shown = [part for turn in episode["turns"] for part in turn["messages"][0]["parts"]]
     pictures = [part for part in shown if "image" in part]
@@ -98,20 +124,55 @@ def test_without_a_zoom_nothing_tells_the_scale_and_nothing_is_drawn(
     )
 
 
-def test_of_too_many_episodes_an_even_selection_is_held(
+def test_report_holds_all_episodes_so_that_no_group_is_split(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:
+    """The page once held an even selection of 600, every second member of a group of two."""
     for number in range(2):
-        episodes = [make_episode(sample_id=f"{number}-{index}") for index in range(2500)]
+        episodes = [
+            make_episode(sample_id=f"{number}-{index}", group=index // 4, member=index % 4)
+            for index in range(400)
+        ]
         write_episodes(tmp_path / "episodes" / f"step_{number}.jsonl", episodes)
 
-    data = data_of(write_report(tmp_path))
+    page = write_report(tmp_path)
 
-    assert data["episodes_in_all"] == 5000
-    assert len(data["episodes"]) == MOST_EPISODES == 600
-    # 5000 / 600 = 8.33: the numbers 0, 8, 16, 25 of all; half of them from each file.
-    assert [each["id"] for each in data["episodes"][:4]] == ["0-0", "0-8", "0-16", "0-25"]
-    assert sum(each["id"].startswith("0-") for each in data["episodes"]) == 300
+    data = data_of(page)
+    assert data["index"]["count"] == 800
+    assert data["index"]["numbers"]["member"] == [0, 1, 2, 3] * 200
+    # 800 / 32 = 25 parts; the page itself holds no transcript.
+    assert [len(part) for part in parts_of(page)] == [EPISODES_IN_PART] * 25 == [32] * 25
+    assert [each["id"] for each in records_of(page)] == column(data, "id")
+    assert "look" not in page.read_text().partition('<script id="data"')[2].partition("<script>")[0]
+
+
+def test_report_that_is_written_again_leaves_no_part_of_the_old_one(
+    tmp_path: Path, make_episode: MakeEpisode
+) -> None:
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode()] * 40)
+    first = data_of(write_report(tmp_path))["parts"]["token"]
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
+
+    page = write_report(tmp_path)
+
+    assert len(records_of(page)) == 1
+    token = data_of(page)["parts"]["token"]
+    assert token != first
+    assert token in (tmp_path / "report" / "episodes-0.js").read_text()
+
+
+def test_policy_of_the_page_allows_its_own_script_and_style_only(
+    tmp_path: Path, make_episode: MakeEpisode
+) -> None:
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
+    text = write_report(tmp_path).read_text()
+    policy = re.findall(r'Content-Security-Policy" content="(.*?)"', text)[0]
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    for tag in ("script", "style"):
+        inside = re.findall(rf"<{tag}>(.*?)</{tag}>", text, flags=re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inside[0].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
 def test_what_is_not_finite_or_has_no_end_is_held_in_bounds(
@@ -129,13 +190,17 @@ def test_what_is_not_finite_or_has_no_end_is_held_in_bounds(
     page = write_report(tmp_path)
 
     data = data_of(page)
-    (shown,) = data["episodes"]
+    (shown,) = records_of(page)
     assert shown["reward"] is None
-    assert data["metrics"] == [{"phase": tmp_path.name, "step": 1, "loss": None, "kl": None}]
+    assert data["index"]["numbers"]["reward"] == [None]
+    assert data["runs"][0]["metrics"] == [
+        {"phase": tmp_path.name, "step": 1, "loss": None, "kl": None}
+    ]
     text = shown["turns"][1]["text"]
     assert text == "x" * LONGEST_TEXT + f"… [{1_000_000 - LONGEST_TEXT} more characters]"
     assert json.dumps(shown["truth"]["deep"]).count("[") < DEEPEST
-    assert page.stat().st_size < 200_000
+    size = page.stat().st_size + sum(each.stat().st_size for each in page.parent.glob("report/*"))
+    assert size < 250_000
 
 
 def test_a_folder_that_is_not_there_says_what_to_give(tmp_path: Path) -> None:
@@ -159,16 +224,16 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_shown(
 
     data = data_of(write_report(tmp_path))
 
-    assert [each["id"] for each in data["episodes"]] == ["sample"]
-    assert [row["step"] for row in data["metrics"]] == [1]
+    assert column(data, "id") == ["sample"]
+    assert [row["step"] for row in data["runs"][0]["metrics"]] == [1]
     named = [
         re.search(r"results\.json|metrics\.jsonl, line 2|bad\.jsonl, line 1", each)
         for each in data["problems"]
     ]
     assert [each.group() if each else None for each in named] == [
         "results.json",
-        "bad.jsonl, line 1",
         "metrics.jsonl, line 2",
+        "bad.jsonl, line 1",
     ]
 
 
@@ -177,8 +242,42 @@ def test_half_a_line_of_a_run_that_is_going_on_is_no_problem(tmp_path: Path) -> 
 
     data = data_of(write_report(tmp_path))
 
-    assert [row["step"] for row in data["metrics"]] == [1]
+    assert [row["step"] for row in data["runs"][0]["metrics"]] == [1]
     assert data["problems"] == []
+
+
+def test_an_image_that_is_missing_costs_its_episode_alone(
+    tmp_path: Path, make_episode: MakeEpisode
+) -> None:
+    lone = Image.from_pixels(np.full((2, 2, 3), 7, np.uint8))
+    shows = Turn((Message("user", (lone,)),), "?", 0.0, (), "stop")
+    episodes = [make_episode(), replace(make_episode(), turns=(shows,)), make_episode()]
+    write_episodes(tmp_path / "episodes.jsonl", episodes)
+    (tmp_path / "images" / f"{lone.sha256}.png").unlink()
+
+    data = data_of(write_report(tmp_path))
+
+    assert data["index"]["numbers"]["line"] == [0, 2]
+    (problem,) = data["problems"]
+    assert "episodes.jsonl, line 2: There is no image file" in problem
+
+
+def test_two_runs_are_held_with_the_images_of_both(
+    tmp_path: Path, make_episode: MakeEpisode
+) -> None:
+    for name in ("one", "other"):
+        write_episodes(tmp_path / name / "episodes.jsonl", [make_episode(sample_id=name)])
+
+    page = write_report(tmp_path / "one", tmp_path / "other")
+
+    data = data_of(page)
+    assert [run["name"] for run in data["runs"]] == ["one", "other"]
+    assert column(data, "saved_in") == ["episodes", "other: episodes"]
+    pictures = [each["turns"][0]["messages"][0]["parts"][1]["image"] for each in records_of(page)]
+    assert [each.split("/")[:-1] for each in pictures] == [["images"], ["..", "other", "images"]]
+    assert all((page.parent / each).is_file() for each in pictures)
+    with pytest.raises(RunError, match="There is no run folder"):
+        write_report(tmp_path / "one", tmp_path / "gone")
 
 
 def test_boxes_lie_on_the_image_they_were_cut_from(make_episode: MakeEpisode) -> None:

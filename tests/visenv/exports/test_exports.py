@@ -1,0 +1,266 @@
+"""Exports of saved episodes: Inspect's logs, checked by a schema made by hand, and parquet."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.visenv.test_episodes import episodes
+from visenv.cli import main
+from visenv.episodes import write_episodes
+from visenv.errors import RunError
+from visenv.exports.inspect_log import write_inspect_logs
+from visenv.exports.parquet import write_parquet
+from visenv.exports.portable import portable
+from visenv.types import (
+    Answered,
+    Episode,
+    Failure,
+    Image,
+    Message,
+    Segment,
+    ToolCalled,
+    Turn,
+    TurnSpan,
+    Video,
+)
+
+PICTURE = Image.from_pixels(np.full((2, 3, 3), 40, np.uint8))
+FRAMES = tuple(Image.from_pixels(np.full((2, 2, 3), level, np.uint8)) for level in (1, 2))
+
+# The fields that `EvalLog` of inspect_ai 0.3 requires, and the types of those that we write.
+OPTIONAL_TEXT = (str, type(None))
+LOG = {"version": int, "status": str, "eval": dict, "plan": dict, "results": dict, "samples": list}
+SPEC = {"created": str, "task": str, "task_id": str, "dataset": dict, "model": str, "config": dict}
+SAMPLE = {
+    "id": str,
+    "epoch": int,
+    "input": list,
+    "target": list,
+    "messages": list,
+    "output": dict,
+    "scores": dict,
+    "metadata": dict,
+}
+SCORE = {"value": float, "answer": OPTIONAL_TEXT}
+CALL = {"id": str, "function": str, "arguments": dict, "type": str}
+STOP_REASONS = ("stop", "max_tokens", "unknown")
+
+
+def check(value: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    for name, kind in schema.items():
+        assert isinstance(value[name], kind), name
+
+
+def check_log(log: Mapping[str, Any]) -> None:
+    check(log, LOG)
+    check(log["eval"], SPEC)
+    assert (log["version"], log["status"]) == (2, "success")
+    places = [(sample["id"], sample["epoch"]) for sample in log["samples"]]
+    assert len(set(places)) == len(places) == log["results"]["total_samples"]
+    for score in log["results"]["scores"]:
+        check(score, {"name": str, "scorer": str, "metrics": dict})
+        check(score["metrics"]["mean"], {"name": str, "value": float})
+    for sample in log["samples"]:
+        check_sample(sample)
+
+
+def check_sample(sample: Mapping[str, Any]) -> None:
+    check(sample, SAMPLE)
+    for score in sample["scores"].values():
+        check(score, SCORE)
+    for message in [*sample["input"], *sample["messages"]]:
+        assert message["role"] in ("system", "user", "assistant")
+        if isinstance(message["content"], str):
+            for call in message["tool_calls"]:
+                check(call, CALL)
+            continue
+        for part in message["content"]:
+            assert part["type"] in ("text", "image")
+            check(part, {part["type"]: str})
+    for choice in sample["output"]["choices"]:
+        assert choice["stop_reason"] in STOP_REASONS
+        assert choice["message"]["role"] == "assistant"
+    if "error" in sample:
+        check(sample["error"], {"message": str, "traceback": str, "traceback_ansi": str})
+    if "limit" in sample:
+        check(sample["limit"], {"type": str, "limit": float})
+
+
+def refuse(constant: str) -> None:
+    raise AssertionError(f"the log holds {constant}")
+
+
+def read_log(path: Path) -> Any:
+    text = path.read_bytes().decode("utf-8")  # strict: no half of a surrogate pair
+    return json.loads(text, parse_constant=refuse)
+
+
+def played(member: int, reward: float, **fields: Any) -> Episode:
+    """Return a turn with a tool call, and an answer to its result; 3 + 2 sampled tokens."""
+    call = ToolCalled(0, "zoom", {"box": [0, 0, 1, 1]}, True)
+    opening = (Message("system", ("Be brief.",)), Message("user", ("Look: ", PICTURE)))
+    result = Message("user", (Video(FRAMES, (0.0, 0.5)),))
+    turns = (
+        Turn(opening, "look", 0.0, (call,), "stop", sampling_seconds=1.5, env_seconds=0.5),
+        Turn((result,), "seven", reward, (Answered(1, "seven"),), "length", advantage=-0.5),
+    )
+    mask = np.array([False, True, True, True, False, True, True])
+    ids = np.arange(7, dtype=np.int32)
+    spans = (TurnSpan(0, 1, 4, "stop"), TurnSpan(1, 5, 7, "length"))
+    logprobs = np.where(mask, np.float32(-0.5), np.float32(0))
+    segment = Segment(ids, mask, logprobs, 0 * ids, spans, (), (99,), 2, 1.0, "p")
+    given = {
+        "terms": {"vqa": reward, "judge": None},
+        "term_weights": {"vqa": 1.0, "judge": 2.0},
+        "term_notes": {"judge": "no answer"},
+        "metrics": {"accuracy": reward},
+        "answers": ("seven", "7"),
+        "segments": (segment,),
+        "status": "terminated",
+    }
+    return Episode("visenv/E-v0", "s1", "sign", 5, 0, member, turns, **{**given, **fields})
+
+
+def exported(folder: Path, *saved: Episode) -> Any:
+    write_episodes(folder / "episodes.jsonl", saved)
+    (path,) = write_inspect_logs(folder, folder / "logs")
+    return read_log(path)
+
+
+def test_inspect_log_of_a_group_by_hand(tmp_path: Path) -> None:
+    log = exported(tmp_path, played(0, 1.0), played(1, 0.5))
+    check_log(log)
+    assert (log["eval"]["task"], log["eval"]["config"]) == ("visenv/E-v0", {"epochs": 2})
+    means = {each["name"]: each["metrics"]["mean"]["value"] for each in log["results"]["scores"]}
+    # (1.0 + 0.5) / 2; the judge's term does not apply and has no score.
+    assert means == {"reward": 0.75, "accuracy": 0.75, "term/vqa": 0.75}
+    first, second = log["samples"]
+    assert (first["id"], first["epoch"], second["epoch"]) == ("s1 (seed 5)", 1, 2)
+    assert first["target"] == ["seven", "7"]
+    roles = [message["role"] for message in first["messages"]]
+    assert roles == ["system", "user", "assistant", "user", "assistant"]
+    call = first["messages"][2]["tool_calls"][0]
+    assert (call["function"], call["arguments"]) == ("zoom", {"box": [0, 0, 1, 1]})
+    assert first["output"]["choices"][0]["stop_reason"] == "max_tokens"
+    assert first["output"]["usage"] == {"input_tokens": 2, "output_tokens": 5, "total_tokens": 7}
+    assert first["messages"][4]["metadata"]["mean_logprob"] == -0.5
+    assert first["total_time"] == 2.0
+    assert second["scores"]["reward"]["metadata"]["term_weights"] == {"vqa": 1.0, "judge": 2.0}
+
+
+def test_inspect_log_holds_the_images_and_frames_themselves(tmp_path: Path) -> None:
+    (sample,) = exported(tmp_path, played(0, 1.0))["samples"]
+    parts = [part for message in sample["messages"] for part in message["content"]]
+    images = [part["image"] for part in parts if isinstance(part, dict) and "image" in part]
+    shown = []
+    for image in images:
+        head, _, encoded = image.partition(",")
+        assert head == "data:image/png;base64"
+        shown.append(np.asarray(PIL.Image.open(io.BytesIO(base64.b64decode(encoded)))))
+    expected = [PICTURE.pixels, *(frame.pixels for frame in FRAMES)]
+    assert all(np.array_equal(one, other) for one, other in zip(shown, expected, strict=True))
+    assert {"type": "text", "text": "[frame at 0.50 s]"} in parts
+
+
+def test_inspect_log_says_how_episodes_ended(tmp_path: Path) -> None:
+    failure = Failure("service", "judge", "no reply", traceback="trace")
+    aborted = played(0, 0.0, status="aborted", failure=failure)
+    log = exported(tmp_path, aborted, played(1, 0.0, status="truncated", reason="turns"))
+    check_log(log)
+    assert log["results"]["completed_samples"] == 1
+    first, second = log["samples"]
+    assert first["error"]["message"] == "judge: no reply"
+    assert second["limit"] == {"type": "custom", "limit": 2.0}
+    assert second["metadata"]["reason"] == "turns"
+
+
+def test_inspect_logs_are_one_for_each_file_and_environment(tmp_path: Path) -> None:
+    other = replace(played(0, 1.0), env_id="visenv/Other-v0")
+    write_episodes(tmp_path / "rl" / "episodes" / "step_1.jsonl", [played(0, 1.0), other])
+    write_episodes(tmp_path / "evaluation" / "after.jsonl", [other])
+    logs = [read_log(path) for path in write_inspect_logs(tmp_path, tmp_path / "logs")]
+    assert [(log["eval"]["task"], log["eval"]["dataset"]["name"]) for log in logs] == [
+        ("visenv/E-v0", "rl/step_1"),
+        ("visenv/Other-v0", "rl/step_1"),
+        ("visenv/Other-v0", "evaluation/after"),
+    ]
+    assert [len(log["samples"]) for log in logs] == [1, 1, 1]
+
+
+@settings(deadline=None, max_examples=25)
+@given(saved=st.lists(episodes(), min_size=1, max_size=3))
+def test_exports_take_any_episode(
+    tmp_path_factory: pytest.TempPathFactory, saved: list[Episode]
+) -> None:
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    folder = tmp_path_factory.mktemp("run")
+    write_episodes(folder / "episodes.jsonl", saved)
+    logs = [read_log(path) for path in write_inspect_logs(folder, folder / "logs")]
+    for log in logs:
+        check_log(log)
+    assert sum(len(log["samples"]) for log in logs) == len(saved)
+    assert write_parquet(folder, folder / "e.parquet") == len(saved)
+    rows = parquet.read_table(folder / "e.parquet").to_pylist()
+    assert [row["seed"] for row in rows] == [episode.seed for episode in saved]
+
+
+@pytest.mark.component("pyarrow")
+def test_parquet_has_a_row_for_each_episode(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    saved = [played(member, member / 100) for member in range(70)]  # more than one row group
+    write_episodes(tmp_path / "evaluation" / "after.jsonl", saved)
+    out = tmp_path / "e.parquet"
+    assert write_parquet(tmp_path, out) == 70
+    file = parquet.ParquetFile(out)
+    assert file.num_row_groups == 2
+    rows = file.read().to_pylist()
+    assert [row["member"] for row in rows] == list(range(70))
+    row = rows[50]
+    assert (row["saved_in"], row["line"], row["reward"]) == ("evaluation/after", 50, 0.5)
+    assert dict(row["terms"]) == {"vqa": 0.5, "judge": None}
+    assert dict(row["term_weights"]) == {"vqa": 1.0, "judge": 2.0}
+    assert row["answer"] == "seven"
+    opening, result = (turn["messages"] for turn in row["turns"])
+    assert opening[1]["content"].count("<image>") + result[0]["content"].count("<image>") == 3
+    assert len(row["images"]) == 3
+    assert row["turns"][1]["advantage"] == -0.5
+    assert row["segments"][0]["loss_mask"] == [False, True, True, True, False, True, True]
+
+
+def test_portable_values_are_strict_json_and_utf8() -> None:
+    told = portable({"a": math.nan, "b": ("\ud800x", [math.inf, 1.5]), 3: "\U0001f600"})
+    assert told == {"a": None, "b": ("\ufffdx", [None, 1.5]), "3": "\U0001f600"}
+
+
+@pytest.mark.parametrize("write", [write_inspect_logs, write_parquet])
+def test_a_folder_without_episodes_is_refused(tmp_path: Path, write: Any) -> None:
+    with pytest.raises(RunError, match="holds no episodes"):
+        write(tmp_path, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_exports_both_formats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_episodes(tmp_path / "episodes.jsonl", [played(0, 1.0)])
+    assert main(["export", str(tmp_path), "--to", "inspect"]) == 0
+    (log,) = (tmp_path / "inspect").iterdir()
+    assert capsys.readouterr().out == f"{log}\n"
+    assert main(["export", str(tmp_path), "--to", "parquet"]) == 0
+    assert capsys.readouterr().out == f"1 episodes in {tmp_path / 'episodes.parquet'}\n"

@@ -1,0 +1,26 @@
+"""Values that every reader of JSON and UTF-8 takes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def portable(value: Any) -> Any:
+    """Return the value without NaN, infinity (None) and halves of surrogate pairs (U+FFFD)."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return portable_text(value)
+    if isinstance(value, dict):
+        return {portable(str(key)): portable(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple([portable(each) for each in value])
+    if isinstance(value, list):
+        return [portable(each) for each in value]
+    return value
+
+
+def portable_text(text: str) -> str:
+    """Return the text with U+FFFD in place of halves of surrogate pairs."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,86 @@
+"""Facts of a run: what was trained or played, with which settings, versions and commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+_CHIEF = (
+    *("command", "env", "option", "data", "policy", "policy_option", "model.name"),
+    *("model.options", "sampler.name", "episodes", "repeats", "temperature", "max_tokens", "seed"),
+)
+"""Settings that the page shows at once, in this order; the others are folded."""
+
+
+def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
+    """Return the facts of a run as texts by name.
+
+    Args:
+        folder: Holds ``recipe.json`` (training) or ``run.json`` (rollout and evaluation), or
+            neither.
+        problems: Gets a text for each file that cannot be read.
+
+    Returns:
+        ``chief``, what one wants to know first, and ``settings``, every setting, nested ones under
+        dotted names.
+    """
+    recipe = _read(folder / "recipe.json", problems)
+    run = _read(folder / "run.json", problems)
+    settings = dict(_flat(recipe)) | dict(_flat(_mapping(run.get("settings"))))
+    chief = {name: settings[name] for name in _CHIEF if name in settings}
+    chief |= _trained(recipe)
+    sessions = run.get("sessions")
+    if isinstance(sessions, list) and sessions and isinstance(sessions[-1], dict):
+        chief |= _session(sessions[-1])
+    return {"chief": chief, "settings": settings}
+
+
+def _read(path: Path, problems: list[str]) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError) as error:
+        problems.append(f"{path}: {error}")
+        return {}
+
+
+def _trained(recipe: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environments and the phases of a recipe, each in a line."""
+    environments = _mapping(recipe.get("environments")).values()
+    phases = _mapping(recipe.get("phases"))
+    facts = {
+        "env": ", ".join(str(_mapping(each).get("id", "")) for each in environments),
+        "phases": ", ".join(
+            f"{name} ({_mapping(phase).get('algorithm', '')})" for name, phase in phases.items()
+        ),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _session(session: Mapping[str, Any]) -> dict[str, str]:
+    """Return when and with what the last process played."""
+    versions = _mapping(session.get("versions"))
+    facts = {
+        "started": str(session.get("started") or ""),
+        "commit": str(session.get("commit") or "")[:12],
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
+    if session.get("modified"):
+        facts["commit"] += " with changes"
+    return {name: text for name, text in facts.items() if text}
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the settings under dotted names; what is empty or None is left out."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _flat(each, f"{name}.{key}" if name else str(key))
+    elif value not in (None, "", []):
+        yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

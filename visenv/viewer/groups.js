@@ -1,0 +1,168 @@
+// The list of groups, and the members of one side by side.
+
+const GROUP_ORDERS = [["", "as saved"], ["-spread", "spread ↓"], ["spread", "spread ↑"], ["-mean", "mean reward ↓"], ["mean", "mean reward ↑"]];
+const groupState = { order: "", differing: false, page: 0 };
+
+/** A group with its rewards; those that are not finite are left out of the mean. */
+function groupFacts([key, members]) {
+  const rewards = members.map((place) => numberOf("reward", place));
+  const known = rewards.filter((reward) => reward !== null);
+  const middleReward = known.length ? mean(known) : null;
+  const spread = known.length ? Math.sqrt(mean(known.map((reward) => (reward - middleReward) ** 2))) : null;
+  return { key, members, rewards, mean: middleReward, spread };
+}
+
+const allGroups = severalMembers.map(groupFacts);
+
+function showGroups() {
+  const order = options(make("select", { "aria-label": "Order" }), GROUP_ORDERS, groupState.order);
+  order.addEventListener("change", () => { groupState.order = order.value; groupState.page = 0; showGroups(); });
+  const box = make("input", { type: "checkbox", ...(groupState.differing ? { checked: "" } : {}) });
+  box.addEventListener("change", () => { groupState.differing = box.checked; groupState.page = 0; showGroups(); });
+  const fits = orderedGroups();
+  const from = groupState.page * PAGE;
+  const bar = make("div", { class: "bar-line" }, make("p", {}, `${fits.length} of ${allGroups.length} groups`), make("label", {}, box, "rewards differ"), make("label", {}, "Sort ", order));
+  const several = valuesOf("saved_in").length > 1;
+  const rows = fits.slice(from, from + PAGE).map((group) => groupRow(group, several));
+  const titles = ["Rewards", "Mean", "Spread", "Right", ...["question", "truth"].filter(tells).map((name) => name[0].toUpperCase() + name.slice(1)), ...(several ? ["Saved in"] : [])];
+  const head = make("tr", {}, ...titles.map((title) => make("th", ["Mean", "Spread", "Right"].includes(title) ? { class: "number" } : {}, title)));
+  const turn = (by) => () => { groupState.page += by; showGroups(); };
+  const pages = fits.length > PAGE ? [make("div", { class: "bar-line" }, button("←", turn(-1), from ? {} : { disabled: "" }), make("span", {}, `${from + 1}–${Math.min(fits.length, from + PAGE)} of ${fits.length}`), button("→", turn(1), from + PAGE < fits.length ? {} : { disabled: "" }))] : [];
+  byId("groups").replaceChildren(bar, make("table", { id: "group-list", class: "list" }, make("thead", {}, head), make("tbody", {}, ...rows)), ...pages);
+}
+
+function orderedGroups() {
+  const fits = allGroups.filter((group) => !groupState.differing || group.spread > 0);
+  const name = groupState.order.replace("-", "");
+  const by = groupState.order.startsWith("-") ? -1 : 1;
+  return name ? fits.slice().sort((one, other) => by * (one[name] - other[name])) : fits;
+}
+
+const tells = (name) => valuesOf(name).length > 1;
+
+function groupRow(group, several) {
+  const [first] = group.members;
+  const outcomes = group.members.map((place) => textOf("outcome", place));
+  const right = outcomes.some((each) => ["right", "wrong"].includes(each)) ? `${outcomes.filter((each) => each === "right").length}/${outcomes.length}` : "–";
+  const cell = (title, content, kind = "") => make("td", { "data-title": title, "data-column": title.toLowerCase(), class: kind }, content);
+  const row = make("tr", { class: "row", tabindex: 0, role: "link" },
+    cell("Rewards", rewardDots(group)), cell("Mean", number(group.mean), "number"), cell("Spread", number(group.spread), "number"), cell("Right", right, "number"),
+    ...["question", "truth"].filter(tells).map((name) => cell(name, make("div", { class: "brief" }, textOf(name, first) || "–"))),
+    ...(several ? [cell("Saved in", textOf("saved_in", first))] : []));
+  const open = () => go(groupLink(group.key));
+  row.addEventListener("click", open);
+  row.addEventListener("keydown", (event) => { if (event.key === "Enter") open(); });
+  return row;
+}
+
+/** A dot for each member, from the lowest to the highest reward of the run. */
+function rewardDots({ members }) {
+  const [low, high] = rewardRange();
+  const layer = draw("svg", { class: "dots", viewBox: "0 0 104 14" }, draw("line", { class: "axis", x1: 2, x2: 102, y1: 7, y2: 7 }));
+  for (const place of members) {
+    const reward = numberOf("reward", place);
+    if (reward === null) continue;
+    const across = high > low ? 2 + 100 * (reward - low) / (high - low) : 52;
+    layer.append(draw("circle", { class: textOf("outcome", place), cx: across, cy: 7, r: 3.5 }, draw("title", {}, `member ${numberOf("member", place)}: ${number(reward)}`)));
+  }
+  return layer;
+}
+
+const rewardRange = (() => {
+  let range = null;
+  return () => {
+    range ??= index.numbers.reward.reduce(([low, high], reward) => (reward === null ? [low, high] : [Math.min(low, reward), Math.max(high, reward)]), [Infinity, -Infinity]);
+    return range;
+  };
+})();
+
+// ------------------------------------------------------------------ side by side
+
+async function showGroup(key) {
+  const members = groups.get(key);
+  if (!members) return showMissing("group", key);
+  const at = allGroups.findIndex((group) => group.key === key);
+  const step = (by, text) => button(text, () => go(groupLink(allGroups[at + by].key)), allGroups[at + by] ? { title: by < 0 ? "previous (p)" : "next (n)" } : { disabled: "" });
+  const crumbs = make("nav", { class: "crumbs" }, make("a", { href: "#/groups" }, "Groups"), make("span", {}, `${at + 1} of ${allGroups.length}`), step(-1, "←"), step(1, "→"), make("a", { href: location.hash, class: "soft" }, key));
+  await sideBySide(crumbs, members, members.map((place) => `member ${numberOf("member", place)}`));
+}
+
+async function showPair(one, other, labels) {
+  const crumbs = make("nav", { class: "crumbs" }, make("a", { href: "#/compare" }, "Compare"), make("span", {}, "the same sample, played twice"));
+  await sideBySide(crumbs, [one, other], labels);
+}
+
+/** Episodes in columns. What differs from the reference is marked. */
+async function sideBySide(crumbs, places, labels, reference = bestOf(places)) {
+  const view = byId("detail");
+  const route = location.hash;
+  const episodes = await Promise.all(places.map(episodeAt));
+  if (view.dataset.route !== route) return;
+  const title = make("h1", {}, firstLine(episodes[0].truth.question) || episodes[0].id);
+  const again = (next) => sideBySide(crumbs, places, labels, next);
+  const opening = make("details", { class: "panel opening" }, make("summary", {}, "What all were shown first"), ...episodes[0].turns.slice(0, 1).flatMap((turn) => turn.messages.map((message) => messageBubble(message, [], []))));
+  view.replaceChildren(make("div", { class: "head" }, crumbs, title), memberTable(episodes, places, labels), opening, memberTurns(episodes, places, labels, reference, again));
+}
+
+function bestOf(places) {
+  const rewards = places.map((place) => numberOf("reward", place) ?? -Infinity);
+  return rewards.indexOf(Math.max(...rewards));
+}
+
+/** A row for each fact in which members differ; those that all share stand below in a line. */
+function memberTable(episodes, places, labels) {
+  const rewards = episodes.map(({ reward }) => reward ?? 0);
+  const saved = episodes.map(advantageOf);
+  const facts = [
+    ["outcome", episodes.map(({ outcome }) => outcome), (value) => badge(value)],
+    ["reward", episodes.map(({ reward }) => number(reward))],
+    saved.some((each) => each !== null) ? ["advantage", saved, advantageCell] : ["reward − mean", rewards.map((reward) => reward - mean(rewards)), advantageCell],
+    ["answer", episodes.map(({ answer }) => answer ?? "–"), (value) => make("pre", {}, value)],
+    ...termRows(episodes),
+    ...[...new Set(episodes.flatMap(({ metrics }) => Object.keys(metrics)))].map((name) => [name, episodes.map(({ metrics }) => (name in metrics ? number(metrics[name]) : "–"))]),
+    ["turns", episodes.map(({ turns }) => String(turns.length))],
+    ["tokens", places.map((place) => (numberOf("tokens", place) === null ? "–" : String(numberOf("tokens", place))))],
+    ["time", places.map((place) => (numberOf("seconds", place) === null ? "–" : seconds(numberOf("seconds", place))))],
+  ];
+  const varies = ([, values]) => values.some((value) => value !== values[0]);
+  const same = facts.filter((fact) => !varies(fact) && fact[1][0] !== "–" && fact[1][0] !== null);
+  const head = make("tr", {}, make("th", {}, ""), ...places.map((place, member) => make("th", {}, make("a", { href: episodeLink(place) }, labels[member]))));
+  const rows = facts.filter(varies).map(([name, values, cell]) => make("tr", {}, make("th", {}, name), ...values.map((value) => make("td", {}, cell ? cell(value) : value))));
+  const line = same.length ? make("p", { class: "soft" }, `The same in all: ${same.map(([name, [value]]) => `${name} = ${typeof value === "number" ? number(value) : value}`).join(" · ")}`) : "";
+  return make("div", { class: "panel members" }, make("div", { class: "wide" }, make("table", { class: "member-table" }, make("thead", {}, head), make("tbody", {}, ...rows))), line);
+}
+
+const advantageCell = (value) => (value === null ? "–" : make("span", { class: sign(Math.round(value * 1e9)) }, signed(value)));
+
+/** Terms as they are paid where weights are known, so that the rows add up to the reward. */
+function termRows(episodes) {
+  const names = [...new Set(episodes.flatMap(({ terms }) => Object.keys(terms)))];
+  return names.map((name) => {
+    const weighed = episodes.every(({ weights }) => name in weights);
+    return [weighed ? `${name} × ${number(episodes[0].weights[name])}` : name, episodes.map((episode) => {
+      const value = weighed ? paidBy(episode, name) : episode.terms[name];
+      return value === null || value === undefined ? "–" : number(value);
+    })];
+  });
+}
+
+/** A column for each member and a row for each turn, so that the same turns stand beside each other. */
+function memberTurns(episodes, places, labels, reference, again) {
+  const longest = Math.max(...episodes.map(({ turns }) => turns.length));
+  const heads = places.map((place, member) => make("div", { class: "member-head" }, make("a", { href: episodeLink(place) }, labels[member]), badge(episodes[member].outcome), make("span", {}, number(episodes[member].reward)),
+    member === reference ? make("small", {}, "reference") : button("compare with this", () => again(member), { class: "quiet" })));
+  const cells = Array.from({ length: longest }, (_, turn) => episodes.map((episode, member) => memberTurn(episode, turn, member === reference ? null : episodes[reference]))).flat();
+  return make("div", { class: "side-by-side wide", style: `--members: ${places.length}` }, ...heads, ...cells);
+}
+
+function memberTurn(episode, place, reference) {
+  const turn = episode.turns[place];
+  if (!turn) return make("div", { class: "member-turn none" }, "ended");
+  const before = place ? turn.messages.flatMap(({ parts: all }) => all) : [];
+  const images = before.flatMap((part) => (part.image ? [picture(part, [], 96)] : []));
+  const told = before.filter((part) => part.text?.trim()).map((part) => make("pre", { class: "told" }, part.text.trim()));
+  const whole = turn.prefix + turn.text;
+  const other = reference?.turns[place];
+  const text = make("pre", {}, ...(reference === null ? [whole] : other ? marked(whole, other.prefix + other.text) : [make("mark", {}, whole)]));
+  return make("div", { class: "member-turn" }, ...told, ...images, make("div", { class: "bubble policy" }, turnHead(turn, place), text, ...(turn.events.length ? [eventList(turn.events)] : [])));
+}

@@ -1,0 +1,175 @@
+"""The index of all episodes: a column for each fact that the page sorts and filters by.
+
+Texts repeat, so that a text column holds numbers of the texts in its list. The index of 20,000
+episodes stays at a few megabytes, and a filter is a loop over arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from visenv.records import event_to_json
+from visenv.types import Answered, Episode, ToolCalled, TurnTaken
+from visenv.viewer.bounded import LONGEST_TEXT
+
+LONGEST_CELL = 200
+"""Characters of a text in the table; of a longer one, the head and the tail are shown."""
+
+_TAIL = 110
+
+
+class TextColumn:
+    """A column of texts, or of tuples of texts, each distinct value stored once."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Any, int] = {}
+        self._rows: list[int] = []
+
+    def add(self, value: Any) -> None:
+        """Add the value of the next episode."""
+        self._rows.append(self._codes.setdefault(value, len(self._codes)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return ``values`` and, for each episode, the place of its value (``rows``)."""
+        return {"values": list(self._codes), "rows": self._rows}
+
+
+class Index:
+    """Collects the columns, an episode at a time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._texts: dict[str, TextColumn] = {}
+        self._numbers: dict[str, list[float | None]] = {}
+        self._terms: dict[str, list[float | None]] = {}
+        self._metrics: dict[str, list[float | None]] = {}
+
+    def add(self, episode: Episode, saved_in: str, line: int) -> None:
+        """Add an episode.
+
+        Args:
+            episode: The episode.
+            saved_in: The file that it was read from, as the page calls it.
+            line: Its line in that file, from 0.
+        """
+        for name, text in _texts(episode, saved_in).items():
+            self._texts.setdefault(name, TextColumn()).add(text)
+        for name, number in (_numbers(episode) | {"line": line}).items():
+            self._numbers.setdefault(name, []).append(_short(number))
+        for columns, values in ((self._terms, episode.terms), (self._metrics, episode.metrics)):
+            for name, value in values.items():
+                columns.setdefault(name, [None] * self.count).append(_short(value))
+        self.count += 1
+        for columns in (self._terms, self._metrics):
+            for column in columns.values():
+                column.extend([None] * (self.count - len(column)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return ``count``, ``texts``, ``numbers``, ``terms`` and ``metrics``, columns by name."""
+        return {
+            "count": self.count,
+            "texts": {name: column.to_json() for name, column in self._texts.items()},
+            "numbers": self._numbers,
+            "terms": self._terms,
+            "metrics": self._metrics,
+        }
+
+
+def outcome(episode: Episode) -> str:
+    """Return how an episode ended; a finished one is right or wrong if it has an accuracy."""
+    if episode.status != "terminated":
+        return episode.status
+    accuracy = episode.metrics.get("accuracy")
+    if accuracy is None or math.isnan(accuracy):
+        return "finished"
+    return "right" if accuracy >= 0.5 else "wrong"
+
+
+def searched_text(episode: Episode) -> str:
+    """Return what the text filter searches, in lower case: sample, question, answers and turns."""
+    asked = [episode.sample_id, episode.question, _answer(episode), *episode.answers]
+    parts = [*asked, *(turn.text for turn in episode.turns)]
+    return "\n".join(part[:LONGEST_TEXT] for part in parts).lower()
+
+
+def _texts(episode: Episode, saved_in: str) -> dict[str, Any]:
+    calls = [event for event in episode.events if isinstance(event, ToolCalled)]
+    failed = [f"{call.tool} (failed)" for call in calls if not call.ok]
+    return {
+        "saved_in": saved_in,
+        "id": episode.sample_id,
+        "env": episode.env_id,
+        "kind": episode.kind,
+        "question": cell(episode.question),
+        "answer": cell(_answer(episode)),
+        "truth": cell(_accepted(episode.answers)),
+        "outcome": outcome(episode),
+        "events": _once([_name(event) for event in episode.events if type(event) is not TurnTaken]),
+        "tools": _once([*(call.tool for call in calls), *failed]),
+        "pair": _pair(episode),
+    }
+
+
+def _numbers(episode: Episode) -> dict[str, float | None]:
+    seconds = [
+        part
+        for turn in episode.turns
+        for part in (turn.sampling_seconds, turn.env_seconds)
+        if part is not None
+    ]
+    given = [turn.advantage for turn in episode.turns if turn.advantage is not None]
+    tokens = sum(int(segment.loss_mask.sum()) for segment in episode.segments)
+    return {
+        "group": episode.group,
+        "member": episode.member,
+        "reward": episode.reward,
+        "advantage": float(np.mean(given)) if given else None,
+        "turns": len(episode.turns),
+        "tokens": tokens if episode.segments else None,
+        "seconds": sum(seconds) if seconds else None,
+    }
+
+
+def _name(event: Any) -> str:
+    name: str = event_to_json(event)["event"]
+    return name
+
+
+def _answer(episode: Episode) -> str:
+    return next((e.answer for e in reversed(episode.events) if isinstance(e, Answered)), "")
+
+
+def _accepted(answers: Sequence[str]) -> str:
+    """Return the accepted answers, each once: ten people often say the same."""
+    once = list(dict.fromkeys(answers))
+    return ", ".join(once[:3]) + (", …" if len(once) > 3 else "")
+
+
+def cell(text: str) -> str:
+    """Return a text for a cell of the table: a judgment often stands at the end of an answer."""
+    text = text.strip()
+    if len(text) <= LONGEST_CELL:
+        return text
+    return f"{text[: LONGEST_CELL - _TAIL].rstrip()} … {text[-_TAIL:].lstrip()}"
+
+
+def _once(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(names)))
+
+
+def _pair(episode: Episode) -> str:
+    """Return what an episode shares with that of another policy on the same sample."""
+    same = (episode.env_id, episode.sample_id, episode.seed, episode.index, episode.member)
+    return hashlib.blake2b(repr(same).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def _short(number: float | None) -> float | None:
+    """Return a number with six digits, which are enough for a table; None if it is not finite."""
+    if number is None or not math.isfinite(number):
+        return None
+    return number if isinstance(number, int) else float(f"{number:.6g}")

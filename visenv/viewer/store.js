@@ -1,0 +1,103 @@
+// The index of all episodes, and the parts that are loaded on demand.
+
+const index = data.index;
+const parts = data.parts;
+const EVERYONE = Array.from({ length: index.count }, (_, place) => place);
+const KEPT = 24;  // parts of episodes in memory
+
+const textOf = (name, place) => index.texts[name].values[index.texts[name].rows[place]];
+const numberOf = (name, place) => index.numbers[name][place];
+const valuesOf = (name) => index.texts[name]?.values ?? [];
+
+/** A number column by name: of the episode, "terms/…" or "metrics/…". */
+function numbers(name) {
+  if (name.startsWith("terms/")) return index.terms[name.slice(6)];
+  if (name.startsWith("metrics/")) return index.metrics[name.slice(8)];
+  return index.numbers[name];
+}
+
+// ------------------------------------------------------------------ parts
+
+const waiting = new Map();
+const loaded = new Map();
+
+/** Called by each part, with JSON in a string. */
+function receive(token, kind, number, packed) {
+  const key = `${kind}-${number}`;
+  const [resolve, reject] = waiting.get(key) ?? [() => {}, () => {}];
+  waiting.delete(key);
+  if (token === parts.token) resolve(JSON.parse(packed));
+  else reject(new Error("The report was written again. Reload the page."));
+}
+
+function loadPart(kind, number) {
+  const key = `${kind}-${number}`;
+  if (!loaded.has(key)) {
+    loaded.set(key, new Promise((resolve, reject) => {
+      waiting.set(key, [resolve, reject]);
+      const script = make("script", { src: `${parts.folder}/${key}.js` });
+      script.addEventListener("load", () => script.remove());
+      script.addEventListener("error", () => reject(new Error(`${parts.folder}/${key}.js cannot be read. The folder ${parts.folder} belongs beside the page.`)));
+      document.head.append(script);
+    }));
+    loaded.get(key).catch(() => loaded.delete(key));
+  }
+  return loaded.get(key);
+}
+
+/** The whole episode at a place of the index. */
+async function episodeAt(place) {
+  const number = Math.floor(place / parts.episodes);
+  const rows = await loadPart("episodes", number);
+  const held = [...loaded.keys()].filter((key) => key.startsWith("episodes-"));
+  if (held.length > KEPT) loaded.delete(held.find((key) => key !== `episodes-${number}`));
+  return rows[place % parts.episodes];
+}
+
+// ------------------------------------------------------------------ searched texts
+
+const EAGER_BYTES = 100e6;  // more than that is loaded only when somebody searches
+const searched = [];
+const textParts = Math.ceil(index.count / parts.texts);
+let loading = null;
+
+/** Load all searched texts, a part at a time; `tell` hears of each. */
+function loadTexts(tell = () => {}) {
+  loading ??= (async () => {
+    for (let number = 0; number < textParts; number += 1) {
+      const rows = await loadPart("texts", number);
+      loaded.delete(`texts-${number}`);
+      for (const row of rows) searched.push(row);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+  })();
+  return loading.then(tell, tell);
+}
+
+const textsAreThere = () => searched.length === index.count;
+
+// ------------------------------------------------------------------ groups and links
+
+/** Places of the members of each group, in the order in which the groups were saved. */
+const groups = (() => {
+  const found = new Map();
+  for (const place of EVERYONE) {
+    const key = `${textOf("saved_in", place)}/${numberOf("group", place)}`;
+    if (!found.has(key)) found.set(key, []);
+    found.get(key).push(place);
+  }
+  for (const members of found.values()) members.sort((one, other) => numberOf("member", one) - numberOf("member", other));
+  return found;
+})();
+
+const groupKey = (place) => `${textOf("saved_in", place)}/${numberOf("group", place)}`;
+const severalMembers = [...groups].filter(([, members]) => members.length > 1);
+
+/** A link names the file and the line, so that it outlives a report that is written again. */
+const episodeLink = (place) => `#/episode/${encodeURIComponent(textOf("saved_in", place))}/${numberOf("line", place)}`;
+const groupLink = (key) => `#/group/${key.split("/").map(encodeURIComponent).join("%2F")}`;
+
+function placeOf(savedIn, line) {
+  const code = valuesOf("saved_in").indexOf(savedIn);
+  return index.texts.saved_in?.rows.findIndex((row, place) => row === code && index.numbers.line[place] === line) ?? -1;
+}
