@@ -32,7 +32,7 @@ SIZES: dict[str, dict[str, dict[str, Any]]] = {
         },
         "vision": {"depth": 2, "hidden_size": 320, "num_heads": 4, "intermediate_size": 856},
     },
-    # The same proportions, but for a head of 18 % and attention that weighs more beside narrow layers.
+    # The same proportions, but for a head of 18 %, and attention, which weighs more.
     "8m": {
         "text": {
             "hidden_size": 384, "num_hidden_layers": 2, "num_attention_heads": 3,

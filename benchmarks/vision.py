@@ -4,7 +4,8 @@
 
 The tower of a Qwen2.5-VL of random weights (`random_vlm.py`) reads the images of the first shape of
 `update.py`: two of 28 by 28 patches and eight of 32 by 32, which have 160 windows of 3 sizes in the
-layers that attend within windows. Both ways take turns in one process and one thread; medians of processor seconds.
+layers that attend within windows. Both ways take turns in one process and one thread; medians of
+processor seconds.
 """
 
 from __future__ import annotations
