@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import torch
 import transformers
 
@@ -28,7 +27,7 @@ class Peer:
         policy: Ours, for its image processor.
         device: Of the model.
         dtype: Of the weights.
-        members: Of a group; the whole group is one batch.
+        rows: Segments of a group; the whole group is one batch.
         checkpointing: Whether activations are made again for the gradient.
         sampled_only: Whether its head leaves out the places it masks, as it does on a GPU; on a
             CPU, as shipped, it scores every place of every sequence.
@@ -40,7 +39,7 @@ class Peer:
         policy: TransformersPolicy,
         device: str,
         dtype: torch.dtype,
-        members: int,
+        rows: int,
         *,
         checkpointing: bool,
         sampled_only: bool,
@@ -56,8 +55,8 @@ class Peer:
             warnings.simplefilter("ignore")
             config = GRPOConfig(
                 output_dir=scratch,
-                per_device_train_batch_size=members,
-                num_generations=members,
+                per_device_train_batch_size=rows,
+                num_generations=rows,
                 gradient_checkpointing=checkpointing,
                 use_cpu=device == "cpu",
                 bf16=False,
@@ -66,12 +65,12 @@ class Peer:
                 beta=0.0,
                 max_steps=1,
             )
-            rows = Dataset.from_list([{"prompt": [{"role": "user", "content": "?"}]}])
+            prompts = Dataset.from_list([{"prompt": [{"role": "user", "content": "?"}]}])
             self._trainer = GRPOTrainer(
                 model=model,
                 reward_funcs=_no_reward,
                 args=config,
-                train_dataset=rows,
+                train_dataset=prompts,
                 processing_class=transformers.AutoProcessor.from_pretrained(folder),
             )
         trained: Any = self._trainer.model
@@ -86,19 +85,28 @@ class Peer:
         images: Mapping[str, Image],
         advantages: torch.Tensor,
     ) -> dict[str, Any]:
-        """The episodes as TRL wants them; prompts and completions are of equal length here."""
-        ids = torch.from_numpy(np.stack([segment.token_ids for segment in segments])).long()
-        sampled = torch.from_numpy(np.stack([segment.loss_mask for segment in segments]))
-        prompt = int(sampled.int().argmax(1)[0])
+        """The episodes as TRL wants them: prompts padded on the left, completions on the right."""
+        starts = [int(segment.loss_mask.argmax()) for segment in segments]
+        longest = max(starts)
+        length = longest + max(
+            len(each) - start for each, start in zip(segments, starts, strict=True)
+        )
+        ids, own, sampled = (
+            torch.zeros(len(segments), length, dtype=torch.int64) for _ in range(3)
+        )
+        for row, (segment, start) in enumerate(zip(segments, starts, strict=True)):
+            at = slice(longest - start, longest - start + len(segment))
+            ids[row, at] = torch.from_numpy(segment.token_ids).long()
+            own[row, at] = 1
+            sampled[row, at] = torch.from_numpy(segment.loss_mask).long()
         shown = [images[span.sha256] for segment in segments for span in segment.images]
         patches = self._policy.codec.encoder.encode(shown)
-        completion = ids[:, prompt:]
         inputs = {
-            "prompt_ids": ids[:, :prompt],
-            "prompt_mask": torch.ones_like(ids[:, :prompt]),
-            "completion_ids": completion,
-            "completion_mask": torch.ones_like(completion),
-            "tool_mask": sampled[:, prompt:].long(),
+            "prompt_ids": ids[:, :longest],
+            "prompt_mask": own[:, :longest],
+            "completion_ids": ids[:, longest:],
+            "completion_mask": own[:, longest:],
+            "tool_mask": sampled[:, longest:],
             "advantages": advantages,
             "num_items_in_batch": sampled.sum(),
             "pixel_values": torch.cat([each.values for each in patches]),

@@ -1,24 +1,31 @@
-"""Episodes trained per second: shared prompts against padded ones, and against TRL.
+"""Episodes trained per second: what segments share read once, against three other ways.
 
     python benchmarks/update.py
     python benchmarks/update.py --device cuda --dtype bfloat16 --size 3b --checkpointing --at-once 1
 
-One group is one optimiser step: forward, backward, AdamW. Four ways, on the same episodes, all
-members in one pass:
+One group is one optimizer step: forward, backward, AdamW. Five ways, on the same episodes, all
+segments in one pass:
 
-shared   what the trainer does: the prompt and each image once for all members
-padded   the same code without sharing: each member's segment whole (each image still once)
+shared   what the trainer does: every common beginning and each image once
+padded   the same code without sharing: each segment whole (each image still once)
+loop     the loop that one writes by hand: the stock model, a padded batch, each image once,
+         log-probabilities of the sampled tokens in chunks (`peer_loop.py`)
 trl      `GRPOTrainer._compute_loss` of TRL with its own fused head, on the stock model; its head
          scores the completion alone, as on a GPU
 trl-cpu  the same as shipped: on a CPU its head scores every place (not run unless asked for)
 
-Each way is a process of its own and they take turns; medians count. Two shapes are measured at the
-same time, one core each. On a CPU times are processor
-seconds of one thread, so that a busy machine counts little, with wall seconds beside them; on a GPU
-all are wall seconds. The vision tower is frozen and timed apart; "text" is the step without it. The
-ceiling is what reading shared tokens once can give: G (P + C) / (P + G C), C with what is shown.
-Memory is how far a step goes beyond weights and optimiser. "Gradient" is the distance from the
-shared way's, relative to its norm.
+Each way is a process of its own and they take turns, three rounds of them; medians count, and every
+ratio is of two medians of the same run. On a CPU times are processor seconds of one thread, so that
+a busy machine counts little, with wall seconds beside them; on a GPU all are wall seconds. The
+vision tower is frozen and timed apart; "text" is the step without it.
+
+Shapes with tools come first: an image shown to each member between its turns; the same, where four
+members make the same call; contexts that are rebuilt each turn and keep what the one before had.
+
+The ceiling is what reading shared tokens once can give: the tokens of all segments over those of
+their prefix tree. It is compared with the text of padded and of loop. Memory is how far a step
+goes beyond weights and optimizer. "Gradient" is the distance from the shared way's, relative to its
+norm.
 """
 
 from __future__ import annotations
@@ -43,13 +50,14 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.meter import most, now, rest
+from benchmarks.peer_loop import Loop
 from benchmarks.peer_trl import Peer
 from benchmarks.random_vlm import SHAPES, Shape, build, group, weights
 from visenv.policies.transformers import TransformersPolicy
 from visenv.policies.transformers.pack import pack
 from visenv.policy import Scores
 
-WAYS = ("shared", "padded", "trl", "trl-cpu")
+WAYS = ("shared", "padded", "loop", "trl", "trl-cpu")
 
 
 class Taken(NamedTuple):
@@ -69,7 +77,7 @@ class Taken(NamedTuple):
 
 
 class Step:
-    """One way to take an optimiser step on a group."""
+    """One way to take an optimizer step on a group."""
 
     def __init__(self, way: str, options: argparse.Namespace, shape: Shape, members: int) -> None:
         self._device = options.device
@@ -84,17 +92,27 @@ class Step:
         segments, images = group(self.policy, shape, members)
         self.policy.network.head.banned.zero_()  # TRL bans nothing
         self.policy.train_mode(True)
-        advantages = torch.linspace(-1, 1, members).to(options.device)
+        advantages = torch.linspace(-1, 1, len(segments)).to(options.device)
         self.model: Any = self.policy.network.model
-        if way.startswith("trl"):
-            dtype = getattr(torch, options.dtype)
+        peer: Any
+        dtype = getattr(torch, options.dtype)
+        if way == "loop":
+            peer = Loop(
+                options.folder, self.policy, options.device, dtype,
+                checkpointing=options.checkpointing,
+            )  # fmt: skip
+            batch = peer.inputs(segments, images)
+            self.model = peer.model
+            self._loss: Callable[[], torch.Tensor] = lambda: peer.loss(batch, advantages)
+            del self.policy.network, self.policy.module, self.policy.decoder
+        elif way.startswith("trl"):
             peer = Peer(
-                options.folder, self.policy, options.device, dtype, members,
+                options.folder, self.policy, options.device, dtype, len(segments),
                 checkpointing=options.checkpointing, sampled_only=way == "trl",
             )  # fmt: skip
             inputs = peer.inputs(segments, images, advantages)
             self.model = peer.model
-            self._loss: Callable[[], torch.Tensor] = lambda: peer.loss(inputs)
+            self._loss = lambda: peer.loss(inputs)
             del self.policy.network, self.policy.module, self.policy.decoder
         else:
 
@@ -111,7 +129,7 @@ class Step:
         self._optimizer = torch.optim.AdamW(trained, lr=0.0)
         for weight in trained:
             weight.grad = torch.zeros_like(weight)
-        self._optimizer.step()  # makes the optimiser's moments
+        self._optimizer.step()  # makes the optimizer's moments
         self._looking = 0.0
         self._watch(self.model.model.visual)
 
@@ -211,7 +229,10 @@ def report(
     """The lines of one shape."""
     taken, apart = measure(processes, options, shape, members)
     shared = taken["shared"]
-    yield f"\n{shape}, G = {members}: {shape.read(members)} tokens read of {shape.whole(members)}"
+    yield (
+        f"\n{shape}, G = {members}: {shape.read(members)} tokens read of {shape.whole(members)}"
+        f" (with one level of sharing {shape.one_level(members)})"
+    )
     yield f"{'':60}times as much as shared takes"
     yield (
         "           text s  vision s    wall s  episodes/s  MiB  gradient  "
@@ -224,9 +245,11 @@ def report(
             f"{members / one.whole:11.3f} {one.memory:4.0f} {apart[way]:9.1e} "
             "{:6.2f} {:12.2f} {:7.2f}".format(*times)
         )
-    if "padded" in taken:
-        ceiling, gain = shape.ceiling(members), taken["padded"].text / shared.text
-        yield f"ceiling {ceiling:.2f}, reached {gain:.2f} = {gain / ceiling:.0%}"
+    ceiling = shape.ceiling(members)
+    for way in ("padded", "loop"):
+        if way in taken:
+            gain = taken[way].text / shared.text
+            yield f"ceiling {ceiling:.2f}, reached against {way} {gain:.2f} = {gain / ceiling:.0%}"
     if options.peak_tflops:
         used = mfu(options, shape.read(members), shared.text)
         yield f"MFU of shared, text: {used:.1%}"
@@ -248,13 +271,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--size", default="22m", help="22m, or 3b: Qwen2.5-VL-3B's architecture")
-    parser.add_argument("--members", type=int, nargs="+", default=[8, 16])
-    parser.add_argument("--shapes", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--ways", nargs="+", default=list(WAYS[:3]), choices=WAYS)
+    parser.add_argument(
+        "--size", default="22m", help="8m, 22m, or 3b: Qwen2.5-VL-3B's architecture"
+    )
+    parser.add_argument("--members", type=int, nargs="+", default=[8])
+    parser.add_argument("--shapes", type=int, nargs="+", default=range(len(SHAPES)))
+    parser.add_argument("--ways", nargs="+", default=list(WAYS[:4]), choices=WAYS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1, help="of each process")
-    parser.add_argument("--at-once", type=int, default=2, help="shapes measured at the same time")
+    parser.add_argument("--at-once", type=int, default=1, help="shapes measured at the same time")
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--peak-tflops", type=float, default=0, help="of the device, for the MFU")
     parser.add_argument("--folder", type=Path, help="where the model is kept")

@@ -18,6 +18,7 @@ from visenv.private_names import check_private_names
 from ..tokens.processor import processor_class
 from . import lora
 from .private_names import MODEL_NAMES
+from .windows import WINDOWS
 
 ADAPTER = "adapter"
 """The folder of the adapters, inside a checkpoint."""
@@ -29,7 +30,7 @@ def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
     Args:
         name: A folder or a hub name.
         dtype: Of the weights.
-        attention: Implementation for the language model; the vision tower keeps PyTorch's own.
+        attention: Implementation for the language model; the vision tower's is `WINDOWS`.
 
     Raises:
         RunError: If there is no checkpoint that can be read.
@@ -39,7 +40,7 @@ def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
     try:
         with _quiet():
             _check_architecture(name, transformers.AutoConfig.from_pretrained(name))
-            return transformers.AutoModelForImageTextToText.from_pretrained(
+            model: Any = transformers.AutoModelForImageTextToText.from_pretrained(
                 name,
                 dtype=dtype,
                 attn_implementation={"text_config": attention, "vision_config": "sdpa"},
@@ -48,6 +49,10 @@ def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
         raise
     except (OSError, ValueError) as error:
         raise RunError(f"There is no model to load at {name}: {error}") from error
+    # Only now: while it loads a model, transformers looks for the package of an implementation that
+    # it takes for flash attention.
+    model.model.visual.config._attn_implementation = WINDOWS  # noqa: SLF001
+    return model
 
 
 def _check_architecture(name: str, config: Any) -> None:

@@ -27,6 +27,10 @@ def _names(model_type: str, prefix: str) -> tuple[PrivateName, ...]:
             "reads each distinct image once with it",
             parameters=("pixel_values", "image_grid_thw"),
         ),
+        PrivateName(
+            "transformers:PreTrainedConfig._attn_implementation",
+            "batches the windows of the vision tower with it",
+        ),
         PrivateName(f"{prefix}TextModel.forward", "passes image features to it", parameters=read),
     )
 

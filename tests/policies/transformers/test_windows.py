@@ -1,0 +1,68 @@
+"""Attention within windows, in batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from visenv.policies import transformers as package
+from visenv.policies.transformers import windows
+
+pytestmark = pytest.mark.component("torch", "transformers")
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=8))
+def test_attend_windows_gives_each_window_what_it_would_get_alone(lengths: list[int]) -> None:
+    """In float64, values and gradients are those of a softmax in each window, to 1e-13."""
+    generator = torch.Generator().manual_seed(len(lengths))
+    drawn = torch.randn(4, 2, sum(lengths), 8, generator=generator, dtype=torch.float64)
+    weights = drawn[3].transpose(0, 1)  # [patches, heads, size]
+    ours, theirs = drawn[:3].clone().requires_grad_(), drawn[:3].clone().requires_grad_()
+    borders = torch.tensor([0, *lengths]).cumsum(0)
+    q, k, v = (each[None] for each in ours)
+    found, _ = windows.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25, borders)
+    (found[0] * weights).sum().backward()
+    expected = torch.cat([
+        torch.einsum("hqk,khs->qhs", torch.einsum("hqs,hks->hqk", q, k).mul(0.25).softmax(-1),
+                     v.transpose(0, 1))
+        for q, k, v in (part for part in theirs.split(lengths, 2))
+    ])  # fmt: skip
+    (expected * weights).sum().backward()
+    torch.testing.assert_close(found[0], expected, rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-13, atol=1e-13)
+
+
+def test_the_vision_tower_attends_once_for_each_size_of_window(
+    tmp_path: Path, talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two images of 20 by 12 patches have windows of 8 by 8, 4 by 8, 8 by 4 and 4 by 4 patches.
+
+    Those are 3 sizes in the first layer, where each image has 2 by 3 windows; the second layer
+    attends within whole images, which are of one size.
+    """
+    config = package.TinyConfig(
+        "qwen2_5_vl", patch_size=14, view_side=280, hidden_size=32, layers=1, heads=4, head_size=8,
+        mlp_size=48, vision_hidden_size=32, vision_layers=2, vision_heads=2, vision_mlp_size=48,
+    )  # fmt: skip
+    policy = package.TransformersPolicy(package.build_tiny(tmp_path, config), threads=1)
+    policy.network.model.model.visual.fullatt_block_indexes = [1]
+    shapes: list[tuple[int, ...]] = []
+    original = windows.F.scaled_dot_product_attention
+
+    def spy(query: Any, *arguments: Any, **options: Any) -> Any:
+        shapes.append(tuple(query.shape))
+        return original(query, *arguments, **options)
+
+    monkeypatch.setattr(windows.F, "scaled_dot_product_attention", spy)
+    pictures = [talk.picture(seed, 12 * 14, 20 * 14) for seed in range(2)]
+    patches = policy.codec.encoder.encode(pictures)
+    assert [each.grid for each in patches] == [(1, 20, 12)] * 2
+    policy.network.vision.look({str(place): each for place, each in enumerate(patches)})
+    assert shapes == [(4, 2, 64, 16), (6, 2, 32, 16), (2, 2, 16, 16), (2, 2, 240, 16)]
