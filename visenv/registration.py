@@ -197,6 +197,10 @@ CURATION: dict[str, str] = {
     "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
 
+SUITES: dict[str, str] = {
+    "armbench": "visenv.envs.arm.suites:ARMBENCH",
+}
+
 RECORD_TYPES: dict[str, str] = {
     "QuestionTruth": "visenv.types.ground_truth:QuestionTruth",
     "SceneTruth": "visenv.worlds.scenes.truth:SceneTruth",
@@ -251,6 +255,7 @@ TABLES = {
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,
+    "suite": SUITES,
 }
 
 
