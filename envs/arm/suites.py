@@ -7,8 +7,8 @@ from visenv.evaluation.suite import Column, Suite
 _EVAL = {"preset": "eval"}
 
 
-def _vqa(name: str, data: str) -> Column:
-    return Column(name, "visenv/ArmVQA-v0", data, _EVAL)
+def _vqa(name: str, data: str, total: str = "") -> Column:
+    return Column(name, "visenv/ArmVQA-v0", data, _EVAL, total)
 
 
 def _track(name: str, env: str, track: str) -> Column:
@@ -38,14 +38,16 @@ VISUAL_TOOLS = Suite(
 REASONING = Suite(
     "Math and logical reasoning (ARM-Thinker, table 4)",
     tuple(
-        _vqa(name, f"vlmeval:{{vlmeval}}?name={file}")
-        for name, file in (
-            ("MMMU", "MMMU_DEV_VAL"),
-            ("MathVista", "MathVista_MINI"),
-            ("MathVision", "MathVision"),
-            ("MathVerse", "MathVerse_MINI_Vision_Only"),
-            ("WeMath", "WeMath"),
-            ("LogicVista", "LogicVista"),
+        _vqa(name, f"vlmeval:{{vlmeval}}?name={file}", total)
+        for name, file, total in (
+            ("MMMU", "MMMU_DEV_VAL&split=validation", ""),
+            ("MathVista", "MathVista_MINI", ""),
+            ("MathVision", "MathVision", ""),
+            ("MathVerse", "MathVerse_MINI_Vision_Only", ""),
+            ("WeMath", "WeMath", "WeMath (strict)"),
+            ("LogicVista", "LogicVista", ""),
         )
     ),
 )
+"""The paper does not say which splits and which score of WeMath it reports: MMMU's validation
+split, MathVerse's Vision Only and WeMath's strict score are our choice."""

@@ -79,6 +79,7 @@ class PlaySuite:
 
     def _column(self, column: Column, folders: dict[str, str]) -> ColumnResult:
         """Play a column and write its summary."""
+        from visenv.cli.evaluate import Totals
         from visenv.cli.playing import Player, PlaySettings
         from visenv.evaluation.held_out import places
         from visenv.evaluation.suite import ColumnResult, column_result
@@ -108,7 +109,8 @@ class PlaySuite:
             folder = None if self.out is None else self.out / column.slug
             played = player.play(places(env, self.episodes, seed=self.seed), folder)
             env.close()
-        summary = summarise(played, unread)
+        totals: Totals = getattr(source, "totals", lambda _: {})
+        summary = summarise(played, unread, totals(played))
         if folder is not None:
             write_summary(folder, f"{column.name}, {self.policy}", summary, played)
-        return column_result(column.name, summary, unread)
+        return column_result(column, summary, unread)

@@ -30,12 +30,15 @@ class Column:
         env: The id of the environment that plays it.
         data: The data set, with the names of folders in braces: ``"hrbench:{hrbench}?size=8k"``.
         options: Further options of the environment.
+        total: The total of the data set that is its score (the ``totals`` of the source); ``""``:
+            the mean accuracy.
     """
 
     name: str
     env: str
     data: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    total: str = ""
 
     @property
     def folders(self) -> list[str]:
@@ -75,7 +78,7 @@ class ColumnResult(NamedTuple):
 
     Attributes:
         name: Its heading.
-        accuracy: The mean over its rows, 0 to 1; NaN where none was played.
+        accuracy: Its score, 0 to 1; NaN where no row was played.
         played: Rows in the mean.
         aborted: Rows that a failure ended; they are in no mean.
         left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
@@ -108,12 +111,14 @@ def read_folders(suite: Suite, words: Sequence[str]) -> dict[str, str]:
     return folders
 
 
-def column_result(name: str, summary: Summary, left_out: Iterable[object]) -> ColumnResult:
+def column_result(column: Column, summary: Summary, left_out: Iterable[object]) -> ColumnResult:
     """Return the result of a column from the summary of its episodes."""
     overall = summary.rows[0]
     accuracy = overall.means.get(METRIC, NOTHING)
+    if column.total:
+        accuracy = Mean(summary.totals.get(column.total, math.nan), math.nan, math.nan)
     return ColumnResult(
-        name, accuracy, overall.episodes, overall.aborted, tuple(map(str, left_out))
+        column.name, accuracy, overall.episodes, overall.aborted, tuple(map(str, left_out))
     )
 
 

@@ -16,9 +16,11 @@ from visenv.evaluation.suite import (
     Suite,
     as_json,
     average,
+    column_result,
     markdown,
     read_folders,
 )
+from visenv.evaluation.summary import Row, Summary
 from visenv.registration import SUITES, load
 
 TWO = Suite(
@@ -103,3 +105,13 @@ def test_a_wrong_command_is_explained(
     assert main(["suite", *words, "--out", str(tmp_path / "out")]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_column_may_report_a_total_of_its_data_set() -> None:
+    row = Row("", "all", 4, 0, 0, {"accuracy": Mean(0.75, 0.5, 1.0)})
+    summary = Summary([row], [], [], {"strict": 0.25})
+    column = Column("WeMath", "ArmVQA-v0", "vlmeval:{a}", total="strict")
+    assert column_result(column, summary, []).accuracy.value == 0.25
+    assert column_result(TWO.columns[0], summary, ["f:1: bad"]) == ColumnResult(
+        "HR-Bench 8K", Mean(0.75, 0.5, 1.0), 4, 0, ("f:1: bad",)
+    )
