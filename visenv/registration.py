@@ -111,6 +111,9 @@ DATA: dict[str, str] = {
     "rewardbench2": "visenv.envs.arm.datasets.rewardbench2:RewardBench2",
     "llava_critic": "visenv.envs.arm.datasets.llava_critic:LLaVACritic",
     "deepeyes": "visenv.envs.arm.datasets.deepeyes:DeepEyes",
+    "visual_probe": "visenv.envs.arm.datasets.visual_probe:VisualProbe",
+    "mme_realworld": "visenv.envs.arm.datasets.mme_realworld:MMERealWorld",
+    "vlmeval": "visenv.envs.arm.datasets.vlmeval:VlmEval",
     "mp_docvqa": "visenv.envs.arm.datasets.mp_docvqa:MPDocVQA",
     "mat_coding": "visenv.envs.arft.datasets.mat_coding:MatCoding",
     "mat_search": "visenv.envs.arft.datasets.mat_search:MatSearch",
@@ -197,12 +200,19 @@ CURATION: dict[str, str] = {
     "writer": "visenv.envs.arm.curation:Writer",  # no step: who writes in negatives and armbench
 }
 
+SUITES: dict[str, str] = {
+    "armbench": "visenv.envs.arm.suites:ARMBENCH",
+    "arm-visual-tools": "visenv.envs.arm.suites:VISUAL_TOOLS",
+    "arm-reasoning": "visenv.envs.arm.suites:REASONING",
+}
+
 RECORD_TYPES: dict[str, str] = {
     "QuestionTruth": "visenv.types.ground_truth:QuestionTruth",
     "SceneTruth": "visenv.worlds.scenes.truth:SceneTruth",
     "HRBenchTruth": "visenv.data.hrbench:HRBenchTruth",
     "TextVQATruth": "visenv.envs.zoom_vqa.datasets.textvqa:TextVQATruth",
     "DeepEyesTruth": "visenv.envs.arm.datasets.deepeyes:DeepEyesTruth",
+    "VlmEvalTruth": "visenv.envs.arm.datasets.vlmeval_score:VlmEvalTruth",
     "JudgingTruth": "visenv.envs.arm.ground_truth:JudgingTruth",
     "DocumentTruth": "visenv.envs.arm.ground_truth:DocumentTruth",
     "AnswerJudged": "visenv.envs.arm.answers:AnswerJudged",
@@ -251,6 +261,7 @@ TABLES = {
     "recipe": RECIPES,
     "curation step": CURATION,
     "scorer": SCORERS,
+    "suite": SUITES,
 }
 
 

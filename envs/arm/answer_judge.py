@@ -118,8 +118,9 @@ class AnswerJudge:
 
     async def _compare(self, extracted: str, sample: Sample) -> float:
         judge = Judge(self.scorer, COMPARE, JsonScore("score", values=(0.0, 1.0)))
+        full = getattr(sample.ground_truth, "judged_question", "")
         return await judge.ask(
-            question=sample.question,
+            question=full or sample.question,
             reference="; or: ".join(dict.fromkeys(sample.answers)),
             answer=quoted(extracted),
         )

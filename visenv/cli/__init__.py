@@ -32,6 +32,7 @@ COMMANDS = {
     "rollout": Command("visenv.cli.rollout:Rollout", "let a policy play, and keep the episodes"),
     "train": Command("", "train a model by a recipe: phases, evaluation, controls, report"),
     "eval": Command("visenv.cli.evaluate:Evaluate", "a policy's scores on a data set, a table"),
+    "suite": Command("visenv.cli.suite:PlaySuite", "a policy's scores on all data sets of a table"),
     "validate": Command(
         "visenv.cli.validate:Validate", "check an environment against the contract"
     ),

@@ -11,12 +11,17 @@ from visenv.errors import ConfigurationError
 from visenv.plugins import GROUPS, conflicts, installed
 from visenv.registration import ENVIRONMENTS, RECORD_TYPES, TABLES
 
-_TITLES = {"policy": "policies", "algorithm": "algorithms", "data set": "data"}
+_TITLES = {
+    "policy": "policies",
+    "algorithm": "algorithms",
+    "data set": "data",
+    "suite": "suites",
+}
 
 
 @dataclass(frozen=True)
 class List:
-    """List the environments, policies, algorithms and data sets.
+    """List the environments, policies, algorithms, data sets and suites.
 
     What an installed package adds is listed with the name of the package, and is not imported.
     """

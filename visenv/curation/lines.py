@@ -45,11 +45,15 @@ class Lines(Protocol):
         ...
 
 
+PATH_KEYS = ("images", "evidence")
+"""The keys of a row that hold lists of paths."""
+
+
 class JsonLines:
     """The rows of a JSONL file, one in memory at a time.
 
     Empty lines are passed over. A line that is no JSON object, has no id (a non-empty string or an
-    integer) or repeats one is a `Line` with a problem. Paths under ``"images"`` are relative to the
+    integer) or repeats one is a `Line` with a problem. Paths under `PATH_KEYS` are relative to the
     file and come out absolute.
 
     Args:
@@ -118,18 +122,18 @@ def read_object(content: bytes | str) -> Row:
 
 def relative(row: Row, folder: Path) -> Row:
     """The row as it is written into `folder`: its images are named relative to that."""
-    if not _has_images(row):
-        return row
-    return {**row, "images": [os.path.relpath(path, folder) for path in row["images"]]}
+    return row | {
+        key: [os.path.relpath(path, folder) for path in row[key]] for key in _path_keys(row)
+    }
 
 
 def anchored(row: Row, folder: Path) -> Row:
     """The inverse of `relative`: the images of a row found in `folder` as absolute paths."""
-    if not _has_images(row):
-        return row
     # Path.resolve would follow links, and raises where a name holds a NUL.
-    paths = [os.path.abspath(folder / path) for path in row["images"]]  # noqa: PTH100
-    return {**row, "images": paths}
+    return row | {
+        key: [os.path.abspath(folder / path) for path in row[key]]  # noqa: PTH100
+        for key in _path_keys(row)
+    }
 
 
 def write_lines(path: Path, rows: Iterable[Row]) -> int:
@@ -158,6 +162,11 @@ def _id_of(row: Row) -> str:
     raise DataError("it has no id: a string or an integer under 'id'")
 
 
-def _has_images(row: Row) -> bool:
-    images: object = row.get("images")
-    return isinstance(images, list) and all(isinstance(each, str) for each in images)
+def _path_keys(row: Row) -> list[str]:
+    """The keys under which a row has a list of paths."""
+    lists = {key: row.get(key) for key in PATH_KEYS}
+    return [
+        key
+        for key, paths in lists.items()
+        if isinstance(paths, list) and all(isinstance(each, str) for each in paths)
+    ]

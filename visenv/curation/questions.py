@@ -12,6 +12,8 @@ from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import place_of
 from visenv.curation.step import Step
+from visenv.documents import Library
+from visenv.documents.export import write_pages
 from visenv.episodes import save_images
 from visenv.types import GroundTruth, Sample
 
@@ -21,26 +23,35 @@ class Questions(Step):
 
     The response is the commonest accepted answer; of a sample about judging, the candidate that is
     right. A sample about a document names it in ``doc_id``. What the place holds goes along, so
-    that the same sample can be played again.
+    that the same sample can be played again. With `documents`, the document is written there as
+    page images, so that another folder of items can hold it, and ``evidence`` has the files of the
+    pages that hold the answer, for a writer to see.
 
     Args:
         make_env: Makes the environment whose samples are taken.
         folder: Where the images are written, each once, named by its pixels' hash.
         label: What the journal calls the environment and its data.
+        documents: Where documents are written as page images; None writes none.
     """
 
     name: ClassVar[str] = "questions"
 
     def __init__(
-        self, make_env: Callable[[], gym.Env[Any, str]], folder: Path, label: str = ""
+        self,
+        make_env: Callable[[], gym.Env[Any, str]],
+        folder: Path,
+        label: str = "",
+        documents: Path | None = None,
     ) -> None:
         self._env = make_env()
         self._folder = folder
         self._label = label
+        self._documents = documents
 
     def settings(self) -> dict[str, Any]:
-        """The environment."""
-        return {"env": self._label}
+        """The environment, and whether documents are written."""
+        settings = {"env": self._label}
+        return settings if self._documents is None else {**settings, "documents": True}
 
     async def decide(self, row: Row) -> Outcome:
         """The sample of a place."""
@@ -62,8 +73,18 @@ class Questions(Step):
                 "kind": sample.kind,
                 "sample": sample.id,
                 **({"doc_id": truth.document} if truth.document else {}),
+                **self._evidence(base.source, truth),
             }
         )
+
+    def _evidence(self, source: Any, truth: GroundTruth) -> dict[str, Any]:
+        """Write the document, and name the files of the pages that hold the answer."""
+        library = getattr(source, "library", None)
+        if self._documents is None or not truth.document or not isinstance(library, Library):
+            return {}
+        files = write_pages(library.document(truth.document), self._documents)
+        pages = getattr(truth, "evidence_pages", ())
+        return {"evidence": [str(files[page - 1]) for page in pages if page <= len(files)]}
 
     def close(self) -> None:
         """Close the environment."""

@@ -85,7 +85,7 @@ def markdown(title: str, summary: Summary) -> str:
     """The summary as a Markdown page."""
     parts = [f"# {_cell(title)}", *_headline(summary), "## All means", _mean_table(summary)]
     if summary.totals:
-        parts += ["## Totals", _table(["score", "value"], _totals(summary))]
+        parts += ["## Totals", cell_table(["score", "value"], _totals(summary))]
     if summary.controls:
         parts += ["## Controls", _control_table(summary.controls)]
     parts += ["## Tool use", _tool_table(summary.tools), f"## Failures: {len(summary.failures)}"]
@@ -114,7 +114,8 @@ def _headline_table(name: str, rows: Sequence[Row], corner: str) -> str:
     values = [_shown(row.means.get(name), per_cent) for row in rows]
     unit = f"{name}, %" if per_cent else name
     counts = [str(row.episodes) for row in rows]
-    return _table([corner, *(row.label for row in rows)], [[unit, *values], ["episodes", *counts]])
+    columns = [corner, *(row.label for row in rows)]
+    return cell_table(columns, [[unit, *values], ["episodes", *counts]])
 
 
 def _mean_table(summary: Summary) -> str:
@@ -127,7 +128,7 @@ def _mean_table(summary: Summary) -> str:
         ]
         for row in summary.rows
     ]
-    return _table(["", *_COUNTS, *names], cells)
+    return cell_table(["", *_COUNTS, *names], cells)
 
 
 def _tool_table(rows: Iterable[ToolRow]) -> str:
@@ -140,7 +141,7 @@ def _tool_table(rows: Iterable[ToolRow]) -> str:
         for row in rows
     ]
     columns = ["tool", "calls", "episodes with a call", "calls per episode", "calls with a result"]
-    return _table(columns, cells)
+    return cell_table(columns, cells)
 
 
 def _control_table(rows: Sequence[ControlRow]) -> str:
@@ -156,7 +157,7 @@ def _control_table(rows: Sequence[ControlRow]) -> str:
         ]
         for row in rows
     ]
-    return _table(columns, cells)
+    return cell_table(columns, cells)
 
 
 def _totals(summary: Summary) -> list[list[str]]:
@@ -168,7 +169,8 @@ def _failure_lines(summary: Summary) -> Iterator[str]:
         yield f"- {_cell(item)}: {status}: {_cell(reason, most=400)}"
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def cell_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers."""
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
 

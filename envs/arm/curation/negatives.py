@@ -87,6 +87,7 @@ class Negatives(WritingStep):
                 {
                     **without(row, "response"),
                     "id": f"{row['id']}/{place}",
+                    "question": question.text,
                     "source": row["id"],
                     "chosen": question.response,
                     "rejected": response,

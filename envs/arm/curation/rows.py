@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from visenv.curation.lines import Row
 from visenv.data.rows import text_of
 from visenv.errors import DataError
+
+_OPTION = re.compile(r"^\(([A-Z])\)[ \t]*(\S.*)$", re.MULTILINE)
 
 MAX_CHARACTERS = 100_000
 """A longer text fails its row: comparing two of them takes time that grows with the square."""
@@ -17,7 +20,7 @@ class Question(NamedTuple):
 
     Attributes:
         text: What is asked.
-        images: Paths of its images.
+        images: Paths of its images, and of the pages of its document that hold the answer.
         response: The right response: a word, or a page.
     """
 
@@ -27,12 +30,30 @@ class Question(NamedTuple):
 
 
 def question_of(row: Row) -> Question:
-    """The question of a row: ``question``, ``images`` (may be missing) and ``response``.
+    """The question of a row: ``question``, ``response``, and ``images`` and ``evidence``, if any.
+
+    A question with lettered options becomes an open one: its response is the text of the right
+    option, and the options go.
 
     Raises:
         DataError: If one of them is missing, of another type or too long.
     """
-    return Question(short_text(row, "question"), images_of(row), short_text(row, "response"))
+    text, response = opened(short_text(row, "question"), short_text(row, "response"))
+    return Question(text, (*images_of(row), *images_of(row, "evidence")), response)
+
+
+def opened(question: str, response: str) -> tuple[str, str]:
+    """Return a question without its lettered options, and the option that the response names.
+
+    A question without such options, and a response that is none of their letters, stay as they are.
+    """
+    options = dict(_OPTION.findall(question))
+    letter = response.strip().strip("().")
+    if letter not in options:
+        return question, response
+    first = _OPTION.search(question)
+    asked = question[: first.start()].strip() if first else ""
+    return (asked, options[letter].strip()) if asked else (question, response)
 
 
 def short_text(row: Row, key: str) -> str:
@@ -47,15 +68,15 @@ def short_text(row: Row, key: str) -> str:
     return text
 
 
-def images_of(row: Row) -> tuple[str, ...]:
-    """The paths under ``images``; none where there is no such key.
+def images_of(row: Row, key: str = "images") -> tuple[str, ...]:
+    """The paths under `key`; none where there is no such key.
 
     Raises:
         DataError: If it holds no list of paths.
     """
-    images = row.get("images", [])
+    images = row.get(key, [])
     if not isinstance(images, list) or not all(isinstance(path, str) for path in images):
-        raise DataError(f"images must be a list of paths, got {images!r:.80}")
+        raise DataError(f"{key} must be a list of paths, got {images!r:.80}")
     return tuple(images)
 
 

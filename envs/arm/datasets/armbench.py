@@ -11,13 +11,14 @@ where it has none, in a subfolder of it::
 A row has ``idx`` (or ``id``, whose mixed types break the hub's own reader), ``rm_tag``,
 ``question``, ``preds``, ``gt`` (``"True"``/``"False"``, or the number of the best response from 1),
 ``images`` (paths, looked for in the folder, in ``images/`` and in ``images/<track>/``), and, where
-they apply, ``doc_id`` (``"report.pdf"``) and ``constraints`` (``[{"value": …}, …]``).
+they apply, ``doc_id`` (``"report.pdf"``) and ``constraints`` (``[{"value": …}, …]``). The image of
+a row about a document is the overview of its pages.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,11 @@ _TRUTH = {"true": True, "false": False}
 class ARMBench(RowSource):
     """ARMBench-VL from a local folder.
 
-    `Sample.kind` is the ``rm_tag``. Results are reported by ``track`` and ``rm_tag``. A row about a
-    document is left out if `library` lacks it. `JudgingTruth.check` of an instruction-following row
+    `Sample.kind` is the ``rm_tag``. Results are reported by ``track`` and ``rm_tag``. A row is left
+    out, and listed in `problems`, if its image is missing, so that no response is judged blind, or
+    if `library` lacks its document. A row about a document needs no image: the environment makes
+    the overview then, and results are reported by ``overview`` too (``"published"``, ``"made"``).
+    `JudgingTruth.check` of an instruction-following row
     is the rule function that decides its constraint, if there is exactly one.
 
     Args:
@@ -93,24 +97,24 @@ class ARMBench(RowSource):
         for place, line in json_lines(file):
             with self._listing(place):
                 row = json_object(line)
-                sample = self._sample(row, track)
-                names = row.get("images") or []
-                if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-                    raise DataError(f"images is no list of names: {names!r:.200}")
-                self._keep(place, sample, [image_file(folders, name) for name in names[:1]])
+                files = _image_files(row, folders)
+                self._keep(place, self._sample(row, track, bool(files)), files)
 
-    def _sample(self, row: Mapping[str, Any], track: str) -> Sample:
+    def _sample(self, row: Mapping[str, Any], track: str, has_image: bool) -> Sample:
         tag = text_of(row, "rm_tag")
         candidates = _candidates(row, tag)
-        about_document = row.get("doc_id") is not None
+        about_document = _is_about_document(row)
         constrained = row.get("constraints") or track == TRACKS[2]
         constraint, check = _constraint(row.get("constraints")) if constrained else ("", None)
+        labels = {"track": track, "rm_tag": tag}
+        if about_document:
+            labels["overview"] = "published" if has_image else "made"
         return judging_sample(
             id=f"armbench-{track}-{_identity(row)}",
             instruction=_IMAGE_TOKEN.sub("", text_of(row, "question")),
             truth=JudgingTruth(
                 candidates=tuple(candidates),
-                labels={"track": track, "rm_tag": tag},
+                labels=labels,
                 document=document_of(row, self.library) if about_document else "",
                 constraint=constraint,
                 check=check,
@@ -121,6 +125,29 @@ class ARMBench(RowSource):
 
     def _open_images(self, place: Place, images: list[Path]) -> tuple[Image, ...]:
         return tuple([Image.from_file(path) for path in images])
+
+
+def _is_about_document(row: Mapping[str, Any]) -> bool:
+    return row.get("doc_id") is not None
+
+
+def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
+    """The image of a row; a row about a document may do without.
+
+    Raises:
+        DataError: If another row names none, or the file is missing.
+    """
+    names = row.get("images") or []
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise DataError(f"images is no list of names: {names!r:.200}")
+    if not names and not _is_about_document(row):
+        raise DataError("no image, and no response is judged without it")
+    try:
+        return [image_file(folders, name) for name in names[:1]]
+    except DataError:
+        if _is_about_document(row):
+            return []
+        raise
 
 
 def _candidates(row: Mapping[str, Any], tag: str) -> list[str]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
 
 KINDS = ("pairwise", "pointwise")
+ORDERS = ("published", "both")
 TOP_SCORE = 100
 
 _BETTER = re.compile(r"The better response: \[(\w+)\]")
@@ -58,38 +60,56 @@ class LLaVACritic(HubSource):
     Args:
         folder: The folder with the files.
         kind: ``"pairwise"`` or ``"pointwise"``; the two forms with two responses occur in both.
+        orders: ``"published"``, or ``"both"``: each pair occurs a second time with its responses
+            interchanged, as in ARM-Thinker's SFT data (arXiv 2512.05111, appendix A.2).
 
     Raises:
-        UnknownNameError: If there is no such kind.
+        UnknownNameError: If there is no such kind, or no such order.
         DataError: If the folder has no such file, or no row can be used.
     """
 
     ground_truth = JudgingTruth
 
-    def __init__(self, folder: str | Path, kind: str = "pairwise") -> None:
+    def __init__(
+        self, folder: str | Path, kind: str = "pairwise", orders: str = "published"
+    ) -> None:
         if kind not in KINDS:
             raise UnknownNameError("kind of LLaVA-Critic", kind, KINDS)
+        if orders not in ORDERS:
+            raise UnknownNameError("orders of LLaVA-Critic", orders, ORDERS)
         self.kind = kind
+        self.orders = orders
         self.patterns = (f"{kind}/train-*.parquet", f"{kind}/*.parquet", f"{kind}*.json*")
         super().__init__(folder)
 
-    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> list[Sample]:
         human, verdict = _turns(row)
         form, texts = _read(human)
         judgment = form.verdict(verdict)
-        candidates = [texts[key] for key in ("first", "second") if key in texts]
-        return judging_sample(
+        candidates = tuple([texts[key] for key in ("first", "second") if key in texts])
+        truth = JudgingTruth(
+            candidates=candidates,
+            source=row.get("source"),
+            score=judgment.score,
+            rating=None if judgment.score is None else (0, TOP_SCORE),
+        )
+        sample = judging_sample(
             id=f"llava_critic-{self.kind}-{id_of(row)}",
             instruction=texts["question"],
-            truth=JudgingTruth(
-                candidates=tuple(candidates),
-                source=row.get("source"),
-                score=judgment.score,
-                rating=None if judgment.score is None else (0, TOP_SCORE),
-            ),
+            truth=truth,
             verdict=judgment.verdict,
             kind=form.name,
         )
+        if self.orders == "published" or len(candidates) < 2:
+            return [sample]
+        swapped = judging_sample(
+            id=f"{sample.id}/swapped",
+            instruction=sample.question,
+            truth=replace(truth, candidates=candidates[::-1]),
+            verdict=3 - int(judgment.verdict),
+            kind=form.name,
+        )
+        return [sample, swapped]
 
 
 class _Judgment(NamedTuple):

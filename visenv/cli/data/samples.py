@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from visenv.cli.data.base import Asking, Playing, part
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
 class Questions(Playing):
     """Write an environment's samples as rows: question, images, right response."""
 
+    documents: Path | None = None
+    """Folder to write the samples' documents to, as page images; <folder>/documents for items that
+    are played as armbench:<folder>."""
+
     def run(self) -> None:
         """Write them."""
         images = self.out.parent / "images"
-        step = part("questions")(self._make_env(), images, self._env_label())
+        make, label = self._make_env(), self._env_label()
+        step = part("questions")(make, images, label, self.documents)
         self._work(step, self._places(), self.concurrency)
 
 

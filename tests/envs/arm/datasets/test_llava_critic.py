@@ -195,3 +195,22 @@ def test_markers_without_end_are_read_once(tmp_path: Path) -> None:
     rows = [row(text, "8 6", number) for number, text in enumerate(hostile)]
     source = LLaVACritic(write(tmp_path, GOOD, *rows))
     assert [problem.row for problem in source.problems] == [2, 3, 4, 5, 6]
+
+
+def test_both_orders_give_each_pair_a_second_time_with_the_verdict_turned(tmp_path: Path) -> None:
+    write(tmp_path, row(ARENA, "[[B>A]]"), row(CAPTION, "Final Score: 80", "a2"))
+    source = LLaVACritic(tmp_path, orders="both")
+    assert source.problems == []
+    pair, swapped, caption = (source[place] for place in range(3))
+    assert pair.ground_truth.candidates == ("A cat.", "A dog.")
+    assert swapped.ground_truth.candidates == ("A dog.", "A cat.")
+    assert (pair.answers, swapped.answers) == (("2",), ("1",))
+    assert swapped.id == f"{pair.id}/swapped"
+    assert swapped.images[0].size == pair.images[0].size == (40, 30)
+    assert caption.ground_truth.candidates == ("A red car on a road.",)  # nothing to interchange
+    assert len(source) == 3
+
+
+def test_an_order_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="both"):
+        LLaVACritic(write(tmp_path, row(ARENA, "[[B>A]]")), orders="botch")

@@ -1,0 +1,61 @@
+"""VisualProbe (Lai et al., "Mini-o3", arXiv 2509.07969): small details in large images.
+
+One folder for each level, as on the hub (``Mini-o3/VisualProbe_Easy``, ``_Medium``, ``_Hard`` and
+``_train``): ``val.json`` or ``train.json``, a list of ``{"images": ["VisualProbe_Hard/1.jpg"],
+"problem": "<image>…", "solution": …, "doc_id": …, "data_source": …}``, and the images.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from visenv.data.hub import HubSource
+from visenv.data.rows import Place, image_by_end, text_of
+from visenv.errors import DataError
+from visenv.rewards.vqa import normalise_answer, vqa_score
+from visenv.types import QuestionTruth, Sample
+
+_IMAGE_TOKEN = re.compile(r"<image>\n?")
+
+
+class VisualProbe(HubSource):
+    """VisualProbe from a local folder, as plain questions with answers in free words.
+
+    `Sample.kind` is ``data_source``. The benchmark asks a language model whether an answer is
+    right: play it with ``judge="openai:<model>"``. `score` alone accepts no other wording.
+
+    Args:
+        folder: The folder with the files.
+
+    Raises:
+        DataError: If the folder has no such file, or no row can be used.
+    """
+
+    ground_truth = QuestionTruth
+    patterns = ("val.json", "train.json", "*.jsonl", "data/*.parquet")
+    image_columns = ("images",)
+
+    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
+        """1 if the answer equals the reference after VQA's normalization, otherwise 0."""
+        return vqa_score(answer, sample.answers)
+
+    def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
+        asked = _IMAGE_TOKEN.sub("", text_of(row, "problem")).strip()
+        answer = row.get("solution")
+        if isinstance(answer, bool) or not isinstance(answer, str | int | float):
+            raise DataError(f"no solution: {answer!r:.80}")
+        if not asked or not normalise_answer(str(answer)):
+            raise DataError(f"no question or no solution: {asked!r:.80}, {answer!r:.80}")
+        number = row.get("doc_id", place.row - 1)
+        kind = str(row.get("data_source") or "")
+        identity = f"visual_probe-{Path(place.file).parent.name}-{number}"
+        return Sample(identity, asked, (), (str(answer).strip(),), kind, QuestionTruth())
+
+    def _image_files(self, row: Mapping[str, Any]) -> list[Path]:
+        names = row.get("images")
+        if not isinstance(names, list) or not names:
+            raise DataError(f"images is no list of names: {names!r:.80}")
+        return [image_by_end((self.folder, self.folder / "images"), str(name)) for name in names]

@@ -1,0 +1,207 @@
+"""VLMEvalKit's TSV layout (Duan et al., arXiv 2407.11691): MMMU, MathVista, MathVision and others.
+
+One file for each data set, named as VLMEvalKit names it (``MMMU_DEV_VAL.tsv``,
+``MathVista_MINI.tsv``, ``MathVision.tsv``, ``MathVerse_MINI_Vision_Only.tsv``, ``WeMath.tsv``,
+``LogicVista.tsv``, ``MME-RealWorld-Lite.tsv``). Every file has ``index``, ``image``, ``question``
+and ``answer``; ``image`` is base64, a list of such texts, or the ``index`` of the row that has it.
+Which other columns there are tells what is asked, as VLMEvalKit's data set classes read them:
+
+====================================  ==========================================================
+columns                               a row is
+====================================  ==========================================================
+``A``, ``B``, … filled                a choice (MMMU, WeMath, MME-RealWorld); ``hint`` goes first
+``choices``, a list of two or more    a choice, ``answer_option`` or ``answer`` is the letter
+                                      (MathVista, MathVision)
+``A:…`` lines under ``Choices:``      a choice (MathVerse; also of ``question_for_eval``)
+``skill``, an answer of letters       one or several letters (LogicVista)
+``answer_type`` integer or float      a number (MathVista)
+anything else                         an open question
+====================================  ==========================================================
+
+`visenv.envs.arm.datasets.vlmeval_score` scores an answer by rule. VLMEvalKit asks a language model
+where a rule reads nothing: play with ``judge="openai:<model>"`` (`visenv.envs.arm.answer_judge`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, Literal, NamedTuple
+
+from visenv.data.json_rows import written_list
+from visenv.data.rows import (
+    Place,
+    RowSource,
+    as_choices,
+    contents,
+    existing_folder,
+    image_from_cell,
+    text_of,
+)
+from visenv.data.tsv import Record, TsvFile, TsvImages
+from visenv.errors import DataError, UnknownNameError
+from visenv.types import Episode, Image, Sample
+
+from ..tools.crop import original_name
+from .vlmeval_score import VlmEvalTruth, vlmeval_score, wemath_totals
+
+GROUPINGS = ("category", "l2-category", "task", "skill", "problem_version")
+"""Columns to report by."""
+
+_COLUMNS = ("index", "image", "question", "answer")
+_IMAGE_TOKEN = re.compile(r"<image\s?(\d{1,2})>")
+_LINE = re.compile(r"^\(?([A-Z])[:.)]\s*(.+)$", re.MULTILINE)
+_LETTERS = re.compile(r"[A-Za-z0-9](?:[\s,;]*[A-Za-z0-9]){0,7}")
+_EMPTY = ("", "nan", "None")
+
+
+class VlmEval(RowSource):
+    """A data set in VLMEvalKit's TSV layout, from a local folder.
+
+    Opening the file reads it once from end to end; images are read when their row is asked for. A
+    row without its image is listed in `problems`.
+
+    Args:
+        folder: The folder with the file.
+        name: The name of the file without ``.tsv``; by default the only one in the folder.
+        split: Rows of this value of the column ``split`` alone, for example ``"validation"``.
+
+    Raises:
+        UnknownNameError: If there is no such file; names the nearest.
+        DataError: If the folder holds no TSV file, or no row can be used.
+    """
+
+    ground_truth = VlmEvalTruth
+
+    def __init__(self, folder: str | Path, name: str = "", split: str = "") -> None:
+        super().__init__()
+        self.folder = existing_folder(folder)
+        self._tsv = TsvFile(_file(self.folder, name))
+        self.name = self._tsv.path.stem
+        missing = [column for column in _COLUMNS if column not in self._tsv.columns]
+        if missing:
+            raise DataError(f"{self._tsv.path} has no column {', '.join(missing)}.")
+        rows: list[tuple[Place, Sample, str]] = []
+        images = TsvImages()
+        for record, content in self._tsv.records():
+            place = Place(str(self._tsv.path), record.line)
+            with self._listing(place):
+                row = self._tsv.row(content)
+                text_of(row, "image")
+                holder = images.note(record, row)
+                if split in ("", row.get("split")):
+                    rows.append((place, _sample({**row, "image": ""}, self.name), holder))
+        for place, sample, holder in rows:
+            with self._listing(place):
+                self._keep(place, sample, images.holder(holder))
+        self._require_rows(self.folder)
+
+    def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
+        """1 if the rule of the row's kind accepts the answer, otherwise 0."""
+        return vlmeval_score(answer, sample)
+
+    def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """WeMath's strict and loose score where the file is WeMath, otherwise nothing."""
+        known = [(each, self._known(each.sample_id)) for each in episodes]
+        return wemath_totals([(each, sample) for each, sample in known if sample is not None])
+
+    def _open_images(self, place: Place, images: Record) -> tuple[Image, ...]:
+        cell = self._tsv.row(self._tsv.read(images))["image"]
+        cells = written_list(cell) if cell.startswith("[") else [cell]
+        if not cells:
+            raise DataError(f"{place} holds no image")
+        return tuple([image_from_cell(each, f"the image of {place}") for each in cells])
+
+
+class _Asked(NamedTuple):
+    """What a row asks: the whole text of the question, its options, and the right answer."""
+
+    question: str
+    options: tuple[str, ...]
+    answer: str
+    kind: Literal["choice", "letters", "number", "open"]
+
+
+def _sample(row: Mapping[str, str], name: str) -> Sample:
+    asked = _asked(row)
+    labels = {key: row[key] for key in GROUPINGS if row.get(key, "") not in _EMPTY}
+    labels |= _metadata(row.get("metadata", ""))
+    truth = VlmEvalTruth(
+        options=asked.options,
+        labels=labels,
+        answer_kind=asked.kind,
+        exact=asked.kind in ("letters", "number"),
+        judged_question=row.get("question_for_eval", ""),
+        problem=row.get("ID", ""),
+        step=row.get("key", ""),
+    )
+    identity = f"{name}-{text_of(row, 'index')}"
+    kind = next(iter(labels.values()), "")
+    return Sample(identity, asked.question, (), (asked.answer,), kind, truth)
+
+
+def _asked(row: Mapping[str, str]) -> _Asked:
+    answer = text_of(row, "answer").strip()
+    question = _IMAGE_TOKEN.sub(_image_name, text_of(row, "question")).strip()
+    if row.get("hint", "") not in _EMPTY:
+        question = f"{row['hint']}\n{question}"
+    columns = [row[letter] for letter in ascii_uppercase if row.get(letter, "") not in _EMPTY]
+    if len(columns) > 1:
+        return _choice(as_choices(question, columns), columns, answer)
+    listed = [str(each) for each in _listed(row.get("choices", ""))]
+    if len(listed) > 1:
+        letter = row.get("answer_option", "") or answer
+        shown = all(each in question for each in listed)
+        return _choice(question if shown else as_choices(question, listed), listed, letter)
+    full = row.get("question_for_eval", "") or question
+    written = dict(_LINE.findall(full.partition("Choices:")[2]))
+    if len(written) > 1 and "".join(written) == ascii_uppercase[: len(written)]:
+        return _choice(question, list(written.values()), answer)
+    if "skill" in row and _LETTERS.fullmatch(answer):
+        return _Asked(question, (), answer, "letters")
+    if row.get("answer_type") in ("integer", "float"):
+        return _Asked(question, (), answer, "number")
+    return _Asked(question, (), answer, "open")
+
+
+def _choice(question: str, options: Sequence[str], answer: str) -> _Asked:
+    letters = ascii_uppercase[: len(options)]
+    if answer not in letters:
+        places = [place for place, option in enumerate(options) if option.strip() == answer]
+        if len(places) != 1:
+            raise DataError(f"the answer {answer!r:.80} is not among the options {letters}")
+        answer = letters[places[0]]
+    return _Asked(question, tuple(options), answer, "choice")
+
+
+def _image_name(token: re.Match[str]) -> str:
+    """What the image that ``<image 2>`` stands for is called in the environment."""
+    return f"[{original_name(max(0, int(token[1]) - 1))}]"
+
+
+def _listed(cell: str) -> list[Any]:
+    return [] if cell in _EMPTY else written_list(cell)
+
+
+def _metadata(cell: str) -> dict[str, str]:
+    """The columns of `GROUPINGS` that MathVerse writes into a mapping."""
+    try:
+        found = ast.literal_eval(cell) if cell not in _EMPTY else {}
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return {}
+    named = found.items() if isinstance(found, dict) else ()
+    return {key: value for key, value in named if key in GROUPINGS and isinstance(value, str)}
+
+
+def _file(folder: Path, name: str) -> Path:
+    found = {file.stem: file for file in sorted(folder.glob("*.tsv"))}
+    if not found:
+        raise DataError(f"Expected a .tsv file in {folder}; it holds {contents(folder)}.")
+    if name in found:
+        return found[name]
+    if name or len(found) > 1:
+        raise UnknownNameError(f"TSV file in {folder}", name, found)
+    return next(iter(found.values()))

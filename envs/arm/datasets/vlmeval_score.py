@@ -1,0 +1,126 @@
+"""Scores of answers to VLMEvalKit's data sets by rule, and WeMath's score of whole problems."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal
+
+from pydantic.dataclasses import dataclass
+
+from visenv.rewards.choice import choice_score
+from visenv.rewards.vqa import is_too_long
+from visenv.types import Episode, QuestionTruth, Sample
+from visenv.types.ground_truth import STRICT
+
+TOLERANCE = 1e-6
+"""How far two equal numbers may be apart (VLMEvalKit's comparison of MathVision)."""
+
+_BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,15})?")
+_LETTERS_ALONE = re.compile(r"[A-Za-z0-9]{1,8}|[A-Za-z0-9](?:[\s,;]+[A-Za-z0-9]){0,7}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
+class VlmEvalTruth(QuestionTruth):
+    """Ground truth of a row in VLMEvalKit's TSV layout.
+
+    Attributes:
+        answer_kind: How an answer is compared: ``"choice"``, ``"letters"`` (several may be right
+            together; digits are letters here), ``"number"`` or ``"open"``.
+        exact: Whether an answer must equal the right one, so that a judge extracts it and does not
+            compare meanings.
+        judged_question: The question for a judge, where the one that is asked stands in the image.
+        problem: WeMath: the number of the problem.
+        step: WeMath: the step of the problem, for example ``"2steps_multi"``.
+    """
+
+    answer_kind: Literal["choice", "letters", "number", "open"] = "open"
+    exact: bool = False
+    judged_question: str = ""
+    problem: str = ""
+    step: str = ""
+
+
+def vlmeval_score(answer: str, sample: Sample) -> float:
+    r"""1 if the answer is right by the rule of its kind, otherwise 0.
+
+    A choice: the option that `visenv.rewards.choice` reads. Letters: the same letters in any order.
+    A number and an open answer: the same number within `TOLERANCE`, a fraction too, or the same
+    text but for case and blanks; what stands in ``\boxed{}`` counts alone.
+    """
+    truth, reference = sample.truth_as(VlmEvalTruth), sample.answers[0]
+    if is_too_long(answer):
+        return 0.0
+    if truth.answer_kind == "choice":
+        return choice_score(answer, reference, truth.options)
+    if truth.answer_kind == "letters":
+        return float(_letters(answer) == _letters(reference) != "")
+    return float(_same(_unboxed(answer), _unboxed(reference)))
+
+
+def wemath_totals(played: Sequence[tuple[Episode, Sample]]) -> dict[str, float]:
+    """Return WeMath's score of whole problems, strict and loose (Qiao et al., arXiv 2407.01284).
+
+    A problem of two or three steps is asked step by step, and as a whole. With all steps right and
+    the whole wrong it is inadequate generalization (IG); with a step wrong and the whole wrong,
+    insufficient knowledge (IK); with the whole right although a step is wrong (loose: every step),
+    rote memorization (RM). The score is ``1 - (0.5 IG + RM + IK) / problems``.
+
+    Args:
+        played: Episodes with their samples; those of other data sets, aborted ones, and problems of
+            which a step was not played are left out.
+    """
+    steps: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
+    for episode, sample in played:
+        truth = sample.truth_as(VlmEvalTruth)
+        number, _, step = truth.step.partition("steps_")
+        if number in ("2", "3") and truth.problem and episode.status != "aborted":
+            steps[truth.problem, number][step] = episode.metrics.get("accuracy") == 1.0
+    whole = {
+        key: (right["multi"], [right[str(each)] for each in range(1, int(key[1]) + 1)])
+        for key, right in steps.items()
+        if len(right) == int(key[1]) + 1 and "multi" in right
+    }
+    if not whole:
+        return {}
+    lost = {"strict": 0.0, "loose": 0.0}
+    for right, parts in whole.values():
+        if right:
+            lost["strict"] += not all(parts)
+            lost["loose"] += not any(parts)
+        else:
+            for name in lost:
+                lost[name] += 0.5 if all(parts) else 1.0
+    return {f"WeMath ({name})": 1 - value / len(whole) for name, value in lost.items()}
+
+
+def _letters(text: str) -> str:
+    """The letters that a text consists of, sorted; ``""`` for anything else."""
+    found = _LETTERS_ALONE.fullmatch(text.strip().strip("()[]."))
+    return "".join(sorted(filter(str.isalnum, text.upper()))) if found else ""
+
+
+def _unboxed(text: str) -> str:
+    found = _BOXED.findall(text)
+    return " ".join((found[-1] if found else text).casefold().split()).rstrip(".")
+
+
+def _same(given: str, reference: str) -> bool:
+    one, other = _number(given), _number(reference)
+    if one is None or other is None:
+        return given == reference
+    return math.isclose(one, other, rel_tol=0.0, abs_tol=TOLERANCE)
+
+
+def _number(text: str) -> float | None:
+    plain = text.replace(",", "").removeprefix("$").strip()
+    if not _NUMBER.fullmatch(plain):
+        return None
+    try:
+        return float(Fraction(plain)) if "/" in plain and "." not in plain else float(plain)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return None
