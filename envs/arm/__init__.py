@@ -18,7 +18,7 @@ from visenv.worlds.scenes import PRESETS as SCENES
 
 from .env.judge import Judge
 from .evidence import CallRule
-from .presets import Chosen, Settings, choose
+from .presets import UNREADABLE, Chosen, Settings, choose
 from .rewards import TOP, terms
 from .tools.crop import CropZoom, Dialect
 
@@ -95,7 +95,12 @@ def make_doc(
     procedural = ReportsWorld(
         chosen.preset.world, documents=tuple(documents), candidates=(candidates,)
     )
-    source = procedural if data == "procedural" else _opened(data, "multimodal_long_document")
+    if data == "procedural":
+        source: Source = procedural
+    else:
+        source = _opened(data, "multimodal_long_document")
+        side = settings.get("thumbnail", min(UNREADABLE, chosen.preset.thumbnail))
+        chosen = chosen._replace(preset=replace(chosen.preset, thumbnail=side))
     tools = page_tools(library_of(source), ranked, chosen.preset)
     return _finish(ArmDoc, source, tools, chosen)
 
