@@ -22,7 +22,7 @@ from .answer_rewards import AnswerRewards
 from .env.answer import AnswerEnv
 from .env.judge import Judge
 from .evidence import CallRule
-from .presets import Chosen, Settings, choose
+from .presets import UNREADABLE, Chosen, Settings, choose
 from .rewards import TOP, Reading, terms
 from .tools.crop import CropZoom, Dialect
 
@@ -110,7 +110,11 @@ def make_doc(
     procedural = ReportsWorld(
         chosen.preset.world, documents=tuple(documents), candidates=(candidates,)
     )
-    source = procedural if data == "procedural" else _opened(data, "multimodal_long_document")
+    if data == "procedural":
+        source: Source = procedural
+    else:
+        source = _opened(data, "multimodal_long_document")
+        chosen = _with_unreadable_overview(chosen, settings)
     tools = page_tools(library_of(source), ranked, chosen.preset, _page_zoom(zoom, chosen))
     return _finish(ArmDoc, source, tools, chosen)
 
@@ -247,9 +251,19 @@ def make_doc_vqa(
     chosen = choose("visenv/ArmDocVQA-v0", make_doc_vqa, settings)
     ranked = open_ranker(ranker) if isinstance(ranker, str) else ranker
     procedural = ReportQuestions(chosen.preset.world, documents=tuple(documents))
-    source = procedural if data == "procedural" else _opened(data)
+    if data == "procedural":
+        source: Source = procedural
+    else:
+        source = _opened(data)
+        chosen = _with_unreadable_overview(chosen, settings)
     tools = page_tools(library_of(source), ranked, chosen.preset, _page_zoom(zoom, chosen))
     return _finish_answer(ArmDocVQA, source, tools, judge, chosen)
+
+
+def _with_unreadable_overview(chosen: Chosen, settings: Settings) -> Chosen:
+    """Return the settings with pages too small to read in overviews, unless a size was given."""
+    side = settings.get("thumbnail", min(UNREADABLE, chosen.preset.thumbnail))
+    return chosen._replace(preset=replace(chosen.preset, thumbnail=side))
 
 
 def _seen_small(chosen: Chosen) -> Chosen:

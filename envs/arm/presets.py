@@ -17,6 +17,10 @@ from .rewards import REWARDS
 
 MODES = ("agent", "no_tool")
 
+UNREADABLE = 144
+"""Longest side of a page in an overview of real documents, pixels: of text in the usual size a line
+is then 2 pixels high. Procedural reports are shown in outline, which tells nothing at any size."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
@@ -26,7 +30,8 @@ class Preset:
         view_side: Longest side of an image of the sample as shown, pixels; None: only the budget.
         image_pixels: Pixel budget of one image shown, results of tools included.
         overview_pixels: Pixel budget of a document's overview.
-        thumbnail: Longest side of a page in it, pixels.
+        thumbnail: Longest side of a page in it, pixels; of real documents `UNREADABLE`, unless
+            another one is given.
         page_side: Longest side of a page that a document tool shows, pixels.
         pages_found: Most pages that a query shows.
         turns: Turns in an episode, the last one without tools.

@@ -49,6 +49,19 @@ class Document(Protocol):
 
 
 @runtime_checkable
+class Outlined(Protocol):
+    """A document that overviews show in outline, since its pages would tell too much even small."""
+
+    def page_outline(self, page: int, long_side: int) -> Image:
+        """The outline of the page as an image whose longer side is at most `long_side` pixels.
+
+        Raises:
+            DataError: If it cannot be rendered.
+        """
+        ...
+
+
+@runtime_checkable
 class Library(Protocol):
     """Documents by name. A source whose samples are about documents has one as ``library``."""
 

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from visenv.documents.document import Document
+from visenv.documents.document import Document, Outlined
 from visenv.errors import DataError
 from visenv.images import ARM_PIXELS, fit
 from visenv.types import Image, Pixels
@@ -32,6 +32,8 @@ def overview(
     document: Document, *, max_pixels: int = ARM_PIXELS, largest_tile: int = LARGEST_TILE
 ) -> Image:
     """The thumbnails of all pages; one that cannot be rendered is a crossed out tile.
+
+    Of a document that is `Outlined` they show the outline.
 
     Args:
         document: At least one page.
@@ -79,8 +81,9 @@ def label_height(side: int) -> int:
 def _tile(document: Document, page: int, side: int) -> Pixels:
     import cv2
 
+    show = document.page_outline if isinstance(document, Outlined) else document.page_image
     try:
-        return document.page_image(page, side).pixels
+        return show(page, side).pixels
     except DataError:
         tile = np.full((side, max(1, side * 3 // 4), 3), _BROKEN, np.uint8)
         corner = (tile.shape[1] - 1, side - 1)

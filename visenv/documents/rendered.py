@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from visenv.cache import SharedCache
@@ -76,6 +77,30 @@ class RenderedDocument:
 
     def __repr__(self) -> str:
         return f"RenderedDocument({self._document!r})"
+
+
+class OutlinedDocument(RenderedDocument):
+    """A rendered document that an overview shows in outline.
+
+    Args:
+        document: What its pages show.
+        pages: Shared by the documents of one library, whose names differ.
+        draw_outline: Draws the outline, a document of as many pages and another name; it is drawn
+            when an overview first asks for it.
+    """
+
+    def __init__(
+        self, document: Document, pages: RenderedPages, draw_outline: Callable[[], Document]
+    ) -> None:
+        super().__init__(document, pages)
+        self._draw_outline = draw_outline
+        self._outline: Document | None = None
+
+    def page_outline(self, page: int, long_side: int) -> Image:
+        """The outline of the page, as an image whose longer side is at most `long_side` pixels."""
+        if self._outline is None:
+            self._outline = self._draw_outline()
+        return self._pages.get(self._outline, page, long_side)
 
 
 def _bytes(image: Image) -> int:

@@ -8,44 +8,22 @@ import numpy as np
 
 from visenv.errors import ConfigurationError
 from visenv.types import Sample
+from visenv.worlds.draws import pick
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth
 
 from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
-
-STATEMENTS: dict[str, tuple[str, ...]] = {
-    "colour": (
-        "The stripes on {sign} are {answer}.",
-        "On {sign} I see {answer} stripes.",
-        "They are {answer}: that is the colour of the stripes on {sign}.",
-        "Looking closely at {sign}, its stripes are painted {answer}.",
-    ),
-    "text": (
-        'The writing on {sign} is "{answer}".',
-        'On {sign} it says "{answer}".',
-        'It reads "{answer}", in outlined letters on {sign}.',
-        'Looking closely at {sign}, one can read "{answer}".',
-    ),
-    "count": (
-        "The number of rings on {sign} is {answer}.",
-        "Rings on {sign}: {answer}.",
-        "I counted the rings on {sign} and came to {answer}.",
-        "Looking closely at {sign}, the rings add up to {answer}.",
-    ),
-    "relation": (
-        "On {sign}, the triangle is to the {answer} of the circle.",
-        "The triangle on {sign} stands on the {answer}, the circle beside it.",
-        "To the {answer}: that is where the triangle on {sign} is, seen from the circle.",
-        "Looking closely at {sign}, the triangle comes to the {answer} of the circle.",
-    ),
-}
-"""Ways to state what is on a sign, by kind of detail."""
+from .references import refer
+from .varied_scenes import VARIED, VariedScenes
+from .wordings import QUESTIONS, STATEMENTS
 
 
 class JudgedScenes:
     """Scenes of `ScenesWorld` with responses to their question, as samples for a judge.
 
-    A `ProceduralSource` of samples made by `judging_sample`. All responses of a sample are the same
+    A `ProceduralSource` of samples made by `judging_sample`. The preset ``"default"`` draws scenes
+    of several styles and sizes (`VariedScenes`), and asks in several wordings about a sign that it
+    names by its look, its place or another sign (`refer`). All responses of a sample are the same
     sentence but for the decisive detail, so that only looking tells them apart: the right answer is
     drawn evenly from the options, the wrong ones from the rest. One response is right as often as
     not; of several, exactly one is right, and stands anywhere.
@@ -66,7 +44,7 @@ class JudgedScenes:
 
     ground_truth = JudgingTruth
 
-    def __init__(self, candidates: int = 2, preset: str = "default", **overrides: Any) -> None:
+    def __init__(self, candidates: int = 2, preset: str = VARIED, **overrides: Any) -> None:
         if type(candidates) is not int or candidates < 1:
             raise ConfigurationError(f"candidates must be 1 or more, got {candidates!r}.")
         kinds = ScenesWorld(preset, **overrides).preset.kinds
@@ -78,7 +56,7 @@ class JudgedScenes:
                 f"{', '.join(kinds)} have at most {most}."
             )
         self.candidates = candidates
-        self.world = ScenesWorld(preset, **{**overrides, "kinds": enough})
+        self.world = VariedScenes(preset, **{**overrides, "kinds": enough})
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Make a sample; a function of the generator's state alone."""
@@ -95,11 +73,11 @@ class JudgedScenes:
             answers = wrong[: self.candidates - 1]
             answers.insert(place, truth)
             verdict = place + 1
+        sign, question = self._asked(rng, scene)
         statement = str(rng.choice(STATEMENTS[kind]))
-        sign = asked_sign(scene)
         return judging_sample(
             id=scene.id,
-            instruction=scene.question,
+            instruction=question,
             truth=JudgingTruth(
                 candidates=tuple(statement.format(sign=sign, answer=answer) for answer in answers),
                 target_box=seen.target_box,
@@ -110,6 +88,13 @@ class JudgedScenes:
             images=scene.images,
             kind=kind,
         )
+
+    def _asked(self, rng: np.random.Generator, scene: Sample) -> tuple[str, str]:
+        """What the sign is called, and the question about it."""
+        if not self.world.is_varied:
+            return asked_sign(scene), scene.question
+        sign = refer(rng, scene.truth_as(SceneTruth).signs)
+        return sign, pick(rng, QUESTIONS[scene.kind]).format(sign=sign)
 
 
 def asked_sign(scene: Sample) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 
@@ -76,7 +75,16 @@ def crossed(
     return right, tuple(shuffled(rng, rest))
 
 
-def another_distance(rng: np.random.Generator, values: Sequence[int], right: int) -> int:
-    """A distance between two of at least three different values, other than the right one."""
-    distances = {abs(one - two) for one, two in combinations(values, 2)} - {right}
-    return pick(rng, sorted(distances))
+def different_places(rng: np.random.Generator, values: Sequence[int]) -> tuple[int, int]:
+    """Two places whose values differ, or two others where all are equal.
+
+    Either order is as likely, so that of the two values neither is more often the first one.
+
+    Args:
+        rng: Draws them.
+        values: Two or more.
+    """
+    while True:
+        one, two = rng.permutation(len(values))[:2].tolist()
+        if values[one] != values[two] or len(set(values)) == 1:
+            return one, two

@@ -22,7 +22,7 @@ def bar_chart(bars: Bars, accent: str) -> Drawing:
     from reportlab.graphics.shapes import Rect
     from reportlab.lib.colors import HexColor
 
-    drawing, middles = _axes(bars.sites)
+    drawing, middles = axes(bars.sites)
     width = 0.5 * (middles[1] - middles[0])
     colour = HexColor(accent)
     for middle, value in zip(middles, bars.values, strict=True):
@@ -37,7 +37,7 @@ def curve_chart(curve: Curve, accent: str) -> Drawing:
     from reportlab.graphics.shapes import Circle, PolyLine
     from reportlab.lib.colors import HexColor
 
-    drawing, middles = _axes([str(year) for year in curve.years])
+    drawing, middles = axes([str(year) for year in curve.years])
     points = list(zip(middles, map(_height, curve.values), strict=True))
     colour = HexColor(accent)
     drawing.add(PolyLine(points, strokeColor=colour, strokeWidth=2))
@@ -46,7 +46,7 @@ def curve_chart(curve: Curve, accent: str) -> Drawing:
     return drawing
 
 
-def _axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
+def axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
     """An empty chart with a grid line every `STEP`, and the middle of each label's column."""
     from reportlab.graphics.shapes import Drawing, String
 

@@ -6,15 +6,16 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from visenv.worlds.reports.charts import HEIGHT, bar_chart, curve_chart
+from visenv.worlds.reports.charts import HEIGHT as CHART_HEIGHT
+from visenv.worlds.reports.charts import bar_chart, curve_chart
 from visenv.worlds.reports.report import Bars, Register, Report, Section, Table
 
 if TYPE_CHECKING:
     from reportlab.pdfgen.canvas import Canvas
 
-_WIDTH, _HEIGHT = 595.0, 842.0  # A4, points
-_MARGIN = 56.0
-_INNER = _WIDTH - 2 * _MARGIN
+WIDTH, HEIGHT = 595.0, 842.0  # A4, points
+MARGIN = 56.0
+INNER = WIDTH - 2 * MARGIN
 _TEXT, _LEADING = 10.5, 15.0
 
 
@@ -23,51 +24,58 @@ def draw_report(report: Report) -> bytes:
     from reportlab.pdfgen.canvas import Canvas
 
     buffer = io.BytesIO()
-    canvas = Canvas(buffer, pagesize=(_WIDTH, _HEIGHT), invariant=True, pageCompression=0)
+    canvas = Canvas(buffer, pagesize=(WIDTH, HEIGHT), invariant=True, pageCompression=0)
     canvas.setTitle(f"{report.company} {report.year}")
-    _draw_cover(canvas, report)
+    draw_cover(canvas, report)
     for section in report.sections:
         _draw_section(canvas, report, section)
     canvas.save()
     return buffer.getvalue()
 
 
-def _draw_cover(canvas: Canvas, report: Report) -> None:
+def draw_cover(canvas: Canvas, report: Report, names: bool = True) -> None:
+    """Draw the cover; without `names` it leaves out the board and the date."""
     canvas.setFillColor(report.accent)
-    canvas.rect(0, _HEIGHT - 250, _WIDTH, 250, stroke=0, fill=1)
+    canvas.rect(0, HEIGHT - 250, WIDTH, 250, stroke=0, fill=1)
     canvas.setFillColor("#ffffff")
     canvas.setFont("Helvetica-Bold", 30)
-    canvas.drawString(_MARGIN, _HEIGHT - 130, report.company)
+    canvas.drawString(MARGIN, HEIGHT - 130, report.company)
     canvas.setFont("Helvetica", 20)
-    canvas.drawString(_MARGIN, _HEIGHT - 165, f"Report for the year {report.year}")
+    canvas.drawString(MARGIN, HEIGHT - 165, f"Report for the year {report.year}")
     canvas.setFont("Helvetica", 11)
-    canvas.drawString(_MARGIN, _HEIGHT - 215, f"Board: {', '.join(report.board)}")
-    canvas.drawString(_MARGIN, _HEIGHT - 231, f"Approved on {report.approved}")
+    if names:
+        canvas.drawString(MARGIN, HEIGHT - 215, f"Board: {', '.join(report.board)}")
+        canvas.drawString(MARGIN, HEIGHT - 231, f"Approved on {report.approved}")
     canvas.setFillColor("#222222")
     canvas.setFont("Helvetica-Bold", 14)
-    top = _HEIGHT - 300
-    canvas.drawString(_MARGIN, top, "Contents")
+    top = HEIGHT - 300
+    canvas.drawString(MARGIN, top, "Contents")
     canvas.setFont("Helvetica", 11)
     for line, section in enumerate(report.sections, start=1):
         y = top - 10 - 18 * line
-        canvas.drawString(_MARGIN, y, section.topic.title)
-        canvas.drawRightString(_WIDTH - _MARGIN, y, str(section.page))
-    _draw_footer(canvas, report, 1)
+        canvas.drawString(MARGIN, y, section.topic.title)
+        canvas.drawRightString(WIDTH - MARGIN, y, str(section.page))
+    draw_footer(canvas, report, 1)
+
+
+def draw_heading(canvas: Canvas, report: Report, section: Section) -> None:
+    """Draw the title of a section below a rule."""
+    canvas.setFillColor(report.accent)
+    canvas.rect(MARGIN, HEIGHT - 70, INNER, 3, stroke=0, fill=1)
+    canvas.setFont("Helvetica-Bold", 19)
+    canvas.drawString(MARGIN, HEIGHT - 100, section.topic.title)
 
 
 def _draw_section(canvas: Canvas, report: Report, section: Section) -> None:
-    canvas.setFillColor(report.accent)
-    canvas.rect(_MARGIN, _HEIGHT - 70, _INNER, 3, stroke=0, fill=1)
-    canvas.setFont("Helvetica-Bold", 19)
-    canvas.drawString(_MARGIN, _HEIGHT - 100, section.topic.title)
+    draw_heading(canvas, report, section)
     canvas.setFillColor("#222222")
-    top = _draw_text(canvas, section.opening, _HEIGHT - 128)
+    top = _draw_text(canvas, section.opening, HEIGHT - 128)
     canvas.setFont("Helvetica-Bold", 11)
-    canvas.drawString(_MARGIN, top - 14, caption(report, section))
+    canvas.drawString(MARGIN, top - 14, caption(report, section))
     top = _draw_exhibit(canvas, section, report.accent, top - 26)
     top = _draw_text(canvas, section.closing, top - 26)
     _draw_text(canvas, _facts(section), top - 8)
-    _draw_footer(canvas, report, section.page)
+    draw_footer(canvas, report, section.page)
 
 
 def caption(report: Report, section: Section) -> str:
@@ -96,23 +104,24 @@ def _draw_exhibit(canvas: Canvas, section: Section, accent: str, top: float) -> 
     if isinstance(exhibit, Table):
         head = ["Site", *map(str, exhibit.years)]
         rows = zip(exhibit.sites, exhibit.values, strict=True)
-        return _draw_table(
+        return draw_table(
             canvas, [head, *([site, *map(str, row)] for site, row in rows)], accent, top
         )
     if isinstance(exhibit, Register):
-        return _draw_table(canvas, [["Work", "Site", "Status"], *exhibit.rows], accent, top)
+        return draw_table(canvas, [["Work", "Site", "Status"], *exhibit.rows], accent, top)
     chart = (
         bar_chart(exhibit, accent) if isinstance(exhibit, Bars) else curve_chart(exhibit, accent)
     )
-    renderPDF.draw(chart, canvas, _MARGIN, top - HEIGHT)
-    return top - HEIGHT
+    renderPDF.draw(chart, canvas, MARGIN, top - CHART_HEIGHT)
+    return top - CHART_HEIGHT
 
 
-def _draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: float) -> float:
+def draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: float) -> float:
+    """Draw a table below `top`, its first row as a head; return its lower edge."""
     from reportlab.lib.colors import HexColor
     from reportlab.platypus import Table as DrawnTable
 
-    table = DrawnTable(rows, colWidths=_INNER / len(rows[0]), rowHeights=19)
+    table = DrawnTable(rows, colWidths=INNER / len(rows[0]), rowHeights=19)
     table.setStyle(
         [
             ("FONT", (0, 0), (-1, 0), "Helvetica-Bold", 10),
@@ -122,8 +131,8 @@ def _draw_table(canvas: Canvas, rows: list[Sequence[str]], accent: str, top: flo
             ("LINEBELOW", (0, 1), (-1, -1), 0.5, HexColor("#9a9a9a")),
         ]
     )
-    _, height = table.wrapOn(canvas, _INNER, _HEIGHT)
-    table.drawOn(canvas, _MARGIN, top - height)
+    _, height = table.wrapOn(canvas, INNER, HEIGHT)
+    table.drawOn(canvas, MARGIN, top - height)
     return float(top - height)
 
 
@@ -131,17 +140,18 @@ def _draw_text(canvas: Canvas, text: str, top: float) -> float:
     """Set a paragraph whose first base line is at `top`; return where a next one would begin."""
     from reportlab.lib.utils import simpleSplit
 
-    lines = simpleSplit(text, "Helvetica", _TEXT, _INNER)
-    block = canvas.beginText(_MARGIN, top)
+    lines = simpleSplit(text, "Helvetica", _TEXT, INNER)
+    block = canvas.beginText(MARGIN, top)
     block.setFont("Helvetica", _TEXT, _LEADING)
     block.textLines(lines)
     canvas.drawText(block)
     return float(top - _LEADING * len(lines))
 
 
-def _draw_footer(canvas: Canvas, report: Report, page: int) -> None:
+def draw_footer(canvas: Canvas, report: Report, page: int) -> None:
+    """Draw the footer, and end the page."""
     canvas.setFont("Helvetica", 8.5)
     canvas.setFillColor("#666666")
-    canvas.drawString(_MARGIN, 34, f"{report.company} · {report.year}")
-    canvas.drawRightString(_WIDTH - _MARGIN, 34, f"Page {page}")
+    canvas.drawString(MARGIN, 34, f"{report.company} · {report.year}")
+    canvas.drawRightString(WIDTH - MARGIN, 34, f"Page {page}")
     canvas.showPage()

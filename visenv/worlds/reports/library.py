@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from visenv.cache import SharedCache
 from visenv.documents.document import Document
 from visenv.documents.pdf import PdfDocument
-from visenv.documents.rendered import RenderedDocument, RenderedPages
+from visenv.documents.rendered import OutlinedDocument, RenderedDocument, RenderedPages
 from visenv.errors import DataError, UnknownNameError
 from visenv.worlds.reports.cards import draw_cards, write_cards
 from visenv.worlds.reports.drawing import draw_report
+from visenv.worlds.reports.outline import draw_outline
 from visenv.worlds.reports.report import write_report
 
 SEEDS = 10**9
@@ -31,15 +32,18 @@ class Genre(NamedTuple):
         prefix: What names begin with; the seed follows.
         write: What the document of a seed says.
         draw: That as a PDF.
+        outline: What an overview shows of it, as a PDF; None shows the pages themselves, whose
+            thumbnails tell nothing.
     """
 
     prefix: str
     write: Callable[[int], Any]
     draw: Callable[[Any], bytes]
+    outline: Callable[[Any], bytes] | None = None
 
 
 GENRES = {
-    "default": Genre("report-", write_report, draw_report),
+    "default": Genre("report-", write_report, draw_report, draw_outline),
     "tiny": Genre("cards-", write_cards, draw_cards),
 }
 
@@ -93,5 +97,10 @@ class ReportsLibrary:
         return GENRES[self.preset]
 
     def _draw(self, seed: int) -> Document:
-        drawn = PdfDocument.from_bytes(self._genre.draw(self.text(seed)), self.name(seed))
-        return RenderedDocument(drawn, self._pages)
+        text, name, outline = self.text(seed), self.name(seed), self._genre.outline
+        drawn = PdfDocument.from_bytes(self._genre.draw(text), name)
+        if outline is None:
+            return RenderedDocument(drawn, self._pages)
+        return OutlinedDocument(
+            drawn, self._pages, lambda: PdfDocument.from_bytes(outline(text), f"{name} outline")
+        )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from visenv.worlds.draws import pick
-from visenv.worlds.reports.answers import another_distance, crossed, others, responder
+from visenv.worlds.reports.answers import crossed, different_places, others, responder
 from visenv.worlds.reports.question import Question
-from visenv.worlds.reports.report import Bars, Curve, Register, Report, Section, Table
+from visenv.worlds.reports.report import STEP, Bars, Curve, Register, Report, Section, Table
 from visenv.worlds.reports.words import STATUSES
 
 
@@ -112,11 +113,12 @@ def _ask_peak(rng: np.random.Generator, report: Report, section: Section, curve:
 
 
 def _ask_change(rng: np.random.Generator, report: Report, section: Section, curve: Curve) -> _Asked:
-    place = int(rng.integers(len(curve.years) - 1))
+    steps = [after - before for before, after in pairwise(curve.values)]
+    place, another = different_places(rng, [abs(step) for step in steps])
     first, last = curve.years[place : place + 2]
-    step = curve.values[place + 1] - curve.values[place]
-    words = ("rose", "fell") if step > 0 else ("fell", "rose")
-    distances = abs(step), another_distance(rng, curve.values, abs(step))
+    words = ("rose", "fell") if steps[place] > 0 else ("fell", "rose")
+    right, wrong = abs(steps[place]), abs(steps[another])
+    distances = right, wrong if wrong != right else right + STEP
     topic, unit = section.topic.phrase, section.topic.unit
     return _Asked(
         f"How did {topic} change from {first} to {last}, in {unit}?",
@@ -183,11 +185,13 @@ def _ask_review(rng: np.random.Generator, report: Report, section: Section, _: o
 
 
 def _compare(rng: np.random.Generator, report: Report) -> Question:
-    one, two = (report.sections[place] for place in rng.permutation(len(report.sections))[:2])
+    pairs = list(permutations(report.sections, 2))
+    gaps_of = [abs(first.budget - second.budget) for first, second in pairs]
+    place, another = different_places(rng, gaps_of)
+    one, two = pairs[place]
     names = one.topic.phrase, two.topic.phrase
     order = names if one.budget > two.budget else (names[1], names[0])
-    gap = abs(one.budget - two.budget)
-    gaps = gap, another_distance(rng, [each.budget for each in report.sections], gap)
+    gaps = gaps_of[place], gaps_of[another]
     answer, wrong = crossed(rng, order, gaps, "{} has the larger one, by {} thousand crowns")
     claims = (
         "Of the two budgets, {}.",

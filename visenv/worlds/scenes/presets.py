@@ -8,6 +8,7 @@ from fractions import Fraction
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.worlds.scenes.details import GRAIN_ROOM, KINDS
 from visenv.worlds.scenes.signs import FRAMES, SHAPES, outer_side
+from visenv.worlds.scenes.styles import STYLES
 
 Span = tuple[float, float]
 """A quantity at difficulty 0 and at difficulty 1."""
@@ -33,6 +34,7 @@ class Preset:
         frames: Colours a sign's frame may have, keys of `FRAMES`.
         shapes: Shapes a sign may have, keys of `SHAPES`.
         posts: Whether signs stand on posts.
+        style: What is behind the signs, a key of `STYLES`.
 
     Raises:
         ConfigurationError: If a value is out of its range.
@@ -53,6 +55,7 @@ class Preset:
     frames: tuple[str, ...] = tuple(FRAMES)
     shapes: tuple[str, ...] = tuple(SHAPES)
     posts: bool = True
+    style: str = "landscape"
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -90,6 +93,8 @@ class Preset:
             for name in given:
                 if name not in known:
                     raise UnknownNameError(what, name, known)
+        if self.style not in STYLES:
+            raise UnknownNameError("style of scenes", self.style, STYLES)
         if max(self.signs) > len(self.frames) * len(self.shapes):
             raise ConfigurationError(
                 f"{max(self.signs)} signs cannot all differ with {len(self.frames)} frames "

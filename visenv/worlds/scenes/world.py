@@ -9,10 +9,11 @@ import numpy as np
 from visenv.types import Image, Pixels, Sample
 from visenv.worlds.presets import changed_preset
 from visenv.worlds.recent import RECENT
-from visenv.worlds.scenes.background import add_grain, paint_background
+from visenv.worlds.scenes.background import add_grain
 from visenv.worlds.scenes.details import KINDS, PANEL, Canvas, engrave
 from visenv.worlds.scenes.presets import PRESETS
 from visenv.worlds.scenes.signs import Box, Sign, draw_plate, draw_post
+from visenv.worlds.scenes.styles import STYLES
 from visenv.worlds.scenes.truth import SceneTruth, SignTruth
 
 _PLACES_TRIED = 60
@@ -108,7 +109,7 @@ class ScenesWorld:
     def _paint(self, rng: np.random.Generator, kind: str, signs: list[_Marked]) -> Pixels:
         preset = self.preset
         clutter = preset.at(preset.clutter)
-        pixels = paint_background(rng, preset.width, preset.height, clutter)
+        pixels = STYLES[preset.style](rng, preset.width, preset.height, clutter)
         if preset.posts:
             for sign, _ in signs:
                 length = int(rng.integers(1, 4)) * (sign.box.bottom - sign.box.top)

@@ -9,8 +9,11 @@ import numpy as np
 from .topic import Fact
 
 GRADES = ("wrong", "partly wrong", "incomplete", "complete")
-"""From the worst to the best. Complete: every fact, right. Incomplete: only some, right. Partly
-wrong: every fact, some of them wrong. Wrong: every fact, all of them wrong."""
+"""Complete: every fact, right. Incomplete: only some, right. Partly wrong: some of what is stated
+is wrong. Wrong: all of what is stated is wrong."""
+
+Claims = Sequence[str | None]
+"""For each fact, the value that a response states, or None if it leaves the fact out."""
 
 _MOST_FILLED = 1.8
 
@@ -38,19 +41,30 @@ _AFTER = (
 )
 
 
-def respond(rng: np.random.Generator, facts: Sequence[Fact], grade: str) -> str:
-    """A response of that grade.
+def grade_of(facts: Sequence[Fact], claims: Claims) -> str:
+    """Return the grade of a response, one of `GRADES`."""
+    stated = [(fact.right, said) for fact, said in zip(facts, claims, strict=True) if said]
+    wrong = sum(right != said for right, said in stated)
+    if wrong:
+        return "wrong" if wrong == len(stated) else "partly wrong"
+    return "complete" if len(stated) == len(facts) else "incomplete"
+
+
+def respond(rng: np.random.Generator, facts: Sequence[Fact], claims: Claims) -> str:
+    """A response that states certain values.
 
     It states facts in sentences drawn anew each time, and is filled up with sentences that say
-    nothing to a length drawn without regard to the grade: 1 to 1.8 times that of all facts.
+    nothing to a length drawn without regard to the claims: 1 to 1.8 times that of all facts.
 
     Args:
         rng: Draws all of it.
         facts: Two or more.
-        grade: One of `GRADES`.
+        claims: The value stated of each, at least one.
     """
     stated = " ".join(
-        str(rng.choice(fact.statements)).format(value) for fact, value in _values(rng, facts, grade)
+        str(rng.choice(fact.statements)).format(value)
+        for fact, value in zip(facts, claims, strict=True)
+        if value is not None
     )
     length = rng.uniform(1, _MOST_FILLED) * sum(map(_longest, facts))
     before, after = _filling(rng, length - len(stated))
@@ -61,18 +75,6 @@ def _longest(fact: Fact) -> int:
     """Characters of the fact where it takes the most, with the blank after it."""
     values = max(map(len, (fact.right, *fact.wrong)))
     return max(map(len, fact.statements)) + values - len("{}") + 1
-
-
-def _values(rng: np.random.Generator, facts: Sequence[Fact], grade: str) -> list[tuple[Fact, str]]:
-    """The facts stated, in order, each with the value given."""
-    some = {int(place) for place in rng.permutation(len(facts))[: rng.integers(1, len(facts))]}
-    if grade == "incomplete":
-        return [(fact, fact.right) for place, fact in enumerate(facts) if place in some]
-    wrong = {"complete": set(), "partly wrong": some, "wrong": set(range(len(facts)))}[grade]
-    return [
-        (fact, str(rng.choice(fact.wrong)) if place in wrong else fact.right)
-        for place, fact in enumerate(facts)
-    ]
 
 
 def _filling(rng: np.random.Generator, room: float) -> tuple[list[str], list[str]]:

@@ -9,28 +9,33 @@ import numpy as np
 
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
-from visenv.worlds.scenes import ScenesWorld
+from visenv.worlds.scenes.signs import FRAMES, SHAPES
 
 from ...ground_truth import JudgingTruth
 from ...samples import judging_sample
+from ..varied_scenes import VARIED, VariedScenes, lacks_looks
 from .looks import scene_topic
-from .responses import GRADES, respond
+from .patterns import draw_patterns
+from .responses import Claims, grade_of, respond
 from .texts import text_topic
-from .topic import Topic
+from .topic import Fact, Topic
+
+MOST_CANDIDATES = 4
 
 
 class GradedPairs:
-    """Responses of different grades to one question, as samples for a judge.
+    """Responses of graded quality to one question, as samples for a judge.
 
     A `ProceduralSource` of samples made by `judging_sample`. A question asks for two or three
-    facts; responses are complete, incomplete, partly wrong or wrong (`GRADES`), best first. Several
-    responses have different grades, and the verdict is the best one. A single one is complete and
-    True, or partly or wholly wrong and False, as often; it is never incomplete, which is neither.
-    The length of a response is drawn without regard to its grade.
+    facts. Of several responses one has fewer flaws than all others, wrong statements before facts
+    left out (`Flaws`), and the verdict is that one; each of them is as likely as another to be it,
+    whatever they say (`draw_patterns`). A single response is complete and True, or partly or wholly
+    wrong and False, as often; it is never incomplete, which is neither. The length of a response is
+    drawn without regard to what it states.
 
     ``Sample.kind`` is the sort of question. The `JudgingTruth` holds the ``grades`` of the
-    responses, and for scenes ``target_box`` and ``detail_box`` of the first sign asked about, and
-    ``target_boxes`` of all of them.
+    responses (`GRADES`), and for scenes ``target_box`` and ``detail_box`` of the first sign asked
+    about, and ``target_boxes`` and ``detail_boxes`` of all of them.
 
     Args:
         candidates: Responses to a sample, 1 to 4.
@@ -50,28 +55,27 @@ class GradedPairs:
         self,
         candidates: int = 2,
         about: Literal["scenes", "text"] = "scenes",
-        preset: str = "default",
+        preset: str = VARIED,
         **overrides: Any,
     ) -> None:
-        if type(candidates) is not int or not 1 <= candidates <= len(GRADES):
+        if type(candidates) is not int or not 1 <= candidates <= MOST_CANDIDATES:
             raise ConfigurationError(
-                f"candidates must be 1 to {len(GRADES)}, one for each grade, got {candidates!r}."
+                f"candidates must be 1 to {MOST_CANDIDATES}, got {candidates!r}."
             )
         if about not in ("scenes", "text"):
             raise UnknownNameError("subject of graded pairs", str(about), ["scenes", "text"])
         self.candidates = candidates
         self.about = about
-        self.world = ScenesWorld(preset, **overrides)
+        # Where every sign looks alike, its look could be told without the image.
+        looks = {"frames": tuple(FRAMES), "shapes": tuple(SHAPES)} if lacks_looks(preset) else {}
+        self.world = VariedScenes(preset, **{**looks, **overrides})
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Make a sample; a function of the generator's state alone."""
         topic = self._topic(rng)
-        grades = self._grades(rng)
-        texts = [respond(rng, topic.facts, grade) for grade in grades]
-        if self.candidates == 1:
-            verdict: bool | int = grades[0] == "complete"
-        else:
-            verdict = grades.index(max(grades, key=GRADES.index)) + 1
+        claims, verdict = self._claims(rng, topic.facts)
+        texts = [respond(rng, topic.facts, each) for each in claims]
+        grades = [grade_of(topic.facts, each) for each in claims]
         return judging_sample(
             id=topic.id,
             instruction=topic.question,
@@ -84,12 +88,32 @@ class GradedPairs:
     def _topic(self, rng: np.random.Generator) -> Topic:
         return text_topic(rng) if self.about == "text" else scene_topic(self.world.sample(rng))
 
-    def _grades(self, rng: np.random.Generator) -> list[str]:
-        """Different grades in any order."""
-        if self.candidates > 1:
-            return [GRADES[place] for place in rng.permutation(len(GRADES))[: self.candidates]]
-        wrong = str(rng.choice(["wrong", "partly wrong"]))
-        return ["complete" if rng.random() < 0.5 else wrong]
+    def _claims(
+        self, rng: np.random.Generator, facts: Sequence[Fact]
+    ) -> tuple[list[Claims], bool | int]:
+        """What each response states of each fact, and the verdict."""
+        wrong = [str(rng.choice(fact.wrong)) for fact in facts]
+        if self.candidates == 1:
+            is_right = [True] * len(facts)
+            verdict = bool(rng.random() < 0.5)
+            if not verdict:
+                some = rng.permutation(len(facts))[: rng.integers(1, len(facts) + 1)]
+                is_right = [place not in some for place in range(len(facts))]
+            said = zip(facts, wrong, is_right, strict=True)
+            return [[fact.right if right else other for fact, other, right in said]], verdict
+        drawn = draw_patterns(rng, len(facts), self.candidates)
+        values = [
+            {right: fact.right, not right: other}
+            for fact, other, right in zip(facts, wrong, drawn.truth, strict=True)
+        ]
+        claims: list[Claims] = [
+            [
+                None if side is None else both[side]
+                for both, side in zip(values, pattern, strict=True)
+            ]
+            for pattern in drawn.patterns
+        ]
+        return claims, drawn.best + 1
 
 
 def _truth(topic: Topic, texts: Sequence[str], grades: Sequence[str]) -> JudgingTruth:
@@ -100,4 +124,5 @@ def _truth(topic: Topic, texts: Sequence[str], grades: Sequence[str]) -> Judging
         target_box=signs[0].box if signs else None,
         detail_box=signs[0].detail_box if signs else None,
         target_boxes=tuple(sign.box for sign in signs),
+        detail_boxes=tuple(sign.detail_box for sign in signs),
     )

@@ -1,0 +1,161 @@
+"""How well a learned model judges the ARM worlds from texts alone; chance is what it should reach.
+
+    python benchmarks/arm_text_only.py [training samples] [test samples]
+
+The model sees the instruction and the responses and nothing else: no image, no document. It is a
+logistic regression over words and pairs of words of each response, which of them other responses
+share, and how the response compares with the others in length, numbers and agreement. It learns
+from samples of the same world.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.linear_model import SGDClassifier
+
+from visenv.data.source import ProceduralSource
+from visenv.envs.arm.ground_truth import JudgingTruth
+from visenv.envs.arm.world.graded_pairs import GradedPairs
+from visenv.envs.arm.world.judged_scenes import JudgedScenes
+from visenv.envs.arm.world.reports import ReportsWorld
+from visenv.types import Sample
+from visenv.worlds.scenes import KINDS, ScenesWorld
+from visenv.worlds.scenes.signs import FRAMES, SHAPES
+
+CANDIDATES = (1, 2, 4)
+VALUES = {option.lower() for kind in KINDS.values() for option in kind.options} | {*FRAMES, *SHAPES}
+
+
+class World(NamedTuple):
+    """A procedural world, and what it is called in the table."""
+
+    env: str
+    preset: str
+    candidates: int
+    source: ProceduralSource
+
+    @property
+    def chance(self) -> float:
+        """The accuracy of a guess."""
+        return 1 / max(2, self.candidates)
+
+
+def worlds() -> Iterator[World]:
+    """Every world whose verdicts need an image or a document, by preset and candidates."""
+    for preset in ("default", "tiny"):
+        for candidates in CANDIDATES:
+            yield World("ArmZoom", preset, candidates, JudgedScenes(candidates, preset))
+            yield World("ArmPreference", preset, candidates, GradedPairs(candidates, preset=preset))
+            reports = ReportsWorld(preset, candidates=(candidates,))
+            yield World("ArmDoc", preset, candidates, reports)
+
+
+def draw(world: World, count: int, seed: int) -> list[Sample]:
+    """Samples of a world, whose images are left blank: a model of texts does not see them."""
+    blank = np.zeros((8, 8, 3), np.uint8)
+    rng = np.random.default_rng(seed)
+    # Not through the cache of scenes, in which blank images would stay.
+    with patch.multiple(ScenesWorld, _paint=lambda *_: blank, sample=ScenesWorld._make):
+        return [world.source.sample(rng) for _ in range(count)]
+
+
+def accuracy(training: Sequence[Sample], test: Sequence[Sample]) -> float:
+    """The accuracy on the test samples of a model that learned from the training samples."""
+    hasher = FeatureHasher(2**16, input_type="string")
+    rows = [row for sample in training for row in features(sample)]
+    labels = [label for sample in training for label in _labels(sample)]
+    model = SGDClassifier("log_loss", average=True, max_iter=10, tol=None, random_state=0)
+    model.fit(hasher.transform(rows), labels)
+    right = 0
+    for sample in test:
+        scores = model.decision_function(hasher.transform(features(sample)))
+        single = len(scores) == 1
+        verdict = str(bool(scores[0] > 0)) if single else str(int(np.argmax(scores)) + 1)
+        right += verdict == sample.answers[0]
+    return right / len(test)
+
+
+def features(sample: Sample) -> list[list[str]]:
+    """What is known of each response."""
+    texts = sample.truth_as(JudgingTruth).candidates
+    said = [_words(text) for text in texts]
+    sets = [set(words) for words in said]
+    agreed = [_agreement(place, sets) for place in range(len(texts))]
+    lengths = [len(text) for text in texts]
+    return [
+        [
+            *words,
+            *map(" ".join, pairwise(words)),
+            *(f"{sample.kind}: {word}" for word in sets[place]),
+            *(f"{word}|{_shared(word, place, sets)}" for word in sets[place]),
+            f"agreement {_rank(agreed, place)}",
+            f"length {_rank(lengths, place)}",
+            f"words {len(words) // 4}",
+            f"asked for {len(sets[place] & set(_words(sample.question))) // 2}",
+            *_order(place, texts),
+        ]
+        for place, words in enumerate(said)
+    ]
+
+
+def _shared(word: str, place: int, sets: Sequence[set[str]]) -> int:
+    """How many of the other responses have the word."""
+    return sum(word in each for each in sets) - (word in sets[place])
+
+
+def _agreement(place: int, sets: Sequence[set[str]]) -> int:
+    """How often the values that a response states are stated by others."""
+    return sum(_shared(word, place, sets) for word in sets[place] & VALUES)
+
+
+def _rank(values: Sequence[int], place: int) -> str:
+    """Above how many values one is, and to how many it is equal."""
+    own = values[place]
+    return f"{sum(own > each for each in values)} {sum(own == each for each in values)}"
+
+
+def _order(place: int, texts: Sequence[str]) -> list[str]:
+    """Whether the numbers of a response are larger or smaller than those of each other one."""
+    own = [int(number) for number in re.findall(r"\d{1,8}", texts[place])]
+    signs = []
+    for number, text in enumerate(texts):
+        other = [int(each) for each in re.findall(r"\d{1,8}", text)]
+        if number != place and len(own) == len(other):
+            signs.append(int(np.sign(np.subtract(own, other).sum())))
+    return [f"numbers compare {sum(signs)} of {len(signs)}"]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _labels(sample: Sample) -> list[bool]:
+    count = len(sample.truth_as(JudgingTruth).candidates)
+    if count == 1:
+        return [sample.answers[0] == "True"]
+    return [str(number + 1) == sample.answers[0] for number in range(count)]
+
+
+def main(training: int = 6000, test: int = 6000) -> None:
+    """Print the table in Markdown."""
+    print("| environment | preset | responses | chance | text alone |\n|---|---|--:|--:|--:|")
+    for world in worlds():
+        drawn = draw(world, training + test, seed=0)
+        reached = accuracy(drawn[:training], drawn[training:])
+        chance = f"{world.chance:.3f}"
+        print(
+            f"| {world.env} | {world.preset} | {world.candidates} | {chance} | {reached:.3f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

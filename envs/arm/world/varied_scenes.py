@@ -1,0 +1,61 @@
+"""Scenes of several styles and sizes, for the environments that judge responses about images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from visenv.types import Sample
+from visenv.worlds.draws import pick
+from visenv.worlds.scenes import PRESETS, Preset, ScenesWorld
+from visenv.worlds.scenes.styles import STYLES
+
+SIZES = ((3072, 2304), (2304, 3072), (3072, 3072), (3840, 2160), (4096, 3072))
+"""``(width, height)`` of varied scenes, pixels: three times a view of 1024 pixels, or more."""
+
+VARIED = "default"
+"""The preset of scenes that is varied; others are as small or as large as they say."""
+
+_FIXED = ("width", "height", "view_side", "style")
+
+
+class VariedScenes:
+    """Scenes of `ScenesWorld`, each in a style and a size that are drawn evenly.
+
+    Only the preset `VARIED` is varied, and only if no size, view or style is given.
+
+    Args:
+        preset: A preset of scenes.
+        **overrides: Fields of the preset to change.
+
+    Raises:
+        UnknownNameError: If there is no such preset or field.
+        ConfigurationError: If a value is out of its range.
+    """
+
+    def __init__(self, preset: str = VARIED, **overrides: Any) -> None:
+        self.is_varied = preset == VARIED and not any(name in overrides for name in _FIXED)
+        looks: list[dict[str, Any]] = [{}]
+        if self.is_varied:
+            looks = [
+                {"style": style, "width": width, "height": height}
+                for style in STYLES
+                for width, height in SIZES
+            ]
+        self.worlds = tuple(ScenesWorld(preset, **overrides, **look) for look in looks)
+
+    @property
+    def preset(self) -> Preset:
+        """The preset, with its changes, of the first size and style."""
+        return self.worlds[0].preset
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Make a scene; a function of the generator's state alone."""
+        return pick(rng, self.worlds).sample(rng)
+
+
+def lacks_looks(preset: str) -> bool:
+    """Return whether a preset of scenes always draws the same frame, or the same shape."""
+    known = PRESETS.get(preset)
+    return known is not None and min(len(known.frames), len(known.shapes)) < 2

@@ -1,0 +1,63 @@
+"""No world about images or documents can be judged from texts by a model that learns."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.programs import load_program
+from visenv.envs.arm.world.graded_pairs import world as graded
+from visenv.envs.arm.world.graded_pairs.patterns import Drawn, Pattern
+
+pytestmark = [pytest.mark.component("scikit-learn"), pytest.mark.component("opencv")]
+
+TRAINING, TEST = 500, 1200
+"""With 1,200 test samples 5 points are 3.5 standard deviations of a guess of two, or 4 of four."""
+
+
+@pytest.fixture(scope="module")
+def blind() -> ModuleType:
+    return load_program("benchmarks/arm_text_only.py")
+
+
+@pytest.mark.parametrize("place", range(18))
+def test_texts_alone_do_not_tell_the_verdict(blind: ModuleType, place: int) -> None:
+    world = list(blind.worlds())[place]
+    drawn = blind.draw(world, TRAINING + TEST, seed=1)
+    reached = blind.accuracy(drawn[:TRAINING], drawn[TRAINING:])
+    assert abs(reached - world.chance) <= 0.05, world
+
+
+def test_the_learned_model_finds_agreement_between_responses(
+    blind: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every wrong response has one flaw of its own, the majority gives the truth away."""
+
+    def agreeing(rng: np.random.Generator, facts: int, responses: int) -> Drawn:
+        truth = (True,) * facts
+        best = int(rng.integers(responses))
+        flawed: list[Pattern] = [
+            tuple(fact != place % facts for fact in range(facts)) for place in range(responses)
+        ]
+        return Drawn((*flawed[:best], truth, *flawed[best + 1 :]), best, truth)
+
+    monkeypatch.setattr(graded, "draw_patterns", agreeing)
+    assert _reached(blind, "default", 4) > 0.4
+
+
+def test_the_learned_model_finds_looks_that_never_change(
+    blind: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every sign is orange and square, a response that says otherwise is wrong."""
+    monkeypatch.setattr(graded, "lacks_looks", lambda preset: False)
+    assert _reached(blind, "tiny", 1) > 0.7
+
+
+def _reached(blind: ModuleType, preset: str, candidates: int) -> Any:
+    source = graded.GradedPairs(candidates, preset=preset)
+    world = blind.World("ArmPreference", preset, candidates, source)
+    drawn = blind.draw(world, TRAINING + TEST, seed=1)
+    return blind.accuracy(drawn[:TRAINING], drawn[TRAINING:])

@@ -1,0 +1,112 @@
+"""Scenes to judge by: many questions, styles and sizes, and signs named so that one fits."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.programs import load_program
+from visenv.envs.arm.world.judged_scenes import JudgedScenes
+from visenv.envs.arm.world.references import refer
+from visenv.envs.arm.world.varied_scenes import SIZES, VariedScenes
+from visenv.envs.arm.world.wordings import QUESTIONS, STATEMENTS
+from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth, SignTruth
+from visenv.worlds.scenes.styles import STYLES
+
+pytestmark = pytest.mark.component("opencv")
+
+
+def sign(frame: str, shape: str, x: int, y: int, side: int = 20) -> SignTruth:
+    return SignTruth(
+        name=f"the {frame} {shape} sign",
+        frame=frame,
+        shape=shape,
+        answer="red",
+        box=(x - side // 2, y - side // 2, x + side // 2, y + side // 2),
+        detail_box=(x, y, x + 1, y + 1),
+    )
+
+
+def ways(*signs: SignTruth) -> set[str]:
+    rng = np.random.default_rng(0)
+    return {refer(rng, signs) for _ in range(400)}
+
+
+def test_references_by_hand() -> None:
+    asked, near, far = (
+        sign("red", "round", 100, 100),
+        sign("red", "square", 160, 110),
+        sign("blue", "square", 900, 500),
+    )
+    assert ways(asked) == {"the sign"}
+    assert ways(asked, near, far) == {
+        "the red round sign",
+        "the red round sign to the left of the red square sign",
+        "the red round sign to the left of the blue square sign",
+        "the round sign",
+        "the sign farthest to the left",
+        "the sign nearest to the red square sign",
+    }
+
+
+def test_a_reference_fits_one_sign_alone() -> None:
+    """The sign farthest to a side is so by half its width; the nearest one by a fifth."""
+    here = [sign("red", "round", 100, 100), sign("blue", "round", 106, 300)]
+    assert not {each for each in ways(*here) if "left" in each}
+    equal = [
+        sign("red", "round", 100, 0),
+        sign("blue", "round", 0, 0),
+        sign("blue", "square", -99, 0),
+    ]
+    assert not {each for each in ways(*equal) if "nearest" in each}
+
+
+def test_questions_and_statements_exist_for_every_kind() -> None:
+    assert set(QUESTIONS) == set(STATEMENTS) == set(KINDS)
+    for kind, questions in QUESTIONS.items():
+        assert questions[0] == KINDS[kind].question
+        assert len(set(questions)) == len(questions) >= 5
+        assert all(each.count("{sign}") == 1 for each in questions)
+
+
+def test_five_thousand_seeds_have_two_thousand_questions() -> None:
+    """Questions in 1,000 seeds; `python benchmarks/arm_variety.py` counts them in 5,000."""
+    counted = load_program("benchmarks/arm_variety.py").questions(1000)
+    assert counted > 700
+
+
+def test_styles_and_sizes_are_drawn_evenly() -> None:
+    world = VariedScenes()
+    drawn = Counter(
+        (each.preset.style, each.preset.width, each.preset.height) for each in world.worlds
+    )
+    assert len(drawn) == len(STYLES) * len(SIZES) >= 12
+    assert not VariedScenes("tiny").is_varied
+    assert not VariedScenes("default", style="night").is_varied
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_is_another_and_hides_the_detail(style: str) -> None:
+    """Scenes of one seed with another answer look the same at the size of the view."""
+    options = {"width": 768, "height": 768, "view_side": 256, "signs": (1, 1), "kinds": ("count",)}
+    made = ScenesWorld("small", **options, style=style).sample(np.random.default_rng(5))
+    other = next(each for each in STYLES if each != style)
+    others = ScenesWorld("small", **options, style=other).sample(np.random.default_rng(5))
+    assert not np.array_equal(made.images[0].pixels, others.images[0].pixels)
+    left, top, right, bottom = map(int, made.truth_as(SceneTruth).detail_box or ())
+    panel = made.images[0].pixels[top:bottom, left:right].astype(float)
+    side = len(panel) // 3
+    view = panel.reshape(side, 3, side, 3, 3).mean((1, 3))
+    assert np.ptp(panel) > 100
+    assert np.abs(view - view.mean()).max() < 6  # grain and rounding of nine pixels
+
+
+def test_the_question_of_a_varied_scene_names_a_sign_that_is_there() -> None:
+    world, rng = JudgedScenes(2), np.random.default_rng(0)
+    for _ in range(3):
+        sample = world.sample(rng)
+        assert re.search(r"the [a-z ]*sign", sample.question)
+        assert max(sample.images[0].size) in {max(size) for size in SIZES}
