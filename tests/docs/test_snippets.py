@@ -1,0 +1,113 @@
+"""Every snippet of README.md and docs/ runs, or says why it does not."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.snippets import PAGES, REASONS, ROOT, Snippet, snippets
+from visenv.cli import COMMANDS, _command
+
+ALL = [snippet for page in PAGES for snippet in snippets(page)]
+RUN = {page: [each for each in snippets(page) if not each.skipped] for page in PAGES}
+RUN_PAGE = Path(__file__).parent / "run_page.py"
+
+
+def test_snippets_are_skipped_for_listed_reasons_only() -> None:
+    unknown = {each.place: each.skipped for each in ALL if each.skipped not in {"", *REASONS}}
+    assert not unknown
+    assert {each.skipped for each in ALL} - {""} == {*REASONS}, "a reason that nothing has"
+
+
+def test_snippets_that_run_have_nothing_to_fill_in() -> None:
+    assert [each.place for each in ALL if not each.skipped and each.has_placeholder()] == []
+
+
+@pytest.mark.parametrize(
+    "snippet", [each for each in ALL if each.language == "python"], ids=lambda each: each.place
+)
+def test_snippet_of_python_compiles(snippet: Snippet) -> None:
+    compile(snippet.text, snippet.place, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [each for each in ALL if each.language == "sh" and "visenv" in each.text],
+    ids=lambda each: each.place,
+)
+def test_snippet_of_shell_has_options_that_exist(
+    snippet: Snippet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for words in snippet.commands():
+        program, *rest = [word for word in words if word not in ("...", "…")]
+        if Path(program).name == "visenv" and rest and not rest[0].startswith("--"):
+            check_command(rest[0], rest[1:])
+        for place, word in enumerate(rest):
+            if re.fullmatch(r"examples/train_\w+\.py", word):
+                check_example(ROOT / word, rest[place + 1 :], monkeypatch)
+
+
+def check_command(name: str, words: list[str]) -> None:
+    if "--help" in words:
+        assert name in COMMANDS
+    elif name == "train":
+        check_train(words)
+    else:
+        _command(name, words)
+
+
+def check_train(words: list[str]) -> None:
+    from visenv.algos.experiment.command import read_recipe, read_sweep, recipe_path
+
+    given = list(words)
+    recipe = given.pop(0) if given and not given[0].startswith("-") else "zoom_tiny"
+    if recipe.endswith(".toml") and not Path(recipe).exists():
+        recipe = "zoom_tiny"  # a file of the reader
+        given = [word for word in given if word.startswith("--") and "environments." not in word]
+    if "--sweep" in given:
+        given.remove("--sweep")
+        read_sweep(recipe_path(recipe), given)
+    else:
+        read_recipe(recipe_path(recipe), given)
+
+
+def check_example(path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check the options of an example, which hands them to `visenv train`."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "train", check_train)
+    module.main(words)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if RUN[page]],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
+def test_snippets_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
+    items: list[tuple[str, str, Any]] = []
+    for snippet in RUN[page]:
+        if snippet.title:
+            items.append(("file", snippet.place, (snippet.title, snippet.text)))
+        elif snippet.language == "python":
+            items.append(("python", snippet.place, snippet.text))
+        for words in snippet.commands() if snippet.language == "sh" else ():
+            assert words[0] == "visenv", f"{snippet.place}: {words[0]} does not run in the tests"
+            items.append(("visenv", snippet.place, words[1:]))
+    command = [sys.executable, str(RUN_PAGE)]
+    done = subprocess.run(
+        command, cwd=tmp_path, input=json.dumps(items), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
