@@ -97,7 +97,8 @@ class Judge(VisEnv):
         self.store.images.update(pictures)
         tools = list(self.tools.values())
         style, grammar = self.preset.prompt, self._tool_call
-        return prompts.opening(style, sample, pictures, self.document(), grammar, tools)
+        turns = self.limits.turns
+        return prompts.opening(style, sample, pictures, self.document(), grammar, tools, turns)
 
     def turn_request(self) -> TurnRequest:
         """A free turn."""
