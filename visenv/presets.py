@@ -102,6 +102,9 @@ def _check(option: str, value: object, annotation: Any) -> None:
         check_choice(option, value, choices)
     elif value is None and NoneType in choices:
         return
+    elif annotation is bool:
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{option} must be True or False, got {value!r}.")
     elif int in (annotation, *choices):
         check_count(option, value)
     elif not isinstance(value, str):

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from visenv.algorithm import Algorithm
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Group, Image, Segment, Turn
+from visenv.types.empty import EMPTY
+
+from .metrics import advantages_by_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,12 @@ class Credits(NamedTuple):
     Attributes:
         own: The segments of this process's groups.
         sizes: Of all groups of the step, those of other processes included.
+        metrics: `advantages_by_tool` of all groups of the step.
     """
 
     own: list[Credited]
     sizes: list[Size]
+    metrics: Mapping[str, float] = EMPTY
 
 
 def credit(
@@ -81,7 +86,8 @@ def credit(
         for episode, advantage in zip(group, given, strict=True)
         for credited in _credit_episode(algorithm, episode, np.asarray(advantage), number)
     ]
-    return Credits(own, [_size(group) for group in groups])
+    sizes = [_size(group) for group in groups]
+    return Credits(own, sizes, advantages_by_tool(groups, advantages))
 
 
 def with_advantages(

@@ -270,7 +270,7 @@ class Loop:
         self._sync.send()
         if self._supply.samples is not None:
             self._supply.samples.observe(self.step, everyones)
-        return measure(everyones) | metrics
+        return measure(everyones) | dict(given.metrics) | metrics
 
     def _inspected(
         self, error: DivergedError | EpisodeError, groups: Sequence[Group]

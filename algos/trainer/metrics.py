@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from visenv.evaluation.summary import tool_metrics
 from visenv.files import replacing
-from visenv.types import Episode, Group
+from visenv.types import Episode, Group, ToolCalled
 
 
 def measure(groups: Sequence[Group]) -> dict[str, float]:
@@ -50,6 +51,30 @@ def _of_episode(episode: Episode) -> dict[str, float]:
         "episodes/turns": len(episode.turns),
         "episodes/tokens": sum(int(segment.loss_mask.sum()) for segment in episode.segments),
     }
+
+
+def advantages_by_tool(
+    groups: Sequence[Group], advantages: Sequence[Sequence[ArrayLike]]
+) -> dict[str, float]:
+    """The mean advantage of episodes by the outcome of their tool calls.
+
+    Groundlight's figure 3 (arXiv 2506.14821) accumulates them over the steps of a run.
+
+    Args:
+        groups: Of the whole step.
+        advantages: Of each episode of each group, ``[]`` or one for each turn, which are averaged.
+
+    Returns:
+        ``advantage/no_tool`` (no call), ``advantage/tool_ok`` (a call gave a result) and
+        ``advantage/tool_failed`` (none did); an outcome that no episode has is left out.
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    for group, given in zip(groups, advantages, strict=True):
+        for episode, advantage in zip(group, given, strict=True):
+            calls = [event for event in episode.events if type(event) is ToolCalled]
+            outcome = "tool_ok" if any(call.ok for call in calls) else "tool_failed"
+            found[outcome if calls else "no_tool"].append(float(np.mean(advantage)))
+    return {f"advantage/{outcome}": float(np.mean(each)) for outcome, each in found.items()}
 
 
 _MEANS = (

@@ -130,7 +130,8 @@ def make_if(
     Args:
         data: ``"procedural"`` (texts that keep or break a constraint by construction), a data set
             in a local folder such as ``"armbench:<folder>"``, or a `Source`.
-        dialect: How the text checks read a text, see `visenv.checks`.
+        dialect: How the text checks read a text, see `visenv.checks`; the verdicts of procedural
+            texts follow it.
         **settings: See `Settings`.
 
     Raises:
@@ -143,7 +144,7 @@ def make_if(
 
     chosen = choose("visenv/ArmIF-v0", make_if, settings)
     source = (
-        ConstraintWorld()
+        ConstraintWorld(dialect=dialect)
         if data == "procedural"
         else _opened(data, "multimodal_instruction_following")
     )

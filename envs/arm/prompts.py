@@ -11,6 +11,8 @@ from visenv.types import Image, Message, Part, Sample
 
 from .ground_truth import JudgingTruth
 from .samples import candidate_names
+from .tools.crop import CropZoom
+from .tools.text_checks import TextCheckTool
 from .verdicts import verdicts, write_rating, write_verdict
 
 PromptStyle = Literal["full", "brief"]
@@ -26,9 +28,15 @@ _TASKS = {
     "rating": "Rate how good the response below is as an answer to the instruction.",
     "several": (
         "Judge which of the responses below answers the instruction best. Being right counts more "
-        "than style, length or the order in which they stand."
+        "than style, length or the order in which they stand. If none of them is right, name the "
+        "one that is least wrong."
     ),
 }
+_GRADED = (
+    "The response with the fewest wrong statements is the best; of those with equally few, the one "
+    "that leaves out least of what the instruction asks for."
+)
+"""How graded responses compare (`visenv.envs.arm.world.graded_pairs.patterns.Flaws`)."""
 
 
 def opening(
@@ -38,6 +46,7 @@ def opening(
     document: str,
     grammar: ToolCallGrammar,
     tools: Sequence[Tool[Any]],
+    turns: int,
 ) -> list[Message]:
     """The first messages of an episode.
 
@@ -52,24 +61,28 @@ def opening(
         document: The document's name, ``""`` where there is none.
         grammar: Writes the instructions.
         tools: What the policy can call.
+        turns: Turns in an episode; the last one must answer.
     """
     shown: list[Part] = []
     for name, image in images.items():
         shown += [f"{name}:\n", image, "\n"]
     if style == "brief":
         return [Message("user", (*shown, _brief(sample, document)))]
-    system = Message("system", (_role(grammar, tools),))
+    system = Message("system", (_role(grammar, tools, turns),))
     return [system, Message("user", (*shown, _task(sample, document, list(images), tools)))]
 
 
-def _role(grammar: ToolCallGrammar, tools: Sequence[Tool[Any]]) -> str:
-    verify = (
-        "Do not trust a response because it sounds sure: verify what it claims with the tools, "
-        "then judge.\n\n"
-        if tools
-        else ""
+def _role(grammar: ToolCallGrammar, tools: Sequence[Tool[Any]], turns: int) -> str:
+    role, instructions = "You judge responses of AI assistants. ", grammar.instructions(tools)
+    if not tools:
+        return f"{role}{instructions}"
+    calls = "1 tool call" if turns == 2 else f"{turns - 1} tool calls"
+    return (
+        f"{role}Do not trust a response because it sounds sure: verify what it claims with the "
+        f"tools, then judge.\n\n{instructions}\n"
+        f"You have {turns} turns: at most {calls}, and the last turn must be your answer. If a "
+        "call fails, you are told why; correct the call and try again, or go on without it."
     )
-    return f"You judge responses of AI assistants. {verify}{grammar.instructions(tools)}"
 
 
 def _task(sample: Sample, document: str, images: Sequence[str], tools: Sequence[Tool[Any]]) -> str:
@@ -82,7 +95,7 @@ def _task(sample: Sample, document: str, images: Sequence[str], tools: Sequence[
     return "\n\n".join(
         part
         for part in (
-            _TASKS[_kind(sample)],
+            _asked(sample),
             "\n\n".join(blocks),
             _about(document, images),
             _hint(names, images, tools),
@@ -90,6 +103,11 @@ def _task(sample: Sample, document: str, images: Sequence[str], tools: Sequence[
         )
         if part
     )
+
+
+def _asked(sample: Sample) -> str:
+    truth, task = sample.truth_as(JudgingTruth), _TASKS[_kind(sample)]
+    return f"{task} {_GRADED}" if truth.grades and len(truth.candidates) > 1 else task
 
 
 def _block(name: str, text: str) -> str:
@@ -109,10 +127,11 @@ def _about(document: str, images: Sequence[str]) -> str:
 
 
 def _hint(names: Sequence[str], images: Sequence[str], tools: Sequence[Tool[Any]]) -> str:
-    if not tools:
-        return ""
-    things = ", ".join([*names, *images])
-    return f"Names you can give to tools: {things}, and those of images that tools return."
+    """The names that some tool takes: of texts where texts are checked, of images for a zoom."""
+    things = list(names) if any(isinstance(tool, TextCheckTool) for tool in tools) else []
+    if any(isinstance(tool, CropZoom) and not tool.indexed for tool in tools):
+        things += [*images, "those of images that tools return"]
+    return f"Names you can give to tools: {', '.join(things)}." if things else ""
 
 
 def _kind(sample: Sample) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 
@@ -13,6 +13,7 @@ from visenv.data.open import open_data
 from visenv.data.source import Source
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
+from visenv.grammar import key_value, tool_call
 from visenv.presets import check_choice, check_count, choose_preset
 from visenv.rewards import RewardWrapper
 from visenv.rewards.vqa import vqa_score
@@ -21,8 +22,13 @@ from visenv.worlds.scenes import ScenesWorld
 
 from .env import ZoomVQA
 from .presets import PRESETS, Preset
-from .rewards import AnswerScore, Compat, paper_terms
-from .tools import KeypointSource
+from .rewards import AnswerScore, Compat, Scan, Weights, paper_terms
+from .tools import KeypointSource, ZoomTool
+
+PAPER = Weights()
+SCANS: Mapping[ZoomTool, Scan] = MappingProxyType(
+    {"keypoint": key_value.scan, "json_box": tool_call.scan}
+)
 
 __all__ = ["PRESETS", "Preset", "ZoomVQA", "make"]
 
@@ -35,6 +41,11 @@ def make(
     reward: Literal["paper", "outcome"] = "paper",
     compat: Compat = None,
     tool_calls: int = 1,
+    tool: ZoomTool = "keypoint",
+    alpha: float = PAPER.alpha,
+    beta: float = PAPER.beta,
+    gamma: float = PAPER.gamma,
+    lambda_: float = PAPER.lambda_,
     zoom: KeypointSource = "policy",
     render_mode: str | None = None,
     on_abort: Literal["truncate", "raise"] = "truncate",
@@ -54,10 +65,16 @@ def make(
         reward: ``"paper"`` or ``"outcome"``.
         compat: ``"r1_vlm"`` reproduces the public code's quirks (docs/zoom_vqa.md lists them).
         tool_calls: Zooms allowed; the last turn must answer. The paper allows 1.
+        tool: ``"keypoint"``, or ``"json_box"`` (a box in a JSON call: the paper's first tool).
+        alpha: Weight of the answer in the reward ``"paper"``.
+        beta: Weight of the format in it.
+        gamma: Weight of the tool in it.
+        lambda_: Share of the exact score in that of the answer, 0 to 1.
         zoom: ``"random"`` cuts at a random keypoint whatever the policy says: a control.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.
-        **overrides: Fields of `Preset` to change, for example ``view_side=768``.
+        **overrides: Fields of `Preset` to change, for example ``view_side=768``, or
+            ``enlarge=False`` (the crop is shown at the size at which it is cut).
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -68,6 +85,9 @@ def make(
     check_choice("reward", reward, ("paper", "outcome"))
     check_choice("compat mode", compat or "r1_vlm", ("r1_vlm",))
     check_count("tool_calls", tool_calls, least=0)
+    check_choice("tool", tool, get_args(ZoomTool))
+    weights = Weights(alpha, beta, gamma, lambda_)
+    weights.check()
     source = _source(data, chosen, scenes)
     answer_score = _answer_score(source, compat)
     env = ZoomVQA(
@@ -76,12 +96,13 @@ def make(
         answer_score=answer_score,
         tool_calls=tool_calls,
         keypoint_source=zoom,
+        zoom_tool=tool,
         render_mode=render_mode,
         on_abort=on_abort,
     )
     if reward == "outcome":
         return env
-    return RewardWrapper(env, paper_terms(answer_score, compat))
+    return RewardWrapper(env, paper_terms(answer_score, compat, weights, SCANS[tool]))
 
 
 def _source(data: str | Source, preset: Preset, scenes: Mapping[str, Any]) -> Source:

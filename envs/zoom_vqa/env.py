@@ -12,14 +12,27 @@ import numpy as np
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
 from visenv.errors import DataError
-from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
+from visenv.grammar import Call, KeyValueGrammar, ParsedTurn, ToolCallGrammar
 from visenv.images import fit
 from visenv.types import Image, Message, QuestionTruth, TurnRequest
 
 from .presets import PRESETS, Preset
 from .prompts import LATER_PREFIX, first_prefix, looked, looking, opening
 from .rewards import AnswerScore
-from .tools import INPUT_IMAGE, KeypointSource, KeypointZoom
+from .tools import (
+    INPUT_IMAGE,
+    BoxZoom,
+    KeypointSource,
+    KeypointZoom,
+    ZoomOptions,
+    ZoomTool,
+    crop_window,
+)
+
+GRAMMARS: Mapping[ZoomTool, type[KeyValueGrammar | ToolCallGrammar]] = MappingProxyType(
+    {"keypoint": KeyValueGrammar, "json_box": ToolCallGrammar}
+)
+"""The grammar of each zoom tool."""
 
 
 class ZoomVQA(VisEnv):
@@ -32,7 +45,8 @@ class ZoomVQA(VisEnv):
 
     ### Action space
     `Unicode`: one whole turn, ``<think>…</think>`` and then ``<tool>`` with ``name: zoom`` and
-    ``keypoint: [x, y]``, or ``<answer>…</answer>``.
+    ``keypoint: [x, y]``, or ``<answer>…</answer>``. With ``tool="json_box"`` a call is JSON in
+    ``<tool_call>``, with the argument ``bbox``.
 
     ### Observation space
     ``Dict(text=Unicode, images=Sequence(RgbImage))``: the prompt with the image, then the crop.
@@ -74,22 +88,29 @@ class ZoomVQA(VisEnv):
         answer_score: AnswerScore,
         tool_calls: int = 1,
         keypoint_source: KeypointSource = "policy",
+        zoom_tool: ZoomTool = "keypoint",
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
         self.preset = preset
         self.tool_calls = tool_calls
         self._answer_score = answer_score
-        self._key_value = KeyValueGrammar()
-        zoom = KeypointZoom(
-            crop_side=preset.crop_side,
-            source=preset.crop_source,
-            max_pixels=preset.image_pixels,
-            keypoint_source=keypoint_source,
-        )
+        self.zoom_tool = zoom_tool
+        options: ZoomOptions = {
+            "source": preset.crop_source,
+            "enlarge": preset.enlarge,
+            "max_pixels": preset.image_pixels,
+            "keypoint_source": keypoint_source,
+        }
+        zoom: KeypointZoom | BoxZoom
+        if zoom_tool == "keypoint":
+            zoom = KeypointZoom(crop_side=preset.crop_side, **options)
+        else:
+            zoom = BoxZoom(**options)
+        self._spoken = GRAMMARS[zoom_tool]()
         super().__init__(
             source=source,
-            grammar=self._key_value,
+            grammar=self._spoken,
             tools=[zoom] if tool_calls else [],
             limits=Limits(turns=tool_calls + 1, image_pixels=preset.image_pixels),
             render_mode=render_mode,
@@ -102,7 +123,7 @@ class ZoomVQA(VisEnv):
         self.store.images[INPUT_IMAGE] = view
         tools = list(self.tools.values())
         question = self.sample.question
-        return opening(self.preset.prompt, question, view, self._key_value, tools, self.tool_calls)
+        return opening(self.preset.prompt, question, view, self._spoken, tools, self.tool_calls)
 
     def turn_request(self) -> TurnRequest:
         """A free turn while a tool call is left; on the last turn the answer is forced."""
@@ -130,7 +151,7 @@ class ZoomVQA(VisEnv):
         begun = self.turn_request().prefill.removeprefix(LATER_PREFIX)
         if self.turns_left > 1:
             thought = looking(self.preset.prompt)
-            call = Call("zoom", {"keypoint": self._target_in_view()})
+            call = Call("zoom", self._zoom_arguments())
             return ParsedTurn(begun + thought, calls=(call,))
         thought = looked(self.preset.prompt)
         answers = Counter(self.sample.answers).most_common(1)
@@ -150,6 +171,15 @@ class ZoomVQA(VisEnv):
         if not self.sample.images:
             raise DataError(f"Sample {self.sample.id!r} has no image; ZoomVQA needs one.")
         return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
+
+    def _zoom_arguments(self) -> dict[str, Any]:
+        """The keypoint in the middle of the target; or a box around it, of the side of a crop."""
+        keypoint = self._target_in_view()
+        if self.zoom_tool == "keypoint":
+            return {"keypoint": keypoint}
+        size = self.store.images[INPUT_IMAGE].size
+        x, y = keypoint
+        return {"bbox": list(crop_window(size, (x, y), self.preset.crop_side))}
 
     def _target_in_view(self) -> list[int]:
         native, view = self.sample.images[0].size, self.store.images[INPUT_IMAGE].size

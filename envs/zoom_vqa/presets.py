@@ -19,6 +19,8 @@ class Preset:
         crop_source: Whether the zoom cuts from the shown image or from the native one.
         crop_side: Side of the square crop, in pixels of the shown image.
         image_pixels: Pixel budget of one image shown.
+        enlarge: Whether the crop is scaled up to the size of the input image; False is the ablation
+            of §3.3.
         prompt: How the task is put.
         world: Preset of the procedural world that fits, or None where none does: what its scenes
             ask for can be read neither in the image as shown nor, since averaging has removed
@@ -31,6 +33,7 @@ class Preset:
     image_pixels: int
     prompt: PromptStyle
     world: str | None
+    enlarge: bool = True
 
 
 PRESETS = {

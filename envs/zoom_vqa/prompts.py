@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from visenv.grammar import KeyValueGrammar
+from visenv.grammar import KeyValueGrammar, ToolCallGrammar
 from visenv.tools import Tool
 from visenv.types import Image, Message
 
@@ -21,7 +21,7 @@ def opening(
     style: PromptStyle,
     question: str,
     view: Image,
-    grammar: KeyValueGrammar,
+    grammar: KeyValueGrammar | ToolCallGrammar,
     tools: Sequence[Tool[Any]],
     tool_calls: int,
 ) -> list[Message]:
@@ -64,7 +64,9 @@ def looked(style: PromptStyle) -> str:
     return " now clear " if style == "brief" else " The crop shows it clearly enough to answer. "
 
 
-def _rules(grammar: KeyValueGrammar, tools: Sequence[Tool[Any]], tool_calls: int) -> str:
+def _rules(
+    grammar: KeyValueGrammar | ToolCallGrammar, tools: Sequence[Tool[Any]], tool_calls: int
+) -> str:
     if not tool_calls:
         return (
             "Reason inside <think> tags, then give your final answer inside <answer> tags. "

@@ -1,7 +1,8 @@
 """The reward of Groundlight's paper (arXiv 2506.14821, §2.1 "Reward shaping").
 
 ``R = alpha R_c + beta R_f + gamma R_t`` with ``R_c = lambda R_a + (1 - lambda) R_e``; the paper's
-best run had alpha = 1, beta = 1, gamma = 0.1, lambda = 0.5. Each part is one named term.
+best run had alpha = 1, beta = 1, gamma = 0.1, lambda = 0.5 (`Weights`). Each part is one term; the
+weights below are those of that run.
 
 ==========  ======  ============================================================================
 term        weight  score, 0 to 1
@@ -15,10 +16,13 @@ term        weight  score, 0 to 1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from visenv.errors import ConfigurationError
+from visenv.grammar.blocks import Blocks
 from visenv.grammar.key_value import scan
 from visenv.rewards import RewardTerm, of_log
 from visenv.rewards.text import soft_score
@@ -27,22 +31,59 @@ from visenv.types import Log, Sample
 Compat = Literal["r1_vlm"] | None
 AnswerScore = Callable[[str, Sample], float]
 
-ALPHA, BETA, GAMMA, LAMBDA = 1.0, 1.0, 0.1, 0.5
+Scan = Callable[[str], Blocks]
+"""Cuts a turn at the tags of a grammar."""
 
 
-def paper_terms(answer_score: AnswerScore, compat: Compat) -> list[RewardTerm]:
+class Weights(NamedTuple):
+    """The weights of the reward; the defaults are those of the paper's best run.
+
+    Attributes:
+        alpha: Of the correctness reward R_c.
+        beta: Of the format reward R_f.
+        gamma: Of the tool reward R_t.
+        lambda_: The share of the exact score R_a in R_c, 0 to 1; the rest is the soft score R_e.
+    """
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 0.1
+    lambda_: float = 0.5
+
+    def check(self) -> None:
+        """Check the weights.
+
+        Raises:
+            ConfigurationError: If a weight is below 0 or not finite, or `lambda_` is above 1.
+        """
+        if not all(math.isfinite(each) and each >= 0 for each in self) or self.lambda_ > 1:
+            raise ConfigurationError(
+                "alpha, beta and gamma must be at least 0, and lambda_ from 0 to 1, "
+                f"got {tuple(self)}."
+            )
+
+
+def paper_terms(
+    answer_score: AnswerScore,
+    compat: Compat,
+    weights: Weights = Weights(),  # noqa: B008 - immutable
+    scan_turn: Scan = scan,
+) -> list[RewardTerm]:
     """The paper's four terms with its weights.
 
     Args:
         answer_score: Scores an answer against a sample, 0 to 1.
+        weights: The weights of the terms.
+        scan_turn: Cuts a turn at the tags of the grammar that is played.
         compat: ``"r1_vlm"`` reproduces the public code's spacing check, which is always passed,
             and its edit score of two empty strings, 0.
     """
+    alpha, beta, gamma, lambda_ = weights
     return [
-        RewardTerm("vqa", ALPHA * LAMBDA, of_log(partial(_exact, answer_score=answer_score))),
-        RewardTerm("soft", ALPHA * (1 - LAMBDA), of_log(partial(_soft, compat=compat))),
-        RewardTerm("format", BETA, of_log(partial(_format, compat=compat))),
-        RewardTerm("tool", GAMMA, of_log(tool_success)),
+        RewardTerm("vqa", alpha * lambda_, of_log(partial(_exact, answer_score=answer_score))),
+        RewardTerm("soft", alpha * (1 - lambda_), of_log(partial(_soft, compat=compat))),
+        RewardTerm("format", beta, of_log(partial(_format, compat=compat, scan_turn=scan_turn))),
+        RewardTerm("tool", gamma, of_log(tool_success)),
     ]
 
 
@@ -54,25 +95,25 @@ def _soft(log: Log, sample: Sample, compat: Compat) -> float:
     return 0.0 if log.answer is None else soft_score(log.answer, sample.answers, compat=compat)
 
 
-def _format(log: Log, sample: Sample, compat: Compat) -> float:
-    scores = [format_score(turn.text, compat) for turn in log.turns]
+def _format(log: Log, sample: Sample, compat: Compat, scan_turn: Scan) -> float:
+    scores = [format_score(turn.text, compat, scan_turn) for turn in log.turns]
     return sum(scores) / len(scores)
 
 
-def format_score(text: str, compat: Compat = None) -> float:
+def format_score(text: str, compat: Compat = None, scan_turn: Scan = scan) -> float:
     """How well one turn is formed, 0 to 1 (R_f before averaging).
 
     0.4 for a thought and exactly one of tool call and answer; 0.2 when only white space stands
     outside the tags (the public code's check of this is always true); 0.2 when the turn begins
     with the thought; 0.2 when it ends with the closing tag of its call or answer.
     """
-    blocks = scan(text)
+    blocks = scan_turn(text)
     actions = len(blocks.calls) + len(blocks.answers)
     whole = len(blocks.thoughts) == 1 and actions == 1 and not blocks.unclosed
     spaced = compat == "r1_vlm" or (not blocks.unclosed and not blocks.outside.strip())
     stripped = text.strip()
     begins = stripped.startswith("<think>")
-    ending = "</tool>" if blocks.calls else "</answer>"
+    ending = f"</{blocks.call_tags[-1]}>" if blocks.calls else "</answer>"
     ends = actions > 0 and stripped.endswith(ending)
     return 0.4 * whole + 0.2 * spaced + 0.2 * begins + 0.2 * ends
 

@@ -1,10 +1,14 @@
-"""Keypoint zoom (Groundlight, arXiv 2506.14821, §2.1): a square around a point, enlarged."""
+"""The zooms of Groundlight (arXiv 2506.14821, §2.1): a square around a point, or a box, enlarged.
+
+The keypoint is the tool of the paper. The box is that of its preliminary experiments, in JSON,
+which brought nothing: the model zoomed into regions that were too small.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +22,7 @@ from visenv.images import (
     size_with_long_side,
     size_within,
 )
-from visenv.tools.base import Arguments, Store, Tool, ToolResult, shown
+from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
 from visenv.types import Image, Sample
 
 if TYPE_CHECKING:
@@ -27,13 +31,23 @@ if TYPE_CHECKING:
 CropShape = Literal["square", "wide", "tall"]
 CropSource = Literal["view", "native"]
 KeypointSource = Literal["policy", "random"]
+ZoomTool = Literal["keypoint", "json_box"]
 
 INPUT_IMAGE = "input_image"
 """The only image that can be zoomed: what the environment stored as shown to the policy."""
 
 
+class ZoomOptions(TypedDict, total=False):
+    """The options of both tools, see `_Zoom`."""
+
+    source: CropSource
+    enlarge: bool
+    max_pixels: int
+    keypoint_source: KeypointSource
+
+
 class ZoomArguments(Arguments):
-    """What the policy writes."""
+    """What the policy writes to zoom in on a keypoint."""
 
     keypoint: Annotated[
         list[int],
@@ -46,18 +60,31 @@ class ZoomArguments(Arguments):
     ]
 
 
-class KeypointZoom(Tool[ZoomArguments]):
-    """Cut a window around a keypoint of the input image and enlarge it to the input's size.
+class BoxArguments(Arguments):
+    """What the policy writes to zoom into a box."""
+
+    bbox: Annotated[
+        list[int],
+        Field(
+            min_length=4,
+            max_length=4,
+            description="[x1, y1, x2, y2], four integers: the part to show, in pixels of the input "
+            "image, from its top left to its bottom right corner.",
+        ),
+    ]
+
+
+class _Zoom(Tool[ArgumentsT]):
+    """What both tools share: a window of the input image is cut and shown.
 
     Args:
-        crop_side: Side of the square window, in pixels of the image as shown.
-        shape: ``"square"``, or a window of the same area twice as wide (``"wide"``) or twice as
-            tall (``"tall"``) as the other way.
         source: ``"view"`` cuts from the image as shown, ``"native"`` from the sample's own, which
             may be larger and then adds detail.
+        enlarge: Whether the crop is scaled up to the size of the input image; otherwise it is shown
+            at the size at which it is cut (the ablation of §3.3).
         max_pixels: Most pixels of the result.
-        keypoint_source: ``"random"`` looks at a random point, fixed by the sample's id, whatever
-            valid point the policy names: the control that tells whether looking at the right place
+        keypoint_source: ``"random"`` looks at a random place, fixed by the sample's id, whatever
+            valid place the policy names: the control that tells whether looking at the right place
             matters.
 
     Raises:
@@ -65,6 +92,61 @@ class KeypointZoom(Tool[ZoomArguments]):
     """
 
     name = "zoom"
+
+    def __init__(
+        self,
+        *,
+        source: CropSource = "view",
+        enlarge: bool = True,
+        max_pixels: int = QWEN_PIXELS,
+        keypoint_source: KeypointSource = "policy",
+    ) -> None:
+        _check_choice("crop source", source, get_args(CropSource))
+        _check_choice("keypoint source", keypoint_source, get_args(KeypointSource))
+        if max_pixels < 1:
+            raise ConfigurationError(f"max_pixels must be at least 1, got {max_pixels!r}.")
+        self.source = source
+        self.enlarge = enlarge
+        self.max_pixels = max_pixels
+        self.keypoint_source = keypoint_source
+        self._native: Image | None = None
+        self._rng = np.random.default_rng(0)
+
+    def reset(self, sample: Sample, store: Store) -> None:
+        """Take the handle of the sample's image, without decoding it."""
+        self._native = sample.images[0] if sample.images else None
+        self._rng = np.random.default_rng(list(hashlib.sha256(sample.id.encode()).digest()))
+
+    def end_episode(self) -> None:
+        """Release the image."""
+        self._native = None
+
+    def _show(self, view: Image, window: Window, detail: dict[str, Any], least: int) -> ToolResult:
+        """Cut a window of the view, and enlarge it to the view's long side, `least` at least."""
+        native = self._native or view
+        native_window = scale_window(window, view.size, native.size)
+        from_native = self.source == "native"
+        part = cut(native, native_window) if from_native else cut(view, window)
+        size = size_with_long_side(window.size, max(*view.size, least))
+        size = size_within(size if self.enlarge else part.size, self.max_pixels)
+        shown_box, box = list(window), list(native_window)
+        named = {"image": INPUT_IMAGE, **detail, "shown_box": shown_box, "box": box}
+        return ToolResult((_resample(part, size),), named)
+
+
+class KeypointZoom(_Zoom[ZoomArguments]):
+    """Cut a window around a keypoint of the input image and enlarge it to the input's size.
+
+    Args:
+        crop_side: Side of the square window, in pixels of the image as shown.
+        shape: ``"square"``, or a window of the same area twice as wide (``"wide"``) or twice as
+            tall (``"tall"``) as the other way.
+        **options: See `_Zoom`.
+
+    Raises:
+        ConfigurationError: If an option has a value it cannot have.
+    """
+
     description = (
         "Shows a part of the input image enlarged: a square around the keypoint you name, scaled "
         "up to the size of the input image. Use it when something is too small to make out."
@@ -76,30 +158,14 @@ class KeypointZoom(Tool[ZoomArguments]):
         *,
         crop_side: int = 400,
         shape: CropShape = "square",
-        source: CropSource = "view",
-        max_pixels: int = QWEN_PIXELS,
-        keypoint_source: KeypointSource = "policy",
+        **options: Unpack[ZoomOptions],
     ) -> None:
         _check_choice("crop shape", shape, get_args(CropShape))
-        _check_choice("crop source", source, get_args(CropSource))
-        _check_choice("keypoint source", keypoint_source, get_args(KeypointSource))
-        if crop_side < 2 or max_pixels < 1:
-            raise ConfigurationError(
-                f"crop_side must be at least 2 and max_pixels at least 1, got {crop_side!r} and "
-                f"{max_pixels!r}."
-            )
+        if crop_side < 2:
+            raise ConfigurationError(f"crop_side must be at least 2, got {crop_side!r}.")
+        super().__init__(**options)
         self.crop_side = crop_side
         self.shape: CropShape = shape
-        self.source = source
-        self.max_pixels = max_pixels
-        self.keypoint_source = keypoint_source
-        self._native: Image | None = None
-        self._rng = np.random.default_rng(0)
-
-    def reset(self, sample: Sample, store: Store) -> None:
-        """Take the handle of the sample's image, without decoding it."""
-        self._native = sample.images[0] if sample.images else None
-        self._rng = np.random.default_rng(list(hashlib.sha256(sample.id.encode()).digest()))
 
     def call(self, arguments: ZoomArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
@@ -114,22 +180,7 @@ class KeypointZoom(Tool[ZoomArguments]):
         view = store.image(INPUT_IMAGE)
         keypoint = self._keypoint(arguments, view.size)
         window = crop_window(view.size, keypoint, self.crop_side, self.shape)
-        native = self._native or view
-        native_window = scale_window(window, view.size, native.size)
-        from_native = self.source == "native"
-        part = cut(native, native_window) if from_native else cut(view, window)
-        size = size_with_long_side(window.size, max(*view.size, self.crop_side))
-        detail = {
-            "image": INPUT_IMAGE,
-            "keypoint": list(keypoint),
-            "shown_box": list(window),
-            "box": list(native_window),
-        }
-        return ToolResult((_resample(part, size_within(size, self.max_pixels)),), detail)
-
-    def end_episode(self) -> None:
-        """Release the image."""
-        self._native = None
+        return self._show(view, window, {"keypoint": list(keypoint)}, self.crop_side)
 
     def example(self) -> ZoomArguments:
         """Arguments to show in the prompt."""
@@ -150,6 +201,51 @@ class KeypointZoom(Tool[ZoomArguments]):
         if self.keypoint_source == "random":
             x, y = _random_point(self._rng, size)
         return x, y
+
+
+class BoxZoom(_Zoom[BoxArguments]):
+    """Cut a box out of the input image and enlarge it to the input's size; see `_Zoom`."""
+
+    description = (
+        "Shows a part of the input image enlarged: the box you name, scaled up to the size of the "
+        "input image. Use it when something is too small to make out."
+    )
+    arguments = BoxArguments
+
+    def call(self, arguments: BoxArguments, store: Store) -> ToolResult:
+        """Cut and enlarge.
+
+        The result's ``detail`` holds ``image``, ``shown_box`` and ``box`` as that of
+        `KeypointZoom`.
+
+        Raises:
+            ToolError: If there is no input image, or the box is not inside it.
+        """
+        view = store.image(INPUT_IMAGE)
+        left, top, right, bottom = arguments.bbox
+        width, height = view.size
+        if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+            raise ToolError(
+                f"bbox is [x1, y1, x2, y2] with 0 <= x1 < x2 <= {width} and 0 <= y1 < y2 <= "
+                f"{height}, got {shown(arguments.bbox)}."
+            )
+        window = Window(left, top, right, bottom)
+        if self.keypoint_source == "random":
+            window = self._elsewhere(window, view.size)
+        return self._show(view, window, {}, 1)
+
+    def example(self) -> BoxArguments:
+        """Arguments to show in the prompt."""
+        return BoxArguments(bbox=[320, 80, 520, 280])
+
+    def random_arguments(self, rng: np.random.Generator, store: Store) -> BoxArguments:
+        """A box of a third of the sides, anywhere in the input image."""
+        width, height = store.image(INPUT_IMAGE).size
+        side = Window(0, 0, max(1, width // 3), max(1, height // 3))
+        return BoxArguments(bbox=list(_moved(rng, side, (width, height))))
+
+    def _elsewhere(self, window: Window, size: tuple[int, int]) -> Window:
+        return _moved(self._rng, window, size)
 
 
 def crop_window(
@@ -179,6 +275,13 @@ def _resample(part: PIL.Image.Image, size: tuple[int, int]) -> Image:
     import PIL.Image
 
     return Image.from_pixels(np.asarray(part.resize(size, PIL.Image.Resampling.LANCZOS)))
+
+
+def _moved(rng: np.random.Generator, window: Window, size: tuple[int, int]) -> Window:
+    """A window of the same size, anywhere in the image."""
+    width, height = window.size
+    left, top = int(rng.integers(size[0] - width + 1)), int(rng.integers(size[1] - height + 1))
+    return Window(left, top, left + width, top + height)
 
 
 def _random_point(rng: np.random.Generator, size: tuple[int, int]) -> list[int]:

@@ -48,6 +48,11 @@ no number (19)      as 18, list markers too:     digits between word        as a
                     is not                       is one, ``3rd`` is not     sentence's end is none
 =================== ============================ ========================== ========================
 
+Each dialect has its own rules for arguments (`visenv.checks.arguments`). ``strict`` refuses what
+can only be a mistake; ``arm`` and ``mmif`` answer as the public code does: bounds in the wrong
+order or below zero fit no number, an empty list of keywords or substrings is kept, and an empty
+text occurs everywhere, begins and ends everything, and as a keyword counts boundaries of words.
+
 In every dialect bounds are inclusive, and "each …" is true of a text without any.
 
 Sentences are split by NLTK's Punkt, with its trained parameters where they are installed

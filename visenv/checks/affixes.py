@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from visenv.checks.arguments import Affix
+from visenv.checks.arguments import Affix, AnyAffix
 from visenv.checks.sentences import split_sentences
 from visenv.checks.text import blocks, clean, paragraphs, sentences
 
@@ -24,12 +24,12 @@ def each_sentence_begins_strict(response: str, arguments: Affix) -> bool:
     return _all(begins, sentences(response), arguments)
 
 
-def each_sentence_begins_arm(response: str, arguments: Affix) -> bool:
+def each_sentence_begins_arm(response: str, arguments: AnyAffix) -> bool:
     """Any case, past full stops; the text is not cleaned."""
     return _all(begins_arm, split_sentences(response), arguments)
 
 
-def each_sentence_begins_mmif(response: str, arguments: Affix) -> bool:
+def each_sentence_begins_mmif(response: str, arguments: AnyAffix) -> bool:
     """Letter for letter."""
     return _all(str.startswith, split_sentences(clean(response)), arguments)
 
@@ -39,12 +39,12 @@ def each_sentence_ends_strict(response: str, arguments: Affix) -> bool:
     return _all(ends, sentences(response), arguments)
 
 
-def each_sentence_ends_arm(response: str, arguments: Affix) -> bool:
+def each_sentence_ends_arm(response: str, arguments: AnyAffix) -> bool:
     """Any case, past full stops; the text is not cleaned."""
     return _all(ends_arm, split_sentences(response), arguments)
 
 
-def each_sentence_ends_mmif(response: str, arguments: Affix) -> bool:
+def each_sentence_ends_mmif(response: str, arguments: AnyAffix) -> bool:
     """Letter for letter, so the full stop has to be asked for."""
     return _all(str.endswith, split_sentences(clean(response)), arguments)
 
@@ -57,12 +57,12 @@ def each_paragraph_begins_strict(response: str, arguments: Affix) -> bool:
     return _all(begins, paragraphs(response), arguments)
 
 
-def each_paragraph_begins_arm(response: str, arguments: Affix) -> bool:
+def each_paragraph_begins_arm(response: str, arguments: AnyAffix) -> bool:
     """Any case, past full stops; the text is not cleaned."""
     return _all(begins_arm, blocks(response), arguments)
 
 
-def each_paragraph_begins_mmif(response: str, arguments: Affix) -> bool:
+def each_paragraph_begins_mmif(response: str, arguments: AnyAffix) -> bool:
     """Letter for letter."""
     return _all(str.startswith, blocks(clean(response)), arguments)
 
@@ -72,12 +72,12 @@ def each_paragraph_ends_strict(response: str, arguments: Affix) -> bool:
     return _all(ends, paragraphs(response), arguments)
 
 
-def each_paragraph_ends_arm(response: str, arguments: Affix) -> bool:
+def each_paragraph_ends_arm(response: str, arguments: AnyAffix) -> bool:
     """Any case, past full stops; the text is not cleaned."""
     return _all(ends_arm, blocks(response), arguments)
 
 
-def each_paragraph_ends_mmif(response: str, arguments: Affix) -> bool:
+def each_paragraph_ends_mmif(response: str, arguments: AnyAffix) -> bool:
     """Letter for letter, so the full stop has to be asked for."""
     return _all(str.endswith, blocks(clean(response)), arguments)
 
@@ -90,12 +90,12 @@ def response_begins_strict(response: str, arguments: Affix) -> bool:
     return begins(response, arguments.substring)
 
 
-def response_begins_arm(response: str, arguments: Affix) -> bool:
+def response_begins_arm(response: str, arguments: AnyAffix) -> bool:
     """Any case, past full stops."""
     return begins_arm(response, arguments.substring)
 
 
-def response_begins_mmif(response: str, arguments: Affix) -> bool:
+def response_begins_mmif(response: str, arguments: AnyAffix) -> bool:
     """Letter for letter."""
     return response.strip().startswith(arguments.substring)
 
@@ -105,12 +105,12 @@ def response_ends_strict(response: str, arguments: Affix) -> bool:
     return ends(response, arguments.substring)
 
 
-def response_ends_arm(response: str, arguments: Affix) -> bool:
+def response_ends_arm(response: str, arguments: AnyAffix) -> bool:
     """Any case, past full stops."""
     return ends_arm(response, arguments.substring)
 
 
-def response_ends_mmif(response: str, arguments: Affix) -> bool:
+def response_ends_mmif(response: str, arguments: AnyAffix) -> bool:
     """Letter for letter, so the full stop has to be asked for."""
     return response.strip().endswith(arguments.substring)
 
@@ -141,7 +141,7 @@ def ends_arm(text: str, affix: str) -> bool:
     return _normalized_arm(text).endswith(_normalized_arm(affix))
 
 
-def _all(matches: Callable[[str, str], bool], parts: Iterable[str], arguments: Affix) -> bool:
+def _all(matches: Callable[[str, str], bool], parts: Iterable[str], arguments: AnyAffix) -> bool:
     return all(matches(part, arguments.substring) for part in parts)
 
 

@@ -1,7 +1,9 @@
 """The parameters of the checks, one model for each kind of them.
 
-A model refuses what a check could only answer by accident: bounds in the wrong order, an empty
-list, a text of blanks. Texts and lists have a largest size, so that no call takes long.
+The models of ``strict`` refuse what a check could only answer by accident: bounds in the wrong
+order, an empty list, a text of blanks. Each extends a model of the published dialects (``Any…``),
+which takes what the public code answers: any integers as bounds, empty lists, empty texts. In every
+dialect texts and lists have a largest size, so that no call takes long.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ def _require_order(lower: int, upper: int) -> None:
 
 
 Count = Annotated[int, Field(ge=0)]
+AnyText = Annotated[str, Field(max_length=_LONGEST_TEXT)]
 Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
 Phrase = Annotated[Text, AfterValidator(_not_blank)]
 
@@ -43,7 +46,64 @@ class NoArguments(Arguments):
     """Of a check that needs nothing but the response."""
 
 
-class Bounds(Arguments):
+class AnyBounds(Arguments):
+    """How many there may be, in any order and below zero too."""
+
+    lower_bound: int = Field(description="The smallest allowed number.")
+    upper_bound: int = Field(description="The largest allowed number.")
+
+
+class AnyRanges(Arguments):
+    """How many there may be in each paragraph, in any order."""
+
+    ranges: Annotated[
+        list[Annotated[list[int], Field(min_length=2, max_length=2)]],
+        Field(
+            max_length=_LONGEST_LIST,
+            description="[smallest, largest] allowed number for each paragraph, in order; there "
+            "must be as many paragraphs.",
+        ),
+    ]
+
+
+class AnySubstrings(Arguments):
+    """Texts that must not occur, perhaps none, and perhaps empty ones."""
+
+    substrings: Annotated[
+        list[AnyText],
+        Field(max_length=_LONGEST_LIST, description="The texts, none of which may occur."),
+    ]
+
+
+class AnySubstring(Arguments):
+    """A text that must not occur, perhaps an empty one."""
+
+    substring: AnyText = Field(description="The text that must not occur.")
+
+
+class AnyAffix(Arguments):
+    """A text that something must begin or end with, perhaps an empty one."""
+
+    substring: AnyText = Field(description="The text it must begin or end with.")
+
+
+class AnyKeywords(Arguments):
+    """Keywords, perhaps none, and how often they may be mentioned, in any order."""
+
+    keywords: Annotated[
+        list[AnyText], Field(max_length=_LONGEST_LIST, description="Words or phrases to count.")
+    ]
+    lower_bound_times: int = Field(description="The smallest allowed number of mentions.")
+    upper_bound_times: int = Field(description="The largest allowed number of mentions.")
+
+
+class AnyPrecision(Arguments):
+    """How exact numbers are written, below zero too."""
+
+    precision: int = Field(description="The number of digits after the decimal point.")
+
+
+class Bounds(AnyBounds):
     """How many there may be; both bounds are allowed values."""
 
     lower_bound: Count = Field(description="The smallest allowed number.")
@@ -55,7 +115,7 @@ class Bounds(Arguments):
         return self
 
 
-class Ranges(Arguments):
+class Ranges(AnyRanges):
     """How many there may be in each paragraph."""
 
     ranges: Annotated[
@@ -69,7 +129,7 @@ class Ranges(Arguments):
     ]
 
 
-class Substrings(Arguments):
+class Substrings(AnySubstrings):
     """Texts that must not occur."""
 
     substrings: Annotated[
@@ -82,19 +142,19 @@ class Substrings(Arguments):
     ]
 
 
-class Substring(Arguments):
+class Substring(AnySubstring):
     """A text that must not occur."""
 
     substring: Text = Field(description="The text that must not occur.")
 
 
-class Affix(Arguments):
+class Affix(AnyAffix):
     """A text that something must begin or end with."""
 
     substring: Phrase = Field(description="The text it must begin or end with.")
 
 
-class Keywords(Arguments):
+class Keywords(AnyKeywords):
     """Keywords, and how often they may be mentioned; both bounds are allowed values."""
 
     keywords: Annotated[
@@ -110,7 +170,7 @@ class Keywords(Arguments):
         return self
 
 
-class Precision(Arguments):
+class Precision(AnyPrecision):
     """How exact numbers are written."""
 
     precision: Count = Field(description="The number of digits after the decimal point.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from visenv.checks.arguments import Keywords
+from visenv.checks.arguments import AnyKeywords, Keywords
 from visenv.checks.text import clean
 
 # ------------------------------------------------------------------------------ 15: each keyword
@@ -17,13 +17,13 @@ def each_keyword_strict(response: str, arguments: Keywords) -> bool:
     return all(_within(mentions(text, each), arguments) for each in _distinct(arguments))
 
 
-def each_keyword_arm(response: str, arguments: Keywords) -> bool:
+def each_keyword_arm(response: str, arguments: AnyKeywords) -> bool:
     """Each by itself, as `mentions_arm` counts."""
     text = clean(response)
     return all(_within(mentions_arm(text, each), arguments) for each in arguments.keywords)
 
 
-def each_keyword_mmif(response: str, arguments: Keywords) -> bool:
+def each_keyword_mmif(response: str, arguments: AnyKeywords) -> bool:
     """Each by itself, as `mentions_mmif` counts."""
     text = clean(response).lower()
     return all(_within(mentions_mmif(text, each), arguments) for each in arguments.keywords)
@@ -38,13 +38,13 @@ def total_keywords_strict(response: str, arguments: Keywords) -> bool:
     return _within(sum(mentions(text, each) for each in _distinct(arguments)), arguments)
 
 
-def total_keywords_arm(response: str, arguments: Keywords) -> bool:
+def total_keywords_arm(response: str, arguments: AnyKeywords) -> bool:
     """The sum; a keyword that is listed twice counts twice."""
     text = clean(response)
     return _within(sum(mentions_arm(text, each) for each in arguments.keywords), arguments)
 
 
-def total_keywords_mmif(response: str, arguments: Keywords) -> bool:
+def total_keywords_mmif(response: str, arguments: AnyKeywords) -> bool:
     """The sum; a keyword that is listed twice counts twice."""
     text = clean(response).lower()
     return _within(sum(mentions_mmif(text, each) for each in arguments.keywords), arguments)
@@ -71,6 +71,8 @@ def mentions_arm(text: str, keyword: str) -> int:
 
 def mentions_mmif(lower_text: str, keyword: str) -> int:
     """MM-IFEngine's count: between word boundaries, so ``#cat`` only after a letter or digit."""
+    if not keyword:
+        return len(re.findall(r"\b", lower_text))  # what the public pattern then matches
     wanted = keyword.lower()
     first, last = _is_word(wanted[0]), _is_word(wanted[-1])
     return _count(
@@ -109,5 +111,5 @@ def _distinct(arguments: Keywords) -> dict[str, None]:
     return dict.fromkeys(map(_folded, arguments.keywords))
 
 
-def _within(count: int, arguments: Keywords) -> bool:
+def _within(count: int, arguments: AnyKeywords) -> bool:
     return arguments.lower_bound_times <= count <= arguments.upper_bound_times

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from visenv.checks.arguments import Bounds, Ranges
+from visenv.checks.arguments import AnyBounds, AnyRanges, Bounds, Ranges
 from visenv.checks.sentences import split_sentences
 from visenv.checks.text import (
     blocks,
@@ -23,7 +23,7 @@ def paragraph_number_strict(response: str, arguments: Bounds) -> bool:
     return _within(len(paragraphs(response)), arguments)
 
 
-def paragraph_number_published(response: str, arguments: Bounds) -> bool:
+def paragraph_number_published(response: str, arguments: AnyBounds) -> bool:
     """Blocks between blank lines."""
     return _within(len(blocks(clean(response))), arguments)
 
@@ -36,7 +36,7 @@ def sentence_number_strict(response: str, arguments: Bounds) -> bool:
     return _within(len(sentences(response)), arguments)
 
 
-def sentence_number_published(response: str, arguments: Bounds) -> bool:
+def sentence_number_published(response: str, arguments: AnyBounds) -> bool:
     """Punkt's sentences, which run over blank lines without a full stop."""
     return _within(len(split_sentences(clean(response))), arguments)
 
@@ -49,7 +49,7 @@ def each_paragraph_sentence_number_strict(response: str, arguments: Bounds) -> b
     return all(_within(_sentences_or_lines(each), arguments) for each in paragraphs(response))
 
 
-def each_paragraph_sentence_number_arm(response: str, arguments: Bounds) -> bool:
+def each_paragraph_sentence_number_arm(response: str, arguments: AnyBounds) -> bool:
     """Sentences, or lines where half of them end in a dash."""
     return all(
         _within(
@@ -59,7 +59,7 @@ def each_paragraph_sentence_number_arm(response: str, arguments: Bounds) -> bool
     )
 
 
-def each_paragraph_sentence_number_mmif(response: str, arguments: Bounds) -> bool:
+def each_paragraph_sentence_number_mmif(response: str, arguments: AnyBounds) -> bool:
     """Sentences, of verse too."""
     return all(_within(len(split_sentences(each)), arguments) for each in blocks(clean(response)))
 
@@ -73,7 +73,7 @@ def each_paragraph_sentence_number_list_strict(response: str, arguments: Ranges)
     return _each_within(counted, arguments)
 
 
-def each_paragraph_sentence_number_list_published(response: str, arguments: Ranges) -> bool:
+def each_paragraph_sentence_number_list_published(response: str, arguments: AnyRanges) -> bool:
     """Sentences, of verse too."""
     counted = [len(split_sentences(each)) for each in blocks(clean(response))]
     return _each_within(counted, arguments)
@@ -87,12 +87,12 @@ def word_count_strict(response: str, arguments: Bounds) -> bool:
     return _within(word_count(response), arguments)
 
 
-def word_count_arm(response: str, arguments: Bounds) -> bool:
+def word_count_arm(response: str, arguments: AnyBounds) -> bool:
     """All that stands between blanks."""
     return _within(len(response.split()), arguments)
 
 
-def word_count_mmif(response: str, arguments: Bounds) -> bool:
+def word_count_mmif(response: str, arguments: AnyBounds) -> bool:
     """What stands between blanks once punctuation has been dropped."""
     return _within(words_left_mmif(response), arguments)
 
@@ -105,12 +105,12 @@ def each_paragraph_word_count_strict(response: str, arguments: Bounds) -> bool:
     return all(_within(word_count(each), arguments) for each in paragraphs(response))
 
 
-def each_paragraph_word_count_arm(response: str, arguments: Bounds) -> bool:
+def each_paragraph_word_count_arm(response: str, arguments: AnyBounds) -> bool:
     """Words of each paragraph, as in check 5."""
     return all(_within(len(each.split()), arguments) for each in blocks(clean(response)))
 
 
-def each_paragraph_word_count_mmif(response: str, arguments: Bounds) -> bool:
+def each_paragraph_word_count_mmif(response: str, arguments: AnyBounds) -> bool:
     """Words of each paragraph, as in check 5."""
     return all(_within(words_left_mmif(each), arguments) for each in blocks(clean(response)))
 
@@ -120,11 +120,11 @@ def _sentences_or_lines(paragraph: str) -> int:
     return paragraph.count("\n") + 1 if is_verse(paragraph) else len(sentences(paragraph))
 
 
-def _within(count: int, bounds: Bounds) -> bool:
+def _within(count: int, bounds: AnyBounds) -> bool:
     return bounds.lower_bound <= count <= bounds.upper_bound
 
 
-def _each_within(counts: list[int], arguments: Ranges) -> bool:
+def _each_within(counts: list[int], arguments: AnyRanges) -> bool:
     return len(counts) == len(arguments.ranges) and all(
         lower <= count <= upper
         for count, (lower, upper) in zip(counts, arguments.ranges, strict=True)

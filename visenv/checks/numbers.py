@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from visenv.checks.arguments import NoArguments, Precision
+from visenv.checks.arguments import AnyPrecision, NoArguments, Precision
 from visenv.checks.text import without_list_markers
 
 # Every pattern here reads a run of digits a bounded number of times: it begins where the run does,
@@ -48,12 +48,12 @@ def percentage_precision_strict(response: str, arguments: Precision) -> bool:
     return _have((number["decimals"] or "" for number in found), arguments.precision)
 
 
-def percentage_precision_arm(response: str, arguments: Precision) -> bool:
+def percentage_precision_arm(response: str, arguments: AnyPrecision) -> bool:
     """Numbers with decimals right before ``%``; others pass."""
     return _have(_PERCENTAGES_ARM.findall(response), arguments.precision)
 
 
-def percentage_precision_mmif(response: str, arguments: Precision) -> bool:
+def percentage_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
     """Whole percentages fail whatever the precision: the public code gives up on them."""
     found = _PERCENTAGES_MMIF.findall(response)
     return all(found) and _have(found, arguments.precision)
@@ -68,12 +68,12 @@ def number_precision_strict(response: str, arguments: Precision) -> bool:
     return _have((number["decimals"] or "" for number in found), arguments.precision)
 
 
-def number_precision_arm(response: str, arguments: Precision) -> bool:
+def number_precision_arm(response: str, arguments: AnyPrecision) -> bool:
     """Numbers with decimals, wherever they stand; others pass."""
     return _have(_DECIMALS_ARM.findall(response), arguments.precision)
 
 
-def number_precision_mmif(response: str, arguments: Precision) -> bool:
+def number_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
     """Numbers that touch no letter; of ``1.5kg`` the 1 is one."""
     return _have(map("".join, _NUMBERS_MMIF.findall(response)), arguments.precision)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from visenv.checks.arguments import Substring, Substrings
+from visenv.checks.arguments import AnySubstring, AnySubstrings, Substring, Substrings
 from visenv.checks.text import clean
 
 # ---------------------------------------------------------------------------- 7: none of several
@@ -14,13 +14,13 @@ def contains_none_strict(response: str, arguments: Substrings) -> bool:
     return not any(substring.casefold() in text for substring in arguments.substrings)
 
 
-def contains_none_arm(response: str, arguments: Substrings) -> bool:
+def contains_none_arm(response: str, arguments: AnySubstrings) -> bool:
     """Any case, inside words too."""
     text = clean(response).lower()
     return not any(substring.lower() in text for substring in arguments.substrings)
 
 
-def contains_none_mmif(response: str, arguments: Substrings) -> bool:
+def contains_none_mmif(response: str, arguments: AnySubstrings) -> bool:
     """This case only, inside words too."""
     return not any(substring in response for substring in arguments.substrings)
 
@@ -33,11 +33,11 @@ def does_not_contain_strict(response: str, arguments: Substring) -> bool:
     return arguments.substring.casefold() not in response.casefold()
 
 
-def does_not_contain_arm(response: str, arguments: Substring) -> bool:
+def does_not_contain_arm(response: str, arguments: AnySubstring) -> bool:
     """Any case, inside words too."""
     return arguments.substring.lower() not in clean(response).lower()
 
 
-def does_not_contain_mmif(response: str, arguments: Substring) -> bool:
+def does_not_contain_mmif(response: str, arguments: AnySubstring) -> bool:
     """This case only, inside words too."""
     return arguments.substring not in response

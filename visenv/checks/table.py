@@ -11,6 +11,13 @@ from pydantic import ValidationError
 from visenv.checks import affixes, keywords, lengths, numbers, substrings
 from visenv.checks.arguments import (
     Affix,
+    AnyAffix,
+    AnyBounds,
+    AnyKeywords,
+    AnyPrecision,
+    AnyRanges,
+    AnySubstring,
+    AnySubstrings,
     Bounds,
     Keywords,
     NoArguments,
@@ -35,7 +42,7 @@ class TextCheck(Generic[ArgumentsT]):
     Attributes:
         name: As the papers' tools are called.
         description: What is true when the check's result is.
-        arguments: The model of its parameters.
+        arguments: The model of its parameters in ``strict``.
         strict: Decides, for a response and its arguments; `arm` and `mmif` do as the public code.
     """
 
@@ -45,6 +52,10 @@ class TextCheck(Generic[ArgumentsT]):
     strict: Callable[[str, ArgumentsT], bool]
     arm: Callable[[str, ArgumentsT], bool]
     mmif: Callable[[str, ArgumentsT], bool]
+
+    def arguments_of(self, dialect: Dialect) -> type[Arguments]:
+        """Return the model of its parameters in a dialect: the public code refuses less."""
+        return self.arguments if dialect == "strict" else PUBLISHED[self.arguments]
 
     def __call__(self, response: str, arguments: ArgumentsT, dialect: Dialect = "strict") -> bool:
         """Whether a response passes.
@@ -215,6 +226,18 @@ _ROWS: Final[tuple[TextCheck[Any], ...]] = (
     ),
 )
 
+PUBLISHED: Final[Mapping[type[Arguments], type[Arguments]]] = {
+    Bounds: AnyBounds,
+    Ranges: AnyRanges,
+    Substrings: AnySubstrings,
+    Substring: AnySubstring,
+    Affix: AnyAffix,
+    Keywords: AnyKeywords,
+    Precision: AnyPrecision,
+    NoArguments: NoArguments,
+}
+"""The model of parameters of ``strict`` -> that of the published dialects."""
+
 CHECKS: Final[Mapping[str, TextCheck[Any]]] = {row.name: row for row in _ROWS}
 """The 19 checks by name, in the papers' order."""
 
@@ -236,7 +259,7 @@ def check(
     Args:
         name: A key of `CHECKS`; MM-IFEngine's spelling ``metioned`` is understood.
         response: The text, of any kind; of any length where it need not be split into sentences.
-        arguments: The check's parameters.
+        arguments: The check's parameters; the published dialects take more of them.
         dialect: ``"strict"``, or what the public code of a paper answers: ``"arm"``, ``"mmif"``.
 
     Raises:
@@ -247,8 +270,9 @@ def check(
     found = find_check(name)
     if dialect not in DIALECTS:
         raise UnknownNameError("dialect of the text checks", str(dialect), DIALECTS)
-    if not isinstance(arguments, found.arguments):
-        arguments = _validated(found, arguments)
+    model = found.arguments_of(dialect)
+    if not isinstance(arguments, model):
+        arguments = _validated(found, model, arguments)
     return found(response, arguments, dialect)
 
 
@@ -264,9 +288,8 @@ def find_check(name: str) -> TextCheck[Any]:
     return found
 
 
-def _validated(found: TextCheck[Any], arguments: Any) -> Arguments:
+def _validated(found: TextCheck[Any], model: type[Arguments], arguments: Any) -> Arguments:
     try:
-        model: Arguments = found.arguments.model_validate(arguments)
+        return model.model_validate(arguments)
     except ValidationError as error:
-        raise ConfigurationError(complaint(found.name, found.arguments, error)) from None
-    return model
+        raise ConfigurationError(complaint(found.name, model, error)) from None

@@ -54,7 +54,7 @@ def overview(
         row, column = divmod(index, columns)
         top, left = GAP + row * cell_height, GAP + column * cell_width
         cell = canvas[top : top + cell_height - GAP, left : left + cell_width - GAP]
-        _write_number(cell[:label], index + 1)
+        write_number(cell[:label], index + 1)
         inset = (cell.shape[1] - tile.shape[1]) // 2
         cell[label : label + len(tile), inset : inset + tile.shape[1]] = tile
     return fit(Image.from_pixels(canvas), max_pixels)
@@ -92,7 +92,8 @@ def _tile(document: Document, page: int, side: int) -> Pixels:
         return tile
 
 
-def _write_number(strip: Pixels, number: int) -> None:
+def write_number(strip: Pixels, number: int) -> None:
+    """Write a page's number into a strip above it, in place."""
     import cv2
 
     height, width = strip.shape[:2]

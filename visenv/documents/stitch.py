@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from visenv.documents.overview import write_number
 from visenv.errors import ConfigurationError
 from visenv.images import size_within
 from visenv.types import Image, Pixels
@@ -19,6 +20,8 @@ LONG_SIDE = 1120
 
 GAP = 8
 """White columns between two pages."""
+
+_BORDER = 140
 
 MAX_PIXELS = 80_000_000
 """Most pixels of the whole; a wider one is shrunk."""
@@ -48,6 +51,7 @@ def stitch(
     gap: int = GAP,
     long_side: int = LONG_SIDE,
     max_pixels: int = MAX_PIXELS,
+    numbers: Sequence[int] = (),
 ) -> Image:
     """Pages from left to right in the order given, vertically centred on white.
 
@@ -57,6 +61,8 @@ def stitch(
         long_side: Longest side of each page, pixels; larger pages are shrunk, none is enlarged.
         max_pixels: Most pixels of the result: where width times height is above, both are scaled
             by the square root of ``max_pixels / (width * height)`` and floored.
+        numbers: The number of each page; with them each page has a border, and its number above it.
+            The public tool shows neither.
 
     Raises:
         ConfigurationError: If there is no page.
@@ -65,6 +71,8 @@ def stitch(
     if not pages:
         raise ConfigurationError("There is no page to stitch; give at least one.")
     shown = [shrink_page(page, long_side).pixels for page in pages]
+    if numbers:
+        shown = [_numbered(page, number) for page, number in zip(shown, numbers, strict=True)]
     height = max(len(page) for page in shown)
     width = sum(page.shape[1] for page in shown) + gap * (len(shown) - 1)
     canvas = np.full((height, width, 3), 255, np.uint8)
@@ -75,6 +83,16 @@ def stitch(
         left += page.shape[1] + gap
     size = size_within((width, height), max_pixels)
     return Image.from_pixels(canvas if size == (width, height) else _resized(canvas, size))
+
+
+def _numbered(page: Pixels, number: int) -> Pixels:
+    """The page with a border of 1 px and a strip above it that holds its number."""
+    label = max(10, max(page.shape[:2]) // 28)
+    framed = np.full((label + len(page) + 2, page.shape[1] + 2, 3), 255, np.uint8)
+    write_number(framed[:label], number)
+    framed[label:] = _BORDER
+    framed[label + 1 : -1, 1:-1] = page
+    return framed
 
 
 def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:

@@ -34,7 +34,8 @@ class Judge(ArmEnv):
         self.store.images.update(pictures)
         tools = list(self.tools.values())
         style, grammar = self.preset.prompt, self._tool_call
-        return prompts.opening(style, sample, pictures, self.document(), grammar, tools)
+        turns = self.limits.turns
+        return prompts.opening(style, sample, pictures, self.document(), grammar, tools, turns)
 
     def task_score(self) -> float:
         """1 for the right verdict."""

@@ -94,7 +94,7 @@ class PageByQuery(_PageTool[QueryArguments]):
     name = "doc_page_retrieval_by_query"
     description = (
         "Searches one document and shows the pages that fit the query best, side by side in one "
-        "image, the best on the left. If they do not help, try other words."
+        "image, the best on the left, each under its number. If they do not help, try other words."
     )
     arguments = QueryArguments
 
@@ -113,7 +113,7 @@ class PageByQuery(_PageTool[QueryArguments]):
         self.pages = pages
 
     def call(self, arguments: QueryArguments, store: Store) -> ToolResult:
-        """Search and stitch.
+        """Search and stitch; several pages have borders, and their numbers above them.
 
         The result's ``detail`` holds ``document``, and ``pages``, the numbers of the pages shown,
         best first.
@@ -126,10 +126,11 @@ class PageByQuery(_PageTool[QueryArguments]):
         images, failed = self._images(document, found)
         pages = [page for page in found if page not in failed]
         text = f"Pages {_listed(pages)} of {document.name!r}, from left to right, the best first."
+        numbers = pages if len(pages) > 1 else ()
         if failed:
             text += f" Found too, but impossible to show: {'; '.join(failed.values())}"
         detail = {"document": document.name, "pages": pages}
-        return ToolResult((stitch(images, long_side=self.long_side), text), detail)
+        return ToolResult((stitch(images, long_side=self.long_side, numbers=numbers), text), detail)
 
     def _found(self, document: Document, query: str) -> list[int]:
         try:

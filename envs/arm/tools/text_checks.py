@@ -15,6 +15,13 @@ from pydantic import Field
 from visenv.checks import CHECKS, DIALECTS, Dialect, TextCheck, find_check, sentence_splitter
 from visenv.checks.arguments import (
     Affix,
+    AnyAffix,
+    AnyBounds,
+    AnyKeywords,
+    AnyPrecision,
+    AnyRanges,
+    AnySubstring,
+    AnySubstrings,
     Bounds,
     Keywords,
     NoArguments,
@@ -70,16 +77,49 @@ class NothingOfText(NoArguments, OfText):
     """A text."""
 
 
+# And those of the published dialects, which refuse less.
+
+
+class AnyBoundsOfText(AnyBounds, OfText):
+    """A text, and how many there may be."""
+
+
+class AnyRangesOfText(AnyRanges, OfText):
+    """A text, and how many there may be in each paragraph."""
+
+
+class AnySubstringsOfText(AnySubstrings, OfText):
+    """A text, and what must not occur in it."""
+
+
+class AnySubstringOfText(AnySubstring, OfText):
+    """A text, and what must not occur in it."""
+
+
+class AnyAffixOfText(AnyAffix, OfText):
+    """A text, and what it must begin or end with."""
+
+
+class AnyKeywordsOfText(AnyKeywords, OfText):
+    """A text, and how often keywords may be mentioned in it."""
+
+
+class AnyPrecisionOfText(AnyPrecision, OfText):
+    """A text, and how exact its numbers are written."""
+
+
 class _Form(NamedTuple):
     """What the tools of one kind of parameters have in common.
 
     Attributes:
-        model: The check's parameters, after the name of a text.
+        model: The check's parameters in ``strict``, after the name of a text.
+        published: Those of the published dialects.
         example: Parameters to show in the prompt.
         random: Parameters that somebody who knows nothing might pass.
     """
 
     model: type[OfText]
+    published: type[OfText]
     example: Mapping[str, Any]
     random: Callable[[np.random.Generator], dict[str, Any]]
 
@@ -89,7 +129,7 @@ class TextCheckTool(Tool[OfText]):
 
     Args:
         check: The name of the check.
-        dialect: How the check reads a text (`visenv.checks`).
+        dialect: How the check reads a text, and which arguments it takes (`visenv.checks`).
 
     Raises:
         UnknownNameError: If there is no such check or dialect.
@@ -103,7 +143,7 @@ class TextCheckTool(Tool[OfText]):
         self._form = _FORMS[self._check.arguments]
         self.name = self._check.name
         self.description = f"Checks a text. True if: {self._check.description}"
-        self.arguments = self._form.model
+        self.arguments = self._form.model if dialect == "strict" else self._form.published
 
     def call(self, arguments: OfText, store: Store) -> ToolResult:
         """Run the check; ``detail`` holds its ``result``, a bool.
@@ -182,16 +222,21 @@ def _random_nothing(rng: np.random.Generator) -> dict[str, Any]:
 
 
 _FORMS: Final[Mapping[type[Arguments], _Form]] = {
-    Bounds: _Form(BoundsOfText, {"lower_bound": 2, "upper_bound": 4}, _random_limits),
-    Ranges: _Form(RangesOfText, {"ranges": [[1, 2], [3, 5]]}, _random_ranges),
-    Substrings: _Form(SubstringsOfText, {"substrings": ["very", "nice"]}, _random_substrings),
-    Substring: _Form(SubstringOfText, {"substring": "very"}, _random_substring),
-    Affix: _Form(AffixOfText, {"substring": "In short"}, _random_substring),
+    Bounds: _Form(
+        BoundsOfText, AnyBoundsOfText, {"lower_bound": 2, "upper_bound": 4}, _random_limits
+    ),
+    Ranges: _Form(RangesOfText, AnyRangesOfText, {"ranges": [[1, 2], [3, 5]]}, _random_ranges),
+    Substrings: _Form(
+        SubstringsOfText, AnySubstringsOfText, {"substrings": ["very", "nice"]}, _random_substrings
+    ),
+    Substring: _Form(SubstringOfText, AnySubstringOfText, {"substring": "very"}, _random_substring),
+    Affix: _Form(AffixOfText, AnyAffixOfText, {"substring": "In short"}, _random_substring),
     Keywords: _Form(
         KeywordsOfText,
+        AnyKeywordsOfText,
         {"keywords": ["river", "bridge"], "lower_bound_times": 1, "upper_bound_times": 3},
         _random_keywords,
     ),
-    Precision: _Form(PrecisionOfText, {"precision": 2}, _random_precision),
-    NoArguments: _Form(NothingOfText, {}, _random_nothing),
+    Precision: _Form(PrecisionOfText, AnyPrecisionOfText, {"precision": 2}, _random_precision),
+    NoArguments: _Form(NothingOfText, NothingOfText, {}, _random_nothing),
 }

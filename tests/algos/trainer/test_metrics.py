@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import load_program
 from visenv.types import Episode, Failure, ToolCalled, Turn
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
@@ -59,6 +60,41 @@ def test_measures_by_hand() -> None:
             "tools/failed_calls": 1 / 4,
         }
     )
+
+
+def test_advantages_by_the_outcome_of_the_tool_by_hand() -> None:
+    from visenv.algos.trainer.metrics import advantages_by_tool
+
+    groups = [
+        [_episode(1.0, calls=(True,)), _episode(0.0), _episode(0.5, calls=(False, True))],
+        [_episode(0.0, calls=(False,)), _episode(1.0, turns=2)],
+    ]
+    # With success: 1.5 and 0.5. Without a call: -1.0, and (0.0 + 1.0) / 2 of two turns.
+    given = [[1.5, -1.0, 0.5], [-0.75, [0.0, 1.0]]]
+    assert advantages_by_tool(groups, given) == pytest.approx(
+        {"advantage/tool_ok": 1.0, "advantage/no_tool": -0.25, "advantage/tool_failed": -0.75}
+    )
+    assert advantages_by_tool([[_episode(1.0)]], [[0.0]]) == {"advantage/no_tool": 0.0}
+
+
+def test_figure_3_adds_the_advantages_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figure = load_program("benchmarks/groundlight_figure3.py")
+    path, picture = tmp_path / "metrics.jsonl", tmp_path / "figure3.png"
+    rows = [
+        {"step": 1, "advantage/tool_ok": 0.5, "advantage/no_tool": -0.25},
+        {"step": 2, "advantage/tool_ok": 0.25, "advantage/tool_failed": -1.0},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    steps, sums = figure.accumulated(path)
+    assert steps.tolist() == [1, 2]
+    assert sums["tool_ok"].tolist() == [0.5, 0.75]
+    assert sums["tool_failed"].tolist() == [0.0, -1.0]
+    assert sums["no_tool"].tolist() == [-0.25, -0.25]
+    figure.main(str(path), str(picture))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "0.750        -1.000        -0.250" in capsys.readouterr().out
 
 
 def test_what_was_logged_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:

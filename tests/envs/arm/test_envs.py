@@ -267,6 +267,45 @@ def test_a_count_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
         made("ArmDoc", **options)
 
 
+def opening_of(name: str, **options: Any) -> str:
+    env, _ = made(name, **options)
+    return str(env.reset(seed=0)[0]["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "names"),
+    [
+        ("ArmZoom", {}, "original_image, those of images that tools return"),
+        ("ArmZoom", {"dialect": "qwen3"}, ""),  # it counts the images
+        ("ArmDoc", {}, ""),  # its tools take the name of the document
+        ("ArmIF", {}, "text_0"),
+        ("ArmIF", {"mode": "no_tool"}, ""),
+    ],
+)
+def test_the_prompt_lists_the_names_that_a_tool_takes(
+    name: str, options: dict[str, Any], names: str
+) -> None:
+    text = opening_of(name, **options)
+    assert ("Names you can give to tools:" in text) == bool(names)
+    assert not names or f"Names you can give to tools: {names}." in text
+
+
+def test_the_prompt_tells_the_turns_and_what_to_do_when_a_call_fails() -> None:
+    text = opening_of("ArmDoc", turns=4)
+    assert "You have 4 turns: at most 3 tool calls, and the last turn must be your answer." in text
+    assert "correct the call and try again" in text
+    assert "at most 1 tool call," in opening_of("ArmDoc", turns=2)
+    assert "turns" not in opening_of("ArmDoc", mode="no_tool")
+
+
+def test_the_prompt_tells_what_to_do_when_all_responses_are_wrong_and_how_they_compare() -> None:
+    assert "name the one that is least wrong" in opening_of("ArmZoom")
+    compared = "the fewest wrong statements is the best"
+    assert compared in opening_of("ArmPreference")
+    assert compared not in opening_of("ArmPreference", candidates=1)
+    assert compared not in opening_of("ArmZoom")
+
+
 def test_a_source_without_documents_is_refused() -> None:
     sample = judging_sample(
         id="1", instruction="?", truth=JudgingTruth(candidates=("a",)), verdict=True

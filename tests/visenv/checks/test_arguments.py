@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from visenv.checks import CHECKS, check, find_check
+from visenv.checks import CHECKS, Dialect, check, find_check
 from visenv.errors import ConfigurationError, UnknownNameError
 
 WORDS = "check_whether_response_word_count_in_range"
@@ -100,3 +100,55 @@ def test_fields_are_in_the_order_of_mm_ifengines_positional_parameters() -> None
         "lower_bound_times",
         "upper_bound_times",
     ]
+
+
+TOTAL = "check_whether_total_keyword_in_list_mentioned_in_range"
+ENDS = "check_whether_each_sentence_end_with_certain_substring"
+TEXT = "Two cats. One dog."
+
+
+@pytest.mark.parametrize("dialect", ["arm", "mmif"])
+@pytest.mark.parametrize(
+    ("name", "arguments", "answer"),
+    [
+        (WORDS, {"lower_bound": 5, "upper_bound": 3}, False),
+        (WORDS, {"lower_bound": -1, "upper_bound": 4}, True),
+        (WORDS, {"lower_bound": -3, "upper_bound": -1}, False),
+        (RANGES, {"ranges": []}, False),  # a paragraph, and no range
+        (RANGES, {"ranges": [[2, 1]]}, False),
+        (NONE_OF, {"substrings": []}, True),
+        (NONE_OF, {"substrings": [""]}, False),  # it occurs everywhere
+        (NOT, {"substring": ""}, False),
+        (NOT, {"substring": "\n"}, True),
+        (BEGINS, {"substring": ""}, True),
+        (ENDS, {"substring": ""}, True),
+        (EACH_KEYWORD, {"keywords": [], "lower_bound_times": 1, "upper_bound_times": 2}, True),
+        (TOTAL, {"keywords": [], "lower_bound_times": 1, "upper_bound_times": 2}, False),
+        (TOTAL, {"keywords": [], "lower_bound_times": 0, "upper_bound_times": 2}, True),
+        # Four words have eight boundaries.
+        (TOTAL, {"keywords": [""], "lower_bound_times": 8, "upper_bound_times": 8}, True),
+        # Blanks between two letters: "Two cats" and "One dog".
+        (TOTAL, {"keywords": [" "], "lower_bound_times": 2, "upper_bound_times": 2}, True),
+        (PRECISION, {"precision": -1}, True),  # there is no number
+    ],
+)
+def test_the_published_dialects_answer_what_strict_refuses(
+    dialect: Dialect, name: str, arguments: dict[str, Any], answer: bool
+) -> None:
+    assert check(name, TEXT, arguments, dialect) is answer
+
+
+@pytest.mark.parametrize("dialect", ["arm", "mmif"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"lower_bound": "1", "upper_bound": 3},
+        {"lower_bound": 1},
+        {"lower_bound": 1.5, "upper_bound": 2},
+    ],
+)
+def test_the_published_dialects_refuse_what_is_no_number(
+    dialect: Dialect, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigurationError):
+        check(WORDS, TEXT, arguments, dialect)

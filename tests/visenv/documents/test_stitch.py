@@ -92,7 +92,28 @@ def test_the_whole_is_shrunk_to_the_budget() -> None:
 
 
 def test_the_published_numbers_are_the_defaults() -> None:
-    assert stitch.__kwdefaults__ == {"gap": 8, "long_side": 1120, "max_pixels": 80_000_000}
+    assert stitch.__kwdefaults__ == {
+        "gap": 8,
+        "long_side": 1120,
+        "max_pixels": 80_000_000,
+        "numbers": (),
+    }
+
+
+def test_numbered_pages_have_borders_and_their_numbers() -> None:
+    # A page of 100 x 60: a strip of 10 rows, a border all round; 8 columns between two of them.
+    image = stitch([plain(100, 60, 50), plain(100, 60, 90)], numbers=[3, 12])
+    assert image.size == (102 + 8 + 102, 10 + 62)
+    pixels = image.pixels
+    for left, value in ((0, 50), (110, 90)):
+        frame = pixels[10:, left : left + 102].copy()
+        assert (frame[1:-1, 1:-1] == value).all()
+        frame[1:-1, 1:-1] = 140
+        assert (frame == 140).all()
+        assert (pixels[:10, left : left + 102] < 128).any()  # the number
+    assert (pixels[:, 102:110] == 255).all()
+    one, other = pixels[:10, :102], pixels[:10, 110:]
+    assert not np.array_equal(one, other)
 
 
 def test_no_page_is_refused() -> None:

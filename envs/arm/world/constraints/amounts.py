@@ -33,9 +33,10 @@ class Amount(NamedTuple):
     words: str
 
     def of(self, thing: str) -> str:
-        """The amount of a thing, for example ``"exactly 1 word"``, ``"at most 3 words"``."""
+        """The amount of a thing: ``"exactly 1 word"``, ``"1 or more words"``, ``"2 words"``."""
         counted = self.lower if self.upper in (self.lower, OPEN) else self.upper
-        return f"{self.words} {thing}{'' if counted == 1 else 's'}"
+        is_single = counted == 1 and not self.words.endswith("or more")
+        return f"{self.words} {thing}{'' if is_single else 's'}"
 
     def bounds(self) -> dict[str, int]:
         """As the arguments of a check."""

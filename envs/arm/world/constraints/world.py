@@ -7,15 +7,16 @@ from typing import Final
 
 import numpy as np
 
-from visenv.checks import find_check
-from visenv.errors import ConfigurationError
+from visenv.checks import DIALECTS, Dialect, check, find_check
+from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.types import Sample
 from visenv.worlds.draws import pick
 
 from ...ground_truth import Check, JudgingTruth
 from ...samples import judging_sample
 from . import edges, figures, lengths, mentions, unwanted
-from .made import Maker
+from .instructions import instruct
+from .made import Made, Maker
 
 MAKERS: Final[Mapping[str, Maker]] = {
     "check_whether_response_paragraph_number_in_range": lengths.paragraph_number,
@@ -44,59 +45,52 @@ MAKERS: Final[Mapping[str, Maker]] = {
 }
 """Name of a check -> what makes texts for it."""
 
-_INSTRUCTIONS = (
-    "Write a short text about {topic}.",
-    "Describe {topic} in a few lines.",
-    "Tell me something about {topic}.",
-    "Make up a little story about {topic}.",
-)
-_TOPICS = (
-    "a day in a small town",
-    "a market by the water",
-    "an old railway station",
-    "the people of a street",
-    "a walk after work",
-    "what happens before a storm",
-    "a village that everybody has left",
-    "the first day of spring",
-)
+_MOST_TRIES = 50
 
 
 class ConstraintWorld:
     """Texts that keep to a constraint, or break it, mostly just so.
 
-    A `ProceduralSource` of judging samples (`visenv.envs.arm.samples`) with one candidate and no
-    image. Half of them keep to their constraint. Those that do not have one paragraph too few, one
-    keyword once too often, one sentence of many that begins otherwise; those that do may hold what
-    looks like a fault and is none: a look-alike, a plural, a phrase in capitals. The verdict is
-    that of the check, read strictly (`visenv.checks`), by construction: no check is run.
+    A `ProceduralSource` of judging samples (`visenv.envs.arm.samples`) with one candidate; one in
+    four instructions is about a picture. Half of the texts keep to their constraint. Those that do
+    not have one paragraph too few, one keyword once too often, one sentence of many that begins
+    otherwise; those that do may hold what looks like a fault and is none: a look-alike, a plural, a
+    phrase in capitals. The verdict is that of the check, read strictly (`visenv.checks`), by
+    construction: no check is run. In another dialect it is that of the check in this dialect, and
+    texts are drawn until both agree, so that the named check and the verdict never contradict each
+    other.
 
     `Sample.kind` is the name of the check. The `JudgingTruth` holds ``constraint``, ``check`` and
     ``case``.
 
     Args:
         checks: Names of the checks to draw from; all 19 where none are given.
+        dialect: How the check that decides reads a text, see `visenv.checks`.
 
     Raises:
         ConfigurationError: If the list is empty.
-        UnknownNameError: If there is no such check; names the nearest.
+        UnknownNameError: If there is no such check or dialect; names the nearest.
     """
 
     ground_truth = JudgingTruth
 
-    def __init__(self, checks: Sequence[str] = tuple(MAKERS)) -> None:
+    def __init__(self, checks: Sequence[str] = tuple(MAKERS), dialect: Dialect = "strict") -> None:
         if not checks:
             raise ConfigurationError("ConstraintWorld needs at least one check to draw from.")
+        if dialect not in DIALECTS:
+            raise UnknownNameError("dialect of the text checks", str(dialect), DIALECTS)
         self.checks = tuple(find_check(name).name for name in checks)
+        self.dialect = dialect
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Make a text and its constraint; a function of the generator's state alone."""
         identity = f"constraint-{int(rng.integers(2**63)):016x}"
         name, keeps = pick(rng, self.checks), bool(rng.integers(2))
-        made = MAKERS[name](rng, keeps)
+        made, keeps = self._made(rng, name, keeps)
+        instruction, images = instruct(rng)
         return judging_sample(
             id=identity,
-            instruction=pick(rng, _INSTRUCTIONS).format(topic=pick(rng, _TOPICS)),
+            instruction=instruction,
             truth=JudgingTruth(
                 candidates=(made.response,),
                 constraint=made.constraint,
@@ -104,5 +98,17 @@ class ConstraintWorld:
                 case=made.case,
             ),
             verdict=keeps,
+            images=images,
             kind=name,
         )
+
+    def _made(self, rng: np.random.Generator, name: str, keeps: bool) -> tuple[Made, bool]:
+        """A text, and whether it keeps to its constraint in the dialect of this world."""
+        made = MAKERS[name](rng, keeps)
+        if self.dialect == "strict":
+            return made, keeps
+        for _ in range(_MOST_TRIES):
+            if check(name, made.response, made.arguments, self.dialect) == keeps:
+                return made, keeps
+            made = MAKERS[name](rng, keeps)
+        return made, check(name, made.response, made.arguments, self.dialect)

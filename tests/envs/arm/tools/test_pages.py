@@ -79,13 +79,12 @@ def index(tool: PageByIndex, page: Any = 1, name: Any = "report") -> ToolResult:
 
 
 def shown_pages(image: Image) -> list[int]:
-    """The pages of an image from left to right, by their colours in the top row."""
-    row = image.pixels[0]
+    """The pages of an image from left to right, by their colours in the last row but one."""
+    row = image.pixels[-2]
     colours = [(int(red), int(green), int(blue)) for red, green, blue in row]
     runs = [colour for at, colour in enumerate(colours) if at == 0 or colours[at - 1] != colour]
-    white = (255, 255, 255)
     numbers = {page_colour(page): page for page in range(1, 2000)}
-    return [numbers[colour] for colour in runs if colour != white]
+    return [numbers[colour] for colour in runs if colour in numbers]
 
 
 # ------------------------------------------------------------------------------------- by query
@@ -102,8 +101,17 @@ def test_the_image_is_the_stitched_pages() -> None:
     document = report(size=(1654, 2339))
     image, _ = query(PageByQuery(Shelf(document), Fixed(3, 1, 2, 5, 4))).parts
     assert isinstance(image, Image)
-    assert image == stitch([document.page_image(page, 1120) for page in (3, 1, 2, 5, 4)])
-    assert image.size == (5 * 791 + 4 * 8, 1120)
+    pages = (3, 1, 2, 5, 4)
+    shown = [document.page_image(page, 1120) for page in pages]
+    assert image == stitch(shown, numbers=pages)
+    # A border of 1 px on each side, and a strip of 1120 // 28 rows for the number.
+    assert image.size == (5 * 793 + 4 * 8, 40 + 1122)
+
+
+def test_a_page_that_is_alone_is_shown_as_it_is() -> None:
+    document = report(size=(1654, 2339))
+    image, _ = query(PageByQuery(Shelf(document), Fixed(3))).parts
+    assert image == stitch([document.page_image(3, 1120)])
 
 
 def test_the_log_gets_document_and_pages() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.checks import CHECKS, check
+from visenv.checks import CHECKS, Dialect, check
 from visenv.checks.sentences import _loaded
 from visenv.envs.arm.tools.text_checks import TextCheckTool, text_check_tools
 from visenv.errors import DataError, ToolError, UnknownNameError
@@ -159,3 +159,16 @@ def _answer(tool: TextCheckTool, raw: dict[str, Any]) -> str:
         return str(refused)
     assert isinstance(said, str)
     return said
+
+
+@pytest.mark.parametrize("dialect", ["arm", "mmif"])
+def test_the_tools_of_a_published_dialect_take_its_arguments(dialect: Dialect) -> None:
+    tools = {tool.name: tool for tool in text_check_tools(dialect)}
+    tool = tools["check_whether_response_word_count_in_range"]
+    store = store_of(text_0="One two.")
+    arguments = {"response": "text_0", "lower_bound": 5, "upper_bound": 3}
+    assert tool.run(arguments, store).detail == {"result": False}
+    pickle.loads(pickle.dumps(tool))
+    strict = {tool.name: tool for tool in text_check_tools()}[tool.name]
+    with pytest.raises(ToolError, match="swap them"):
+        strict.run(arguments, store)

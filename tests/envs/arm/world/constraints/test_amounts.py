@@ -46,6 +46,7 @@ def test_a_count_keeps_or_misses(seed: int, least: int, above: int, more: int, k
         (Amount(0, 1, "at most 1"), "at most 1 word"),
         (Amount(1, OPEN, "at least 1"), "at least 1 word"),
         (Amount(3, OPEN, "3 or more"), "3 or more words"),
+        (Amount(1, OPEN, "1 or more"), "1 or more words"),
     ],
 )
 def test_singular_and_plural(amount: Amount, expected: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.checks import CHECKS, check
+from visenv.checks import CHECKS, DIALECTS, Dialect, check
 from visenv.checks.english import ABBREVIATIONS
 from visenv.data.source import ProceduralSource
 from visenv.envs.arm.world.constraints import MAKERS, ConstraintWorld, prose
@@ -47,9 +47,30 @@ def test_the_verdict_is_right_for_any_seed(seed: int) -> None:
     assert str(check(called.name, response(sample), called.arguments)) == sample.answers[0]
 
 
-def test_is_a_judging_sample_without_images() -> None:
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_verdict_follows_the_dialect(dialect: Dialect) -> None:
+    """The strict verdict contradicted the check in 10.6 % (arm) and 16.4 % (mmif) of samples."""
+    samples = drawn(5, 400, ConstraintWorld(dialect=dialect))
+    for sample in samples:
+        called = sample.ground_truth.check
+        said = check(called.name, response(sample), called.arguments, dialect)
+        assert (str(said),) == sample.answers, sample
+    true = sum(sample.answers == ("True",) for sample in samples)
+    assert abs(true - 200) < 4 * 100**0.5
+    assert {sample.kind for sample in samples} == set(MAKERS)
+
+
+def test_there_are_three_hundred_instructions_some_about_images() -> None:
+    samples = drawn(6, 2000)
+    assert len({sample.question for sample in samples}) >= 300
+    pictured = [sample for sample in samples if sample.images]
+    assert abs(len(pictured) - 500) < 5 * (2000 * 0.25 * 0.75) ** 0.5
+    assert len({sample.images[0].sha256 for sample in pictured[:20]}) == 20
+    assert len({sample.images[0].size for sample in pictured}) > 1
+
+
+def test_is_a_judging_sample() -> None:
     for sample in drawn(1, 60):
-        assert sample.images == ()
         assert sample.answers in (("True",), ("False",))
         assert len(sample.ground_truth.candidates) == 1
         constraint = sample.ground_truth.constraint
