@@ -103,7 +103,8 @@ class CodeTool(Tool[CodeArguments]):
             ServiceError: If no process could be had, beyond retries.
         """
         name, image = _chosen(arguments.image, store)
-        execution = self._sandbox().run(arguments.code, {INPUT_IMAGE: image}, limits=self.limits)
+        images = {INPUT_IMAGE: _lossless(image)}
+        execution = self._sandbox().run(arguments.code, images, limits=self.limits)
         execution = _without_thin_image(execution)
         written = execution.image is not None
         detail = {"status": execution.status, "image": name, "written": written}
@@ -139,6 +140,20 @@ def _chosen(name: str | None, store: Store) -> tuple[str, Image]:
         raise ToolError("There is no image to work on.")
     latest = next(reversed(store.images))
     return latest, store.images[latest]
+
+
+def _lossless(image: Image) -> bytes:
+    """Return the image as the bytes of a PNG file; readers go by the content, not by the name.
+
+    A JPEG file would add what no repair takes away: a dark image has a few levels only.
+    """
+    import cv2
+
+    done, file = cv2.imencode(
+        ".png", cv2.cvtColor(image.pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 1]
+    )
+    assert done
+    return bytes(file)
 
 
 def _without_thin_image(execution: Execution) -> Execution:

@@ -81,12 +81,9 @@ def test_the_oracle_restores_what_has_an_inverse(
         assert difference(observation["images"][0], wanted) < levels
 
 
-@pytest.mark.parametrize("kind", ["noise", "overexposure"])
-def test_the_oracle_makes_better_what_has_none(
-    broken: Broken, clean: Broken, oracle: Oracle, kind: str
-) -> None:
+def test_the_oracle_makes_noise_weaker(broken: Broken, clean: Broken, oracle: Oracle) -> None:
     wanted = clean().images[0].pixels
-    env, shown = begin(broken(kind))
+    env, shown = begin(broken("noise"))
     env.step(oracle(env))
     observation, *_ = env.step(oracle(env))
     assert difference(observation["images"][0], wanted) < 0.7 * difference(

@@ -84,10 +84,9 @@ def test_the_latest_image_is_worked_on_unless_another_is_named() -> None:
     store = with_images(input_image=grey(4, 4), observation_1=grey(5, 5))
     assert tool.run({"code": ""}, store).detail["image"] == "observation_1"
     assert tool.run({"code": "", "image": "input_image"}, store).detail["image"] == "input_image"
-    assert [program.images for program in backend.programs] == [
-        {INPUT_IMAGE: store.images["observation_1"]},
-        {INPUT_IMAGE: store.images["input_image"]},
-    ]
+    for program, name in zip(backend.programs, ("observation_1", "input_image"), strict=True):
+        given = Image.from_bytes(program.images[INPUT_IMAGE])
+        assert (given.pixels == store.images[name].pixels).all()
 
 
 @pytest.mark.parametrize(
