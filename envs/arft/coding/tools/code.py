@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from visenv.errors import ConfigurationError, ToolError
+from visenv.grammar.foreign import neutralized
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE, Execution, Limits, Sandbox, shared_sandbox
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.tools.crop_box import MOST_ASPECT
@@ -30,10 +31,6 @@ cv2.imwrite("{OUTPUT_IMAGE}", image)
 _SHORTEST = 200
 _STAMP = re.compile(r"^(\[ *[A-Z]+:\d+)@\d+\.\d+\]", re.MULTILINE)
 """OpenCV dates its warnings; without that, one program says the same every time."""
-_CONTROL = (*range(9), *range(11, 32), *range(127, 160))
-_DIRECTION = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_ESCAPES = {code: repr(chr(code))[1:-1] for code in (*_CONTROL, *_DIRECTION)}
-"""What moves a terminal's cursor or turns text around, as Python writes it."""
 
 
 class CodeArguments(Arguments):
@@ -125,7 +122,8 @@ class CodeTool(Tool[CodeArguments]):
         return self.sandbox or shared_sandbox()
 
     def _shown(self, execution: Execution) -> tuple[Part, ...]:
-        text = _STAMP.sub(r"\1]", execution.text).translate(_ESCAPES)
+        # Here and not only by `VisEnv`: what is escaped is longer, and the end has to be kept.
+        text = neutralized(_STAMP.sub(r"\1]", execution.text))
         text = _shortened(text, self.characters)
         if execution.image is not None:
             return (text, execution.image) if text else (execution.image,)

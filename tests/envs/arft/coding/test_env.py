@@ -154,7 +154,7 @@ def test_a_traceback_is_shown_and_the_image_stays(broken: Broken) -> None:
     observation, reward, *_, info = env.step(program("image = image.rotate(90)"))
     assert observation["images"] == ()
     assert "AttributeError: 'numpy.ndarray' object has no attribute 'rotate'" in observation["text"]
-    assert 'File "<code>", line 3' in observation["text"]
+    assert 'File "<program>", line 3' in observation["text"]
     assert "No image was written" in observation["text"]
     called = info["step"].events[1]
     assert isinstance(called, ToolCalled)

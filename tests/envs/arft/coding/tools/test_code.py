@@ -72,7 +72,7 @@ def test_a_traceback_is_a_result() -> None:
     )
     (text,) = result.parts
     assert isinstance(text, str)
-    assert 'File "<code>", line 1' in text
+    assert 'File "<program>", line 1' in text
     assert "cv2.error" in text
     assert text.endswith("No image was written to 'path_to_output_image.jpg'.")
     assert result.detail["status"] == "error"
