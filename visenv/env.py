@@ -21,6 +21,7 @@ from visenv import background
 from visenv.data.source import Source, check_declared_truth, check_truth, draw
 from visenv.errors import ConfigurationError, EpisodeOverError, ServiceError, ToolError
 from visenv.grammar.base import Call, Grammar, ParsedTurn
+from visenv.grammar.foreign import neutralized
 from visenv.images import QWEN_PIXELS, fit, fit_all
 from visenv.scorers.recording import using
 from visenv.scorers.verdict_events import EpisodeVerdicts
@@ -508,25 +509,28 @@ class VisEnv(gym.Env[Observation, str]):
         return self.grammar.render_error(f"{len(calls)} further {what} not carried out: {reason}.")
 
     def _call(self, call: Call) -> tuple[Part, ...]:
+        if call.name in self.tools and (message := self.reject_call(call)):
+            return self._fail(call, message)
         try:
             tool = self.tools.get(call.name)
             if tool is None:
                 there = ", ".join(self.tools) or "none"
                 raise ToolError(f"There is no tool called {shown(call.name)}. Tools: {there}.")
-            if message := self.reject_call(call):
-                raise ToolError(message)
             result = tool.run(call.arguments, self.store)
             if self.change_result is not None:
                 result = self.change_result(call.name, result)
         except ToolError as error:
-            self._invalid += 1
-            message = _cut(str(error), self.limits.tool_characters)
-            self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, message))
-            return self.grammar.render_error(message)
+            return self._fail(call, neutralized(str(error)))
         except ServiceError:
             self._failed_tools.add(call.name)
             raise
         return self._show(call, result)
+
+    def _fail(self, call: Call, message: str) -> tuple[Part, ...]:
+        self._invalid += 1
+        message = _cut(message, self.limits.tool_characters)
+        self.log.append(ToolCalled(self.turn, call.name, call.arguments, False, message))
+        return self.grammar.render_error(message)
 
     def _show(self, call: Call, result: ToolResult) -> tuple[Part, ...]:
         parts: list[Part] = []
@@ -540,7 +544,7 @@ class VisEnv(gym.Env[Observation, str]):
                 frames = tuple(fit(frame, self.limits.image_pixels) for frame in part.frames)
                 parts.append(Video(frames, part.times))
             else:
-                parts.append(_cut(part, self.limits.tool_characters))
+                parts.append(_cut(neutralized(part), self.limits.tool_characters))
         self.env_steps += result.env_steps
         self._invalid += not result.ok
         self._hidden = (*self._hidden, *result.hidden_frames)

@@ -32,7 +32,7 @@ def make_coding(
     """Make ``visenv/ArftCoding-v0``.
 
     Args:
-        data: ``"procedural"`` (documents and scenes with something wrong),
+        data: ``"procedural"`` (pages and signs with something wrong),
             ``"mat_coding:<folder>"`` (the benchmark, or what ``visenv data distort`` made), any
             other data set of questions about one image, such as ``"textvqa:<folder>"``, whose
             images are then distorted, or a `Source` of samples that are distorted already.

@@ -14,7 +14,7 @@ from ..base import ArftEnv
 from ..prompts import opening
 from . import prompts
 from .ground_truth import CodingTruth
-from .repairs import brief_repair, repair
+from .repairs import repair
 from .tools import LATEST, ProblemTool, ProgramTool
 
 
@@ -111,7 +111,6 @@ class ArftCoding(ArftEnv):
             thought = prompts.looked(problems, brief)
             return ParsedTurn(thought, (Call("problem", {"labels": problems}),))
         if self.turns_left > 1 and "code" in truth.steps and not self.done("code"):
-            one_line = brief and truth.box is None
-            code = brief_repair(truth.distortions) if one_line else repair(self.sample)
+            code = repair(self.sample, brief=brief)
             return ParsedTurn(prompts.repairing(brief), (Call("code", {"code": code}),))
         return ParsedTurn(prompts.seen(brief), answer=self.sample.answers[0])

@@ -1,56 +1,126 @@
-"""Programs that repair what is wrong with an image: what the oracle writes."""
+"""Programs that repair what is wrong with an image: what the oracle writes.
+
+The same lines decide in `repaired` whether an image can be restored, so that a sample's reference
+program is known to succeed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE
-from visenv.types import Sample
+from visenv.types import Pixels, Sample
 
 from .ground_truth import CodingTruth, Distortion
 
-_USUAL_GAIN, _USUAL_SIGMA = 2.0, 2.0
-"""Of overexposed and of blurred images that tell none."""
+_USUAL_GAIN, _USUAL_KERNEL, _USUAL_SIGMA, _USUAL_NOISE = 2.0, 15, 2.6, 60.0
+"""Of distortions that tell none."""
+_SIGNAL = 200.0
+"""Standard deviation of the levels of an image, for Wiener's filter."""
+_ROUNDING = 1.4
+"""Standard deviation of what rounding to whole levels, and a JPEG file of quality 95, add."""
+_CLIPPED = 250
+"""Level from which overexposed paper is taken for white."""
+_BRIEF = ("rotation90", "rotation180", "dark")
 
 
-def repair(sample: Sample) -> str:
-    """A program that undoes the sample's distortions, the last one first, or cuts its box out."""
+def repair(sample: Sample, *, brief: bool = False) -> str:
+    """Return a program that undoes the sample's distortions, or cuts its box out.
+
+    Args:
+        sample: Its ground truth says what is wrong.
+        brief: Write one line where that is possible, for a model that has to learn each token.
+    """
     truth = sample.truth_as(CodingTruth)
-    undone = [f"image = {_undo(each, 'image')}" for each in reversed(truth.distortions)]
-    work = "\n".join(undone if truth.box is None else _cut(truth.box))
-    return (
-        f'import cv2\n\nimage = cv2.imread("{INPUT_IMAGE}")\n{work}\n'
-        f'cv2.imwrite("{OUTPUT_IMAGE}", image)'
+    if brief and truth.box is None and all(each.name in _BRIEF for each in truth.distortions):
+        return brief_repair(truth.distortions)
+    work = _undo_all(truth.distortions) if truth.box is None else _cut(truth.box)
+    return "\n".join(
+        [
+            "import cv2",
+            "import numpy as np",
+            "",
+            f'image = cv2.imread("{INPUT_IMAGE}")',
+            *work,
+            f'cv2.imwrite("{OUTPUT_IMAGE}", image)',
+        ]
     )
 
 
-def brief_repair(distortions: Sequence[Distortion]) -> str:
-    """The same in one line, for a model that has to learn each of its tokens.
+def repaired(pixels: Pixels, distortions: Sequence[Distortion]) -> Pixels:
+    """Return the image that the lines of `repair` make of one, or of a part of one.
 
-    Brightness is changed by whole factors.
+    Args:
+        pixels: uint8 ``[height, width, 3]``; not changed.
+        distortions: What was done to it.
     """
+    import cv2
+    import numpy as np
+
+    names: dict[str, Any] = {"cv2": cv2, "np": np, "image": pixels}
+    exec("\n".join(_undo_all(distortions)), names)  # noqa: S102 - written in this module
+    return np.ascontiguousarray(names["image"])
+
+
+def brief_repair(distortions: Sequence[Distortion]) -> str:
+    """Return a program of one line that undoes turns and darkness, by whole factors."""
     image = f'cv2.imread("{INPUT_IMAGE}")'
     for distortion in reversed(distortions):
-        image = _undo(distortion, image, digits=None).replace(", ", ",")
+        image = _turned_or_brightened(distortion, image, digits=None).replace(", ", ",")
     return f'cv2.imwrite("{OUTPUT_IMAGE}",{image})'
 
 
-def _undo(distortion: Distortion, image: str, digits: int | None = 3) -> str:
-    """An expression for what `image` was before the distortion."""
-    match distortion.name:
-        case "rotation90":
-            turn = "COUNTERCLOCKWISE" if distortion.clockwise else "CLOCKWISE"
-            return f"cv2.rotate({image}, cv2.ROTATE_90_{turn})"
-        case "rotation180":
-            return f"cv2.rotate({image}, cv2.ROTATE_180)"
-        case "dark" | "overexposure":
-            factor = round(1 / (distortion.gain or _USUAL_GAIN), digits)
-            return f"cv2.convertScaleAbs({image}, None, {factor})"
-        case "blur":
-            blurred = f"cv2.GaussianBlur({image}, (0, 0), {distortion.sigma or _USUAL_SIGMA})"
-            return f"cv2.addWeighted({image}, 2.0, {blurred}, -1.0, 0)"
-        case _:  # noise
-            return f"cv2.GaussianBlur({image}, (5, 5), 0)"
+def _undo_all(distortions: Sequence[Distortion]) -> list[str]:
+    """Return lines that undo all distortions, the last one first."""
+    lines: list[str] = []
+    noise = _ROUNDING
+    for place, each in reversed(list(enumerate(distortions))):
+        match each.name:
+            case "overexposure":
+                gain = each.gain or _USUAL_GAIN
+                # What was clipped was paper, and stays white.
+                lines.append(
+                    f"image = np.where(image < {_CLIPPED}, image / {gain}, 255).astype(np.uint8)"
+                )
+            case "blur":
+                lines += _unblur(each, noise)
+                noise = _ROUNDING
+            case "noise" if any(earlier.name == "blur" for earlier in distortions[:place]):
+                noise = each.sigma or _USUAL_NOISE  # Wiener's filter takes both away
+            case "noise":
+                lines.append("image = cv2.GaussianBlur(image, (0, 0), 1.6)")
+                lines.append("image = cv2.bilateralFilter(image, 9, 60, 4)")
+            case _:
+                lines.append(f"image = {_turned_or_brightened(each, 'image')}")
+    return lines
+
+
+def _turned_or_brightened(distortion: Distortion, image: str, digits: int | None = 3) -> str:
+    """Return an expression for what `image` was before a turn or darkness."""
+    if distortion.name == "rotation90":
+        turn = "COUNTERCLOCKWISE" if distortion.clockwise else "CLOCKWISE"
+        return f"cv2.rotate({image}, cv2.ROTATE_90_{turn})"
+    if distortion.name == "rotation180":
+        return f"cv2.rotate({image}, cv2.ROTATE_180)"
+    factor = round(1 / (distortion.gain or 1 / _USUAL_GAIN), digits)
+    return f"cv2.convertScaleAbs({image}, None, {factor})"
+
+
+def _unblur(distortion: Distortion, noise: float = _ROUNDING) -> list[str]:
+    """Return lines of Wiener's filter: the blur's inverse where the noise leaves something."""
+    kernel, sigma = distortion.kernel or _USUAL_KERNEL, distortion.sigma or _USUAL_SIGMA
+    power = round((noise / _SIGNAL) ** 2, 6)
+    return [
+        "padded = cv2.copyMakeBorder(image, 64, 64, 64, 64, cv2.BORDER_REFLECT_101)",
+        "spectrum = np.fft.rfft2(padded.astype(np.float32), axes=(0, 1))",
+        f"kernel = cv2.getGaussianKernel({kernel}, {sigma})[:, 0]",
+        "down, across = (np.abs(np.fft.fft(kernel, side)) for side in padded.shape[:2])",
+        "blur = np.outer(down, across[: spectrum.shape[1]])[:, :, None]",
+        f"spectrum *= blur / (blur**2 + {power})",
+        "image = np.fft.irfft2(spectrum, padded.shape[:2], axes=(0, 1))[64:-64, 64:-64]",
+        "image = np.clip(np.rint(image), 0, 255).astype(np.uint8)",
+    ]
 
 
 def _cut(box: Sequence[int]) -> list[str]:

@@ -7,8 +7,9 @@ gets ``steps`` 1 and ``format`` 1, the paper's sum, and further turns get nothin
 ===========  ====================================================================================
 step         accuracy of a turn that takes it, 0 to 1
 ===========  ====================================================================================
-``problem``  1 for the right labels; their share where only right ones, but not all, are named
-``code``     1 for every program that was run, whatever came of it (equation 4)
+``problem``  1 for the right labels; their share where only right ones, but not all, are named;
+             only the first turn that names labels counts
+``code``     1 for every program that came to its end without an error (equation 4)
 ``answer``   token F1, or with ``"em"`` exact match (table 3)
 ===========  ====================================================================================
 
@@ -23,7 +24,7 @@ from functools import partial
 
 from visenv.grammar.tags import TagGrammar
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
-from visenv.types import Answered, Event, Sample, ToolCalled
+from visenv.types import Answered, Event, Log, Sample, ToolCalled
 
 from ..compat.scores import TOP, accuracy_term, format_term
 from ..rewards.qa import Compat, exact_match, token_f1
@@ -43,7 +44,8 @@ def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
 
 def coding_terms(grammar: TagGrammar, reward: str = "f1") -> StepTerms:
     """The two terms, as in the table."""
-    return StepTerms(steps_of, partial(accuracy, reward=reward), grammar.well_formed)
+    scored = partial(accuracy, reward=reward)
+    return StepTerms(steps_of, scored, grammar.well_formed, first_labels_only)
 
 
 def steps_of(sample: Sample) -> list[GoldStep]:
@@ -60,10 +62,27 @@ def accuracy(events: Sequence[Event], step: GoldStep, sample: Sample, reward: st
             return score(event.answer, sample.answers)
         if isinstance(event, ToolCalled) and event.ok and event.tool == step.kind:
             named = event.detail.get("labels")
-            if named is None:
+            if named is not None:
+                return problem_score(named, sample.truth_as(CodingTruth).problems)
+            if event.detail["status"] == "ok":
                 return 1.0
-            return problem_score(named, sample.truth_as(CodingTruth).problems)
     return None
+
+
+def first_labels_only(log: Log) -> Log:
+    """Return the events without the calls that name labels after the first one.
+
+    Otherwise the best of several guesses would count, and guessing would pay.
+    """
+    kept: list[Event] = []
+    named = False
+    for event in log:
+        if isinstance(event, ToolCalled) and event.ok and event.tool == "problem":
+            if named:
+                continue
+            named = True
+        kept.append(event)
+    return Log(kept)
 
 
 def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:

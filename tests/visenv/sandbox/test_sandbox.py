@@ -174,9 +174,9 @@ dark(cv2.imread('nothing.jpg'))
     assert execution.status == "error"
     assert execution.error == (
         "Traceback (most recent call last):\n"
-        '  File "<code>", line 6, in <module>\n'
+        '  File "<program>", line 6, in <module>\n'
         "    dark(cv2.imread('nothing.jpg'))\n"
-        '  File "<code>", line 4, in dark\n'
+        '  File "<program>", line 4, in dark\n'
         "    return image.shape\n"
         "           ^^^^^^^^^^^\n"
         "AttributeError: 'NoneType' object has no attribute 'shape'"
@@ -188,7 +188,7 @@ def test_a_syntax_error_shows_the_line(sandbox: Sandbox) -> None:
     execution = sandbox.run("x = 1\ny = (\n")
     assert (
         execution.error
-        == "  File \"<code>\", line 2\n    y = (\n        ^\nSyntaxError: '(' was never closed"
+        == "  File \"<program>\", line 2\n    y = (\n        ^\nSyntaxError: '(' was never closed"
     )
 
 

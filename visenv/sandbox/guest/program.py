@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from . import wire
 
-SOURCE = "<code>"
+SOURCE = "<program>"
 """The file name of the program in its traceback."""
 
 PREDEFINED = {"cv2": "cv2", "np": "numpy", "Image": "PIL.Image"}

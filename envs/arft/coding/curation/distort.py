@@ -19,7 +19,7 @@ from visenv.types import Image, Sample
 from ..ground_truth import CodingTruth
 from ..world.plans import PLANS, Plan, read_problems, schedule
 from ..world.questions import procedural
-from ..world.sources import DistortedRows, DistortedWorld, distorted
+from ..world.sources import DistortedRows, DistortedWorld
 
 
 class Distort(Step):
@@ -116,8 +116,8 @@ class Distort(Step):
             return self._source[place], self._source.source[place].images[0]
         problems = read_problems(row["problems"])
         rng = np.random.default_rng(seed_of(self._seed, place))
-        clean = self._source.clean(problems, rng)
-        return distorted(clean, problems, rng), clean.images[0]
+        clean, sample = self._source.made(problems, rng)
+        return sample, clean.images[0]
 
 
 def plan_lines(

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from visenv.errors import ConfigurationError, ToolError
+from visenv.grammar.foreign import neutralized
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE, Execution, Limits, Sandbox, shared_sandbox
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
 from visenv.tools.crop_box import MOST_ASPECT
@@ -30,10 +31,6 @@ cv2.imwrite("{OUTPUT_IMAGE}", image)
 _SHORTEST = 200
 _STAMP = re.compile(r"^(\[ *[A-Z]+:\d+)@\d+\.\d+\]", re.MULTILINE)
 """OpenCV dates its warnings; without that, one program says the same every time."""
-_CONTROL = (*range(9), *range(11, 32), *range(127, 160))
-_DIRECTION = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_ESCAPES = {code: repr(chr(code))[1:-1] for code in (*_CONTROL, *_DIRECTION)}
-"""What moves a terminal's cursor or turns text around, as Python writes it."""
 
 
 class CodeArguments(Arguments):
@@ -103,7 +100,8 @@ class CodeTool(Tool[CodeArguments]):
             ServiceError: If no process could be had, beyond retries.
         """
         name, image = _chosen(arguments.image, store)
-        execution = self._sandbox().run(arguments.code, {INPUT_IMAGE: image}, limits=self.limits)
+        images = {INPUT_IMAGE: _lossless(image)}
+        execution = self._sandbox().run(arguments.code, images, limits=self.limits)
         execution = _without_thin_image(execution)
         written = execution.image is not None
         detail = {"status": execution.status, "image": name, "written": written}
@@ -124,7 +122,8 @@ class CodeTool(Tool[CodeArguments]):
         return self.sandbox or shared_sandbox()
 
     def _shown(self, execution: Execution) -> tuple[Part, ...]:
-        text = _STAMP.sub(r"\1]", execution.text).translate(_ESCAPES)
+        # Here and not only by `VisEnv`: what is escaped is longer, and the end has to be kept.
+        text = neutralized(_STAMP.sub(r"\1]", execution.text))
         text = _shortened(text, self.characters)
         if execution.image is not None:
             return (text, execution.image) if text else (execution.image,)
@@ -139,6 +138,20 @@ def _chosen(name: str | None, store: Store) -> tuple[str, Image]:
         raise ToolError("There is no image to work on.")
     latest = next(reversed(store.images))
     return latest, store.images[latest]
+
+
+def _lossless(image: Image) -> bytes:
+    """Return the image as the bytes of a PNG file; readers go by the content, not by the name.
+
+    A JPEG file would add what no repair takes away: a dark image has a few levels only.
+    """
+    import cv2
+
+    done, file = cv2.imencode(
+        ".png", cv2.cvtColor(image.pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 1]
+    )
+    assert done
+    return bytes(file)
 
 
 def _without_thin_image(execution: Execution) -> Execution:

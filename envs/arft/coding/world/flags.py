@@ -6,15 +6,22 @@ colours are nearly gone. An answer that takes two words can be half right.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from visenv.types import Image, Pixels, QuestionTruth, Sample
 from visenv.worlds.draws import pick, shuffled
 
 from ...world.little_pictures import COLOURS, grey_ground, with_grain
+from .legible import Strengths
+from .plans import Problems
 
 _SKY, _POLE = 150, 60
 _FLAG = 48
+_NEAR = 60
+"""Levels by which a band may differ from its color and be named."""
 QUESTIONS = {
     "upper": "What colour is the upper band of the flag?",
     "lower": "What colour is the lower band of the flag?",
@@ -22,29 +29,68 @@ QUESTIONS = {
 }
 
 
-class FlagsWorld:
-    """An unbounded source of flags, asked about one of their bands, or both."""
+class Flag(NamedTuple):
+    """A flag that is asked about.
 
-    ground_truth = QuestionTruth
+    Attributes:
+        bands: The colors, the upper one first.
+        asked: A key of `QUESTIONS`.
+    """
 
-    def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
-        identity = f"flag-{int(rng.integers(2**63)):016x}"
-        bands = shuffled(rng, list(COLOURS))[:2]
-        asked = pick(rng, list(QUESTIONS))
-        upper, lower = bands
-        answer = {"upper": upper, "lower": lower, "both": f"{upper} {lower}"}[asked]
+    bands: tuple[str, ...]
+    asked: str
+
+
+class FlagPictures:
+    """Flags, asked about one of their bands, or both; see `Pictures`.
+
+    The reader names the two bands by their colors, which it knows in full light only.
+    """
+
+    crops = False
+
+    def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
+        """Return those of dark flags of a gain of 0.15 or more, which a factor up to 7 repairs."""
+        return {"dark": (0.0, 0.38)}
+
+    def write(self, rng: np.random.Generator) -> Flag:
+        """Draw the colors and the question."""
+        return Flag(tuple(shuffled(rng, list(COLOURS))[:2]), pick(rng, list(QUESTIONS)))
+
+    def draw(self, rng: np.random.Generator, text: Flag, small: bool = False) -> Sample:
+        """Draw the flag."""
         return Sample(
-            id=identity,
-            question=QUESTIONS[asked],
-            images=(Image.from_pixels(_drawn(rng, bands)),),
-            answers=(answer,),
+            id=f"flag-{int(rng.integers(2**63)):016x}",
+            question=QUESTIONS[text.asked],
+            images=(Image.from_pixels(_drawn(rng, text.bands)),),
+            answers=(_answer(text.bands, text.asked),),
             kind="flag",
             ground_truth=QuestionTruth(options=tuple(COLOURS)),
         )
 
+    def share_read(self, sample: Sample, pixels: Pixels, place: object, native: bool) -> float:
+        """Return 1 if the bands, as they look, give the answer, otherwise 0."""
+        asked = next(key for key, question in QUESTIONS.items() if question == sample.question)
+        bands = _seen(pixels)
+        return float(len(bands) == 2 and _answer(bands, asked) == sample.answers[0])
 
-def _drawn(rng: np.random.Generator, bands: list[str]) -> Pixels:
+
+def _answer(bands: Sequence[str], asked: str) -> str:
+    upper, lower = bands
+    return {"upper": upper, "lower": lower, "both": f"{upper} {lower}"}[asked]
+
+
+def _seen(pixels: Pixels) -> list[str]:
+    """Return the colors that are seen, each within `_NEAR` levels of its own, from the top."""
+    rows: dict[str, float] = {}
+    for name, color in COLOURS.items():
+        near = np.abs(pixels.astype(np.int16) - np.array(color, np.int16)).max(axis=2) <= _NEAR
+        if near.sum() > _FLAG:
+            rows[name] = float(np.flatnonzero(near.any(axis=1)).mean())
+    return sorted(rows, key=rows.__getitem__)
+
+
+def _drawn(rng: np.random.Generator, bands: Sequence[str]) -> Pixels:
     """The flag near the top of its pole, which stands at the left edge on the ground."""
     pixels = grey_ground(_SKY)
     left, top = 12 + int(rng.integers(13)), 2 + int(rng.integers(9))

@@ -1,23 +1,24 @@
 """The distortions: what each does to an image, as a function of its parameters alone.
 
 A distortion holds all its parameters, so that `apply` makes the same pixels of the same image
-again. The paper names the kinds; ranges are ours, as its builder was not published.
+again. The paper names the kinds; ranges are ours, as its builder was not published. A strength of 0
+to 1 picks a point of each range, from the mildest to the strongest, in equal ratios.
 
 ================  ========================================  ======================================
 name              parameters                                what undoes it
 ================  ========================================  ======================================
 ``rotation90``    ``clockwise``: true, as the paper has it  a turn the other way, exactly
 ``rotation180``   none                                      another one, exactly
-``dark``          ``gain`` 0.15 to 0.40                     ``1 / gain``, to ``0.5 / gain`` levels
-``overexposure``  ``gain`` 1.8 to 3.0, clipped at 255       ``1 / gain`` where nothing was clipped
-``blur``          ``kernel`` 9, 11, … 25 px, ``sigma`` px   nothing; sharpening helps
-``noise``         ``sigma`` 25 to 60 levels, ``seed``       nothing; smoothing helps
+``dark``          ``gain`` 0.40 to 0.03                     ``1 / gain``, to ``0.5 / gain`` levels
+``overexposure``  ``gain`` 1.8 to 6.0, clipped at 255       ``1 / gain`` where nothing was clipped
+``blur``          ``kernel`` 9, 11, … 57 px, ``sigma`` px   Wiener's filter, up to rounding
+``noise``         ``sigma`` 10 to 260 levels, ``seed``      nothing; smoothing helps
 ================  ========================================  ======================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from visenv.errors import DataError
 from visenv.types import Pixels
 
 from ..ground_truth import Distortion
+from .lettering import Place
 
 ValueT = TypeVar("ValueT")
 
@@ -36,17 +38,17 @@ class Kind(NamedTuple):
     """One kind of distortion.
 
     Attributes:
-        draw: Parameters at random.
+        draw: Parameters of a strength; those that have none are drawn.
         apply: The distorted image, from the image (uint8 ``[height, width, 3]``) and parameters.
     """
 
-    draw: Callable[[np.random.Generator], Parameters]
+    draw: Callable[[np.random.Generator, float], Parameters]
     apply: Callable[[Pixels, Distortion], Pixels]
 
 
-def draw(name: str, rng: np.random.Generator) -> Distortion:
-    """A distortion of that kind with parameters at random."""
-    return Distortion(name=name, **KINDS[name].draw(rng))
+def draw(name: str, rng: np.random.Generator, strength: float) -> Distortion:
+    """Return a distortion of that kind and strength, 0 to 1."""
+    return Distortion(name=name, **KINDS[name].draw(rng, strength))
 
 
 def apply(pixels: Pixels, distortion: Distortion) -> Pixels:
@@ -66,25 +68,58 @@ def apply(pixels: Pixels, distortion: Distortion) -> Pixels:
     return np.ascontiguousarray(distorted)
 
 
-def _nothing(rng: np.random.Generator) -> Parameters:
+def apply_all(pixels: Pixels, distortions: Iterable[Distortion]) -> Pixels:
+    """Return the image with all distortions, one after the other; see `apply`."""
+    for distortion in distortions:
+        pixels = apply(pixels, distortion)
+    return pixels
+
+
+def moved(place: Place, size: tuple[int, int], distortions: Iterable[Distortion]) -> Place:
+    """Return where a part of an image is after its turns.
+
+    Args:
+        place: Where it was.
+        size: ``(width, height)`` of the image, before.
+        distortions: What was done to the image.
+    """
+    left, top, right, bottom = place
+    width, height = size
+    for each in distortions:
+        if each.name == "rotation180":
+            left, top, right, bottom = width - right, height - bottom, width - left, height - top
+        elif each.name == "rotation90" and each.clockwise:
+            left, top, right, bottom = height - bottom, left, height - top, right
+            width, height = height, width
+        elif each.name == "rotation90":
+            left, top, right, bottom = top, width - right, bottom, width - left
+            width, height = height, width
+    return Place(left, top, right, bottom)
+
+
+def _nothing(rng: np.random.Generator, strength: float) -> Parameters:
     return {}
 
 
-def _gain(low: float, high: float) -> Callable[[np.random.Generator], Parameters]:
-    return lambda rng: {"gain": round(float(rng.uniform(low, high)), 4)}
+def _between(mildest: float, strongest: float, strength: float) -> float:
+    return float(mildest * (strongest / mildest) ** strength)
 
 
-def _kernel(rng: np.random.Generator) -> Parameters:
+def _gain(mildest: float, strongest: float) -> Callable[[np.random.Generator, float], Parameters]:
+    return lambda rng, strength: {"gain": round(_between(mildest, strongest, strength), 4)}
+
+
+def _kernel(rng: np.random.Generator, strength: float) -> Parameters:
     """An odd side, and the standard deviation that OpenCV takes for it."""
-    side = 2 * int(rng.integers(4, 13)) + 1
+    side = 2 * round(_between(4, 28, strength)) + 1
     return {"kernel": side, "sigma": round(0.3 * ((side - 1) / 2 - 1) + 0.8, 4)}
 
 
-def _grain(rng: np.random.Generator) -> Parameters:
-    return {"sigma": round(float(rng.uniform(25, 60)), 4), "seed": int(rng.integers(2**31))}
+def _grain(rng: np.random.Generator, strength: float) -> Parameters:
+    return {"sigma": round(_between(10, 260, strength), 4), "seed": int(rng.integers(2**31))}
 
 
-def _clockwise(rng: np.random.Generator) -> Parameters:
+def _clockwise(rng: np.random.Generator, strength: float) -> Parameters:
     return {"clockwise": True}
 
 
@@ -115,7 +150,8 @@ def _add_noise(pixels: Pixels, distortion: Distortion) -> Pixels:
     noisy = rng.standard_normal(pixels.shape, np.float32)
     noisy *= _known("sigma", distortion.sigma)
     noisy += pixels
-    return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
+    np.rint(noisy, out=noisy)
+    return np.clip(noisy, 0, 255, out=noisy).astype(np.uint8)
 
 
 def _known(name: str, value: ValueT | None) -> ValueT:
@@ -127,12 +163,15 @@ def _known(name: str, value: ValueT | None) -> ValueT:
 KINDS: Mapping[str, Kind] = {
     "rotation90": Kind(_clockwise, _quarter_turn),
     "rotation180": Kind(_nothing, _half_turn),
-    "dark": Kind(_gain(0.15, 0.40), _scale),
-    "overexposure": Kind(_gain(1.8, 3.0), _scale),
+    "dark": Kind(_gain(0.40, 0.03), _scale),
+    "overexposure": Kind(_gain(1.8, 6.0), _scale),
     "blur": Kind(_kernel, _blur),
     "noise": Kind(_grain, _add_noise),
 }
 """By name."""
+
+TURNS = ("rotation90", "rotation180")
+"""Kinds that move every pixel and change none: they have no strength."""
 
 LABELS = (*KINDS, "crop", "none")
 """What a problem can be called: a distortion, a detail too small to be read as shown, or none."""

@@ -3,8 +3,8 @@
 The published test set has 10 of each single distortion and of clean images (simple: 70), and 130
 hard ones. The positions of its items tell these apart: 40 are compositions of four kinds, the other
 90 are details to be cropped. Its 1,200 training samples are 100 of each of these 12 (appendix B).
-Which four compositions there are is known of one, ``rotation90+dark``; with ours, a rotation each,
-all four defects of light and sharpness occur.
+Which four compositions there are is known of two, ``rotation90+dark`` and ``blur+noise``; with
+ours, both rotations and all four defects of light and sharpness occur.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from .kinds import KINDS, LABELS
 Problems = tuple[str, ...]
 """The labels of a sample's problems, in the order in which they came about."""
 
-SINGLES: tuple[Problems, ...] = (*((name,) for name in KINDS), ("none",))
+NONE: Problems = ("none",)
+CROP: Problems = ("crop",)
+SINGLES: tuple[Problems, ...] = (*((name,) for name in KINDS), NONE)
 COMPOSITIONS: tuple[Problems, ...] = (
     ("rotation90", "dark"),
     ("rotation90", "overexposure"),
-    ("rotation180", "blur"),
     ("rotation180", "noise"),
+    ("blur", "noise"),
 )
-CROP: Problems = ("crop",)
 
 Plan = Mapping[Problems, int]
 """How many samples have these problems, at least 1 each."""

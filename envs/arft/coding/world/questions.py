@@ -1,82 +1,83 @@
-"""What is asked about images before anything is wrong with them: documents, scenes, or both."""
+"""Distorted samples that need nothing downloaded: pages and signs, or flags."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from visenv.data.source import ProceduralSource
 from visenv.errors import UnknownNameError
-from visenv.types import Image, QuestionTruth, Sample
-from visenv.worlds.draws import pick
-from visenv.worlds.reports import ReportsLibrary
-from visenv.worlds.reports.library import DOCUMENTS
-from visenv.worlds.reports.questions import COMPARISON, KINDS, ask
-from visenv.worlds.scenes import ScenesWorld
+from visenv.images import shrink, size_within
+from visenv.types import Image, Pixels, QuestionTruth, Sample
 
-from .flags import FlagsWorld
-from .plans import PLANS, Plan
+from ...presets import TRAIN_PIXELS
+from .entries import Entries, write_entries
+from .flags import FlagPictures
+from .kinds import TURNS
+from .legible import Strengths
+from .lettering import Place
+from .pictures import SIDE, draw_picture
+from .plans import PLANS, Plan, Problems
+from .reader import share_read
 from .sources import DistortedWorld
 
-LONG_SIDE = 1120
-"""Of a page, pixels: its text can be read when it is shown at the paper's 401,408."""
+VIEW = SIDE / size_within((SIDE, SIDE), TRAIN_PIXELS)[0]
+"""Pixels of a picture to a pixel of what is shown of it, at the paper's 401,408."""
+
+_STRENGTHS: Mapping[frozenset[str], Mapping[str, Strengths]] = {
+    frozenset({"dark"}): {"dark": (0.35, 0.9)},
+    frozenset({"overexposure"}): {"overexposure": (0.4, 0.65)},
+    frozenset({"blur"}): {"blur": (0.65, 0.95)},
+    frozenset({"noise"}): {"noise": (0.89, 0.98)},
+    frozenset({"blur", "noise"}): {"blur": (0.6, 0.95), "noise": (0.0, 0.25)},
+}
+"""Where strengths that pass are found soon, by the distortions that have one."""
+
+_AROUND = 0.35
+"""What the reader sees around a line, of its height."""
 
 
-class PageQuestions:
-    """Questions about one page of a made-up report, with that page as their image.
+class NoticePictures:
+    """Pages and signs with four names and their values, one of which is asked for; see `Pictures`.
 
-    A `ProceduralSource`: all kinds of question of `visenv.worlds.reports` that one page answers.
-
-    Args:
-        documents: Seeds of the documents: the first, and the one after the last.
-        long_side: Of the image, pixels.
+    The reader is `visenv.envs.arft.coding.world.reader`; it is told where the value stands.
     """
 
-    ground_truth = QuestionTruth
+    crops = True
 
-    def __init__(self, documents: tuple[int, int] = DOCUMENTS, long_side: int = LONG_SIDE) -> None:
-        self.library = ReportsLibrary()
-        self.documents = documents
-        self.long_side = long_side
+    def strengths(self, problems: Problems) -> Mapping[str, Strengths]:
+        """Return where strengths that pass are found soon; all of them for unusual problems."""
+        return _STRENGTHS.get(frozenset(problems) - set(TURNS), {})
 
-    def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
-        kinds = [kind for kind in KINDS if kind != COMPARISON]
-        while True:
-            seed = int(rng.integers(*self.documents))
-            question = ask(rng, self.library.text(seed), pick(rng, kinds))
-            if question is not None:  # a short report may have no chart
-                break
-        name = self.library.name(seed)
-        (page,) = question.pages
-        image: Image = self.library.document(name).page_image(page, self.long_side)
-        options = sorted([question.answer, *question.wrong[:3]])
+    def write(self, rng: np.random.Generator) -> Entries:
+        """Draw the text and the question."""
+        return write_entries(rng)
+
+    def draw(self, rng: np.random.Generator, text: Entries, small: bool) -> Sample:
+        """Draw the page or the signs."""
+        pixels, place = draw_picture(rng, text, small)
         return Sample(
-            id=f"{name}/{page}/{int(rng.integers(2**63)):016x}",
-            question=question.text,
-            images=(image,),
-            answers=(question.answer,),
-            kind=question.kind,
-            ground_truth=QuestionTruth(options=tuple(options)),
+            id=f"{text.style}-{int(rng.integers(2**63)):016x}",
+            question=text.question,
+            images=(Image.from_pixels(pixels),),
+            answers=(text.answer,),
+            kind=text.style,
+            ground_truth=QuestionTruth(options=tuple(sorted(text.values)), target_box=tuple(place)),
         )
 
-
-class Mixture:
-    """A `ProceduralSource` of questions about images that draws from each of several as often.
-
-    Args:
-        sources: The sources.
-    """
-
-    ground_truth = QuestionTruth
-
-    def __init__(self, sources: Sequence[ProceduralSource]) -> None:
-        self.sources = tuple(sources)
-
-    def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
-        return pick(rng, self.sources).sample(rng)
+    def share_read(
+        self, sample: Sample, pixels: Pixels, place: Place | None, native: bool
+    ) -> float:
+        """Return the share of the answer that the reader reads, as large as it is shown."""
+        assert place is not None
+        around = round(_AROUND * min(place.right - place.left, place.bottom - place.top))
+        line = pixels[
+            place.top - around : place.bottom + around, place.left - around : place.right + around
+        ]
+        if not native:
+            height, width = line.shape[:2]
+            line = shrink(line, (round(width / VIEW), round(height / VIEW)))
+        return share_read(line, sample.answers[0])
 
 
 TINY: Plan = dict.fromkeys([("rotation180",), ("dark",), ("none",)], 1)
@@ -84,12 +85,12 @@ TINY: Plan = dict.fromkeys([("rotation180",), ("dark",), ("none",)], 1)
 
 
 def procedural(world: str = "default", plan: Plan | None = None) -> DistortedWorld:
-    """Distorted samples that need nothing downloaded.
+    """Return distorted samples that need nothing downloaded.
 
     Args:
-        world: ``"default"``: pages of reports, and scenes whose signs can be read at the size at
-            which they are shown; crops are of larger scenes, whose signs cannot. ``"tiny"``: flags
-            that are upside down, in the dark, or neither.
+        world: ``"default"``: pages, and landscapes with signs, all of one size; details to be
+            cropped are in small print. ``"tiny"``: flags that are upside down, in the dark, or
+            neither.
         plan: How often each problem occurs; as in the paper's training set by default, or, of
             flags, each as often.
 
@@ -97,8 +98,7 @@ def procedural(world: str = "default", plan: Plan | None = None) -> DistortedWor
         UnknownNameError: If there is no such world.
     """
     if world == "tiny":
-        return DistortedWorld(FlagsWorld(), plan=TINY if plan is None else plan)
+        return DistortedWorld(FlagPictures(), TINY if plan is None else plan)
     if world != "default":
         raise UnknownNameError("world of distorted images", world, ["default", "tiny"])
-    readable = Mixture([PageQuestions(), ScenesWorld("small")])
-    return DistortedWorld(readable, ScenesWorld(), PLANS["train"] if plan is None else plan)
+    return DistortedWorld(NoticePictures(), PLANS["train"] if plan is None else plan)

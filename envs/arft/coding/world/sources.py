@@ -10,23 +10,28 @@ from typing import Any
 import numpy as np
 
 from visenv.curation.step import seed_of
-from visenv.data.source import IndexedSource, Source, check_declared_truth, draw
+from visenv.data.source import IndexedSource, check_declared_truth
 from visenv.errors import ConfigurationError, DataError
 from visenv.types import Image, QuestionTruth, Sample
+from visenv.worlds.recent import RECENT
 
 from ..ground_truth import CodingTruth, Distortion, Region
 from . import kinds
+from .legible import Pictures, telling_distortions
 from .plans import CROP, PLANS, Plan, Problems, named, schedule, split_of, without_crops
 
 _MARGIN = 0.5
 """What a crop leaves on each side of what is asked about, of its width or height."""
 _DISTORTED = (QuestionTruth, NoneType)
 """The ground truths of samples that can be distorted."""
+UNCHECKED = (0.0, 0.4)
+"""Strengths of distortions of images whose answer nobody can check: the mild ones."""
+_DRAWN_ANEW = 8
 _NOTHING = "A plan needs at least one problem; where nobody knows where to look, one but crops."
 
 
 def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> Sample:
-    """The sample with these problems.
+    """Return the sample with these problems, as strong as suits images that nobody can check.
 
     Args:
         sample: With one image; for a crop, with a ``target_box``.
@@ -36,23 +41,36 @@ def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> S
     Raises:
         DataError: If it has not one image, or nobody knows where to crop.
     """
+    made = [
+        kinds.draw(name, rng, rng.uniform(*UNCHECKED)) for name in problems if name in kinds.KINDS
+    ]
+    return with_problems(sample, problems, made)
+
+
+def with_problems(sample: Sample, problems: Problems, made: Sequence[Distortion]) -> Sample:
+    """Return the sample with these problems.
+
+    Args:
+        sample: With one image; for a crop, with a ``target_box``.
+        problems: What is to be wrong with it.
+        made: The distortions among them, in order.
+
+    Raises:
+        DataError: If it has not one image, or nobody knows where to crop.
+    """
     if len(sample.images) != 1:
         raise DataError(f"Sample {sample.id!r} has {len(sample.images)} images; one is distorted.")
     image = sample.images[0]
-    made = [kinds.draw(name, rng) for name in problems if name in kinds.KINDS]
     truth = coding_truth(
         problems,
         made,
         box=_region(sample) if problems == CROP else None,
         options=sample.truth_as(QuestionTruth).options,
     )
-    pixels = image.pixels
-    for distortion in made:
-        pixels = kinds.apply(pixels, distortion)
     return replace(
         sample,
         id=f"{sample.id}/{named(problems)}",
-        images=(Image.from_pixels(pixels) if made else image,),
+        images=(Image.from_pixels(kinds.apply_all(image.pixels, made)) if made else image,),
         kind=named(problems),
         ground_truth=truth,
     )
@@ -102,47 +120,57 @@ def _region(sample: Sample) -> Region:
 
 
 class DistortedWorld:
-    """A `ProceduralSource` of distorted samples.
+    """A `ProceduralSource` of pictures with something wrong, whose repair decides the answer.
+
+    What is asked is drawn before what is wrong, and does not depend on it. The distortions are
+    those of `telling_distortions`: a reader fails on each sample (but sound ones) as it is shown,
+    and succeeds after the reference program.
 
     Args:
-        source: Samples for every problem but crops.
-        crops: Samples with a ``target_box``, what they ask about being too small to be read as
-            shown; None: no crops are drawn.
-        plan: How often each problem is drawn, in proportion.
+        pictures: The pictures, with their reader.
+        plan: How often each problem is drawn, in proportion; crops only where `pictures` have them.
 
     Raises:
-        ConfigurationError: If nothing would be drawn, or a source is not about images.
+        ConfigurationError: If nothing would be drawn.
     """
 
     ground_truth = CodingTruth
 
-    def __init__(
-        self, source: Source, crops: Source | None = None, plan: Plan = PLANS["train"]
-    ) -> None:
-        for each in (source, crops):
-            check_declared_truth(each, _DISTORTED, type(self).__name__)
-        self.source = source
-        self.crops = crops
-        plan = plan if crops is not None else without_crops(plan)
-        self._drawn = [problems for problems, count in plan.items() for _ in range(count)]
+    def __init__(self, pictures: Pictures, plan: Plan = PLANS["train"]) -> None:
+        self.pictures = pictures
+        self.plan = plan if pictures.crops else without_crops(plan)
+        self._drawn = [problems for problems, count in self.plan.items() for _ in range(count)]
         if not self._drawn:
             raise ConfigurationError(_NOTHING)
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Make a sample; a function of the generator's state alone."""
-        problems = self._drawn[int(rng.integers(len(self._drawn)))]
-        return distorted(self.clean(problems, rng), problems, rng)
+        """Make a sample; a function of the generator's state alone.
 
-    def clean(self, problems: Problems, rng: np.random.Generator) -> Sample:
-        """A sample that fits these problems, before it has them.
+        Samples made lately are kept, so that the members of a group share one.
+        """
+        maker = (type(self.pictures), *self.plan.items())
+        return RECENT.sample(maker, rng, self._make)
+
+    def made(self, problems: Problems, rng: np.random.Generator) -> tuple[Sample, Sample]:
+        """Return a sample with nothing wrong, and the same sample with these problems.
 
         Raises:
-            DataError: If there is no source for it.
+            DataError: If no picture was found whose repair matters.
         """
-        source = self.crops if problems == CROP else self.source
-        if source is None:
-            raise DataError("There are no samples to crop from.")
-        return draw(source, rng, {})
+        text = self.pictures.write(rng)
+        for _ in range(_DRAWN_ANEW):
+            clean = self.pictures.draw(rng, text, problems == CROP)
+            made = telling_distortions(rng, self.pictures, clean, problems)
+            if made is not None:
+                return clean, with_problems(clean, problems, made)
+        raise DataError(
+            f"No picture of {type(self.pictures).__name__} was found that {named(problems)} makes "
+            "unreadable and its repair readable; name other problems."
+        )
+
+    def _make(self, rng: np.random.Generator) -> Sample:
+        problems = self._drawn[int(rng.integers(len(self._drawn)))]
+        return self.made(problems, rng)[1]
 
 
 class DistortedRows:

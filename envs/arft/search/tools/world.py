@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from visenv.errors import DataError
+from visenv.grammar.foreign import neutralized
 from visenv.search import Searcher
 from visenv.tools import Store, ToolResult
 from visenv.types import Sample
@@ -74,6 +75,6 @@ class SnippetTool(SearchTool):
             ServiceError: If the engine failed beyond its retries.
         """
         found = self.searcher.search(arguments.query, self.passages)
-        text = prompts.snippets([each.text for each in found])[: self.characters]
+        text = neutralized(prompts.snippets([each.text for each in found]))[: self.characters]
         titles = [each.title for each in found]
         return ToolResult((text,), {"query": arguments.query, "titles": titles, "shown": text})

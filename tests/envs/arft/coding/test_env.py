@@ -81,12 +81,9 @@ def test_the_oracle_restores_what_has_an_inverse(
         assert difference(observation["images"][0], wanted) < levels
 
 
-@pytest.mark.parametrize("kind", ["noise", "overexposure"])
-def test_the_oracle_makes_better_what_has_none(
-    broken: Broken, clean: Broken, oracle: Oracle, kind: str
-) -> None:
+def test_the_oracle_makes_noise_weaker(broken: Broken, clean: Broken, oracle: Oracle) -> None:
     wanted = clean().images[0].pixels
-    env, shown = begin(broken(kind))
+    env, shown = begin(broken("noise"))
     env.step(oracle(env))
     observation, *_ = env.step(oracle(env))
     assert difference(observation["images"][0], wanted) < 0.7 * difference(
@@ -157,12 +154,12 @@ def test_a_traceback_is_shown_and_the_image_stays(broken: Broken) -> None:
     observation, reward, *_, info = env.step(program("image = image.rotate(90)"))
     assert observation["images"] == ()
     assert "AttributeError: 'numpy.ndarray' object has no attribute 'rotate'" in observation["text"]
-    assert 'File "<code>", line 3' in observation["text"]
+    assert 'File "<program>", line 3' in observation["text"]
     assert "No image was written" in observation["text"]
     called = info["step"].events[1]
     assert isinstance(called, ToolCalled)
     assert (called.ok, called.detail["status"], called.detail["written"]) == (True, "error", False)
-    assert float(reward) > 0, "the paper pays for code, not for what comes of it"
+    assert float(reward) == 0, "only a program that came to its end is paid"
     after, *_ = env.step(program("print(image.shape)"))
     assert after["images"][0].shape == (80, 120, 3)
 

@@ -77,9 +77,16 @@ def test_naming_problems(labels: tuple[str, ...], score: float) -> None:
     assert reward(named(*labels)) == pytest.approx((score / 5, 1 / 5))
 
 
-@pytest.mark.parametrize("status", ["ok", "error", "wall", "memory", "refused", "crashed"])
-def test_code_pays_the_same_whatever_comes_of_it(status: str) -> None:
-    assert reward(coded(status)) == pytest.approx((1 / 5, 1 / 5))
+def test_code_that_came_to_its_end_pays() -> None:
+    assert reward(coded("ok")) == pytest.approx((1 / 5, 1 / 5))
+
+
+@pytest.mark.parametrize(
+    "status", ["error", "wall", "cpu", "memory", "output", "refused", "crashed"]
+)
+def test_code_that_did_not_come_to_its_end_pays_nothing(status: str) -> None:
+    """A program with a syntax error has the status ``error``, too."""
+    assert reward(coded(status)) == (0.0, 0.0)
 
 
 def test_code_that_was_not_run_pays_nothing() -> None:
@@ -132,13 +139,34 @@ def test_code_for_a_sound_image_takes_no_step() -> None:
     assert reward(named("none"), coded(), sample=CLEAN) == pytest.approx((1 / 3, 1 / 3))
 
 
-def test_a_second_attempt_is_paid_for_what_it_adds() -> None:
-    assert reward(named("dark"), named("rotation90", "dark")) == pytest.approx((1 / 5, 1 / 5))
+def test_only_the_first_labels_count() -> None:
+    assert reward(named("dark"), named("rotation90", "dark")) == pytest.approx((0.5 / 5, 1 / 5))
     assert reward(named("rotation90", "dark"), named("dark")) == pytest.approx((1 / 5, 1 / 5))
+    # the second turn's form is not paid instead of that of the first one
+    assert reward(named("blur", formed=False), named("rotation90", "dark")) == (0.0, 0.0)
+
+
+def test_labels_that_were_refused_are_no_first_ones() -> None:
+    refused: list[Event] = [
+        TurnTaken(0, FORMED["problem"], None),
+        ToolCalled(0, "problem", {}, False, detail={}),
+    ]
+    assert reward(refused, named("rotation90", "dark")) == pytest.approx((1 / 5, 1 / 5))
+
+
+def test_guessing_every_label_pays_no_more_than_one_guess() -> None:
+    """The blind policy that earned 1.549 of 2: three labels, an empty program, a guessed answer."""
+    singles = ["dark", "blur", "noise", "overexposure", "rotation90", "rotation180", "crop", "none"]
+    several = one = 0.0
+    for label in singles:
+        sample = Sample("s", "?", answers=("7",), ground_truth=coding_truth((label,), ()))
+        several += sum(reward(*(named(guess) for guess in singles[:3]), sample=sample))
+        one += sum(reward(named(singles[0]), sample=sample))
+    assert several == pytest.approx(one)
 
 
 def test_an_episode_with_faults() -> None:
-    turns = (malformed(), named("rotation90"), coded("error", formed=False), answered("green"))
+    turns = (malformed(), named("rotation90"), coded(formed=False), answered("green"))
     # label half right 0.5/5, code 1/5, answer F1 of 1 in 1 and 2 words: 2/3 of 3/5;
     # form of the label and of the answer: 1/5 + 3/5
     assert reward(*turns) == pytest.approx((0.1 + 0.2 + 0.4, 0.8))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,11 @@ import pytest
 from visenv.cli import main
 from visenv.envs.arft.coding.curation.distort import Distort, plan_lines
 from visenv.envs.arft.coding.ground_truth import Distortion
-from visenv.envs.arft.coding.world import PLANS, DistortedRows, DistortedWorld, apply
+from visenv.envs.arft.coding.world import PLANS, DistortedRows, DistortedWorld, Problems, apply
 from visenv.envs.arft.coding.world.plans import Plan
 from visenv.envs.arft.datasets.mat_coding import MatCoding
 from visenv.errors import ConfigurationError
-from visenv.types import Image, QuestionTruth, Sample
+from visenv.types import Image, Pixels, QuestionTruth, Sample
 
 
 def clean(name: str) -> Sample:
@@ -26,9 +27,30 @@ def clean(name: str) -> Sample:
     return Sample(name, f"What is {name}?", (Image.from_pixels(pixels),), ("a",), "", truth)
 
 
+class ToyPictures:
+    """Pictures of a few pixels; the reader says what it has to say for a sample to be taken."""
+
+    crops = True
+
+    def strengths(self, problems: Problems) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+    def write(self, rng: np.random.Generator) -> str:
+        return "x" * int(rng.integers(1, 6))
+
+    def draw(self, rng: np.random.Generator, text: str, small: bool) -> Sample:
+        self.reads = [0.0, 1.0]
+        self.small, sample = small, clean(text)
+        self.pixels = sample.images[0].pixels
+        return sample
+
+    def share_read(self, sample: Sample, pixels: Pixels, place: object, native: bool) -> float:
+        sound = pixels is self.pixels and not self.small
+        return 1.0 if sound else self.reads.pop(0)
+
+
 def test_the_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
-    samples = [clean("x" * length) for length in range(1, 6)]
-    world = DistortedWorld(samples, samples)
+    world = DistortedWorld(ToyPictures())
     step = Distort(world, tmp_path, 0, "toy")
     account = step.run(plan_lines(PLANS["test"], 0), tmp_path / "MAT-Coding.jsonl")
     assert (account.kept, account.rows) == (200, 200)

@@ -72,7 +72,7 @@ def test_a_traceback_is_a_result() -> None:
     )
     (text,) = result.parts
     assert isinstance(text, str)
-    assert 'File "<code>", line 1' in text
+    assert 'File "<program>", line 1' in text
     assert "cv2.error" in text
     assert text.endswith("No image was written to 'path_to_output_image.jpg'.")
     assert result.detail["status"] == "error"
@@ -84,10 +84,9 @@ def test_the_latest_image_is_worked_on_unless_another_is_named() -> None:
     store = with_images(input_image=grey(4, 4), observation_1=grey(5, 5))
     assert tool.run({"code": ""}, store).detail["image"] == "observation_1"
     assert tool.run({"code": "", "image": "input_image"}, store).detail["image"] == "input_image"
-    assert [program.images for program in backend.programs] == [
-        {INPUT_IMAGE: store.images["observation_1"]},
-        {INPUT_IMAGE: store.images["input_image"]},
-    ]
+    for program, name in zip(backend.programs, ("observation_1", "input_image"), strict=True):
+        given = Image.from_bytes(program.images[INPUT_IMAGE])
+        assert (given.pixels == store.images[name].pixels).all()
 
 
 @pytest.mark.parametrize(

@@ -68,17 +68,20 @@ def test_noise_has_its_deviation_and_its_seed() -> None:
 
 
 RANGES = {
-    "gain of dark": (0.15, 0.40),
-    "gain of overexposure": (1.8, 3.0),
-    "kernel of blur": (9, 25),
-    "sigma of noise": (25, 60),
+    "gain of dark": (0.03, 0.40),
+    "gain of overexposure": (1.8, 6.0),
+    "kernel of blur": (9, 57),
+    "sigma of noise": (10, 260),
 }
 
 
+STRENGTHS = st.floats(0, 1)
+
+
 @pytest.mark.parametrize("name", KINDS)
-@given(seed=st.integers(0, 2**32))
-def test_parameters_are_json_and_in_range(name: str, seed: int) -> None:
-    distortion = draw(name, np.random.default_rng(seed))
+@given(strength=STRENGTHS)
+def test_parameters_are_json_and_in_range(name: str, strength: float) -> None:
+    distortion = draw(name, np.random.default_rng(0), strength)
     drawn = distortion.as_row()
     assert Distortion(**json.loads(json.dumps(drawn))) == distortion
     assert drawn["name"] == name
@@ -93,19 +96,18 @@ def test_parameters_are_json_and_in_range(name: str, seed: int) -> None:
         assert drawn["sigma"] == pytest.approx(0.3 * ((side - 1) * 0.5 - 1) + 0.8)
 
 
-def test_all_of_each_range_is_drawn() -> None:
+def test_a_strength_is_a_point_of_the_range_in_equal_ratios() -> None:
     rng = np.random.default_rng(0)
-    drawn = [draw("blur", rng).as_row()["kernel"] for _ in range(300)]
-    assert set(drawn) == {9, 11, 13, 15, 17, 19, 21, 23, 25}
-    gains = [draw("dark", rng).as_row()["gain"] for _ in range(300)]
-    assert min(gains) < 0.17
-    assert max(gains) > 0.38
+    # 0.40 · (0.03 / 0.40) ** 0.5 = 0.1095; 4 · 7 ** 0.5 = 10.58, so the kernel is 2 · 11 + 1
+    assert draw("dark", rng, 0.5).gain == 0.1095
+    assert draw("blur", rng, 0.5).kernel == 23
+    assert [draw("overexposure", rng, end).gain for end in (0.0, 1.0)] == [1.8, 6.0]
 
 
 @pytest.mark.parametrize("name", KINDS)
 @given(image=IMAGES, seed=st.integers(0, 2**32))
 def test_the_same_parameters_make_the_same_pixels(name: str, image: Pixels, seed: int) -> None:
-    distortion = draw(name, np.random.default_rng(seed))
+    distortion = draw(name, np.random.default_rng(seed), 0.3)
     once = apply(image, distortion)
     assert (apply(image, Distortion(**json.loads(json.dumps(distortion.as_row())))) == once).all()
     assert once.dtype == np.uint8
@@ -116,12 +118,12 @@ def test_the_same_parameters_make_the_same_pixels(name: str, image: Pixels, seed
 @given(image=IMAGES, seed=st.integers(0, 2**32))
 def test_what_has_an_inverse_is_undone_by_it(image: Pixels, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    turn = draw("rotation90", rng)
+    turn = draw("rotation90", rng, 0)
     back = replace(turn, clockwise=not turn.clockwise)
     assert (apply(apply(image, turn), back) == image).all()
-    half = draw("rotation180", rng)
+    half = draw("rotation180", rng, 0)
     assert (apply(apply(image, half), half) == image).all()
-    dark = draw("dark", rng)
+    dark = draw("dark", rng, 0.3)
     gain = dark.as_row()["gain"]
     restored = apply(apply(image, dark), Distortion(name="overexposure", gain=1 / gain))
     error = np.abs(restored.astype(int) - image)

@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from visenv.envs.arft.coding.world.flags import FlagsWorld
-from visenv.envs.arft.coding.world.questions import LONG_SIDE, PageQuestions, procedural
+from visenv.envs.arft.coding.world.flags import FlagPictures
+from visenv.envs.arft.coding.world.legible import MARGIN
+from visenv.envs.arft.coding.world.lettering import Place
+from visenv.envs.arft.coding.world.pictures import SIDE
+from visenv.envs.arft.coding.world.questions import NoticePictures, procedural
 from visenv.envs.arft.world.little_pictures import COLOURS
 from visenv.errors import UnknownNameError
 
-PAGES = PageQuestions()
 
-
-@given(st.integers(0, 2**32))
-@settings(max_examples=10)
-@pytest.mark.component("pypdfium2", "reportlab")
-def test_a_page_question_is_answered_by_its_page(seed: int) -> None:
-    sample = PAGES.sample(np.random.default_rng(seed))
-    name, page, _ = sample.id.split("/")
-    assert max(sample.images[0].size) == LONG_SIDE
-    assert sample.answers[0] in sample.ground_truth.options
-    text = " ".join(PAGES.library.document(name).page_text(int(page)).split())
-    if sample.kind in ("table", "lead", "review", "peak"):
-        assert sample.answers[0] in text
-    again = PAGES.sample(np.random.default_rng(seed))
-    assert again == sample
+@pytest.mark.parametrize("small", [False, True])
+def test_a_picture_is_square_and_its_answer_stands_at_its_place(small: bool) -> None:
+    pictures = NoticePictures()
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        sample = pictures.draw(rng, pictures.write(rng), small)
+        assert sample.images[0].size == (SIDE, SIDE)
+        assert sample.answers[0] in sample.ground_truth.options
+        assert len(set(sample.ground_truth.options)) == 4
+        place = Place(*sample.ground_truth.target_box)
+        assert min(place.left, place.top) >= MARGIN
+        assert max(place.right, place.bottom) <= SIDE - MARGIN
+        read = pictures.share_read(sample, sample.images[0].pixels, place, native=True)
+        assert small or read == 1
+        again = np.random.default_rng(seed)
+        assert pictures.draw(again, pictures.write(again), small) == sample
 
 
 @given(st.integers(0, 2**32))
 def test_a_flag_has_the_colours_asked_for(seed: int) -> None:
-    sample = FlagsWorld().sample(np.random.default_rng(seed))
+    flags, rng = FlagPictures(), np.random.default_rng(seed)
+    sample = flags.draw(rng, flags.write(rng))
     pixels = sample.images[0].pixels.astype(int)
     assert pixels.shape == (96, 96, 3)
     distance = {
@@ -59,13 +64,10 @@ def test_the_tiny_world_has_three_problems_and_each_answer() -> None:
     assert {max(sample.images[0].size) for sample in samples} == {96}
 
 
-def test_crops_are_of_scenes_too_large_to_be_read_as_shown() -> None:
-    sample = procedural(plan={("crop",): 1, ("dark",): 1}).sample(np.random.default_rng(1))
-    other = procedural(plan={("crop",): 1, ("dark",): 1}).sample(np.random.default_rng(0))
-    by_kind = {each.kind: each for each in (sample, other)}
-    assert set(by_kind) == {"crop", "dark"}
-    assert by_kind["crop"].images[0].size == (3072, 2304)
-    assert max(by_kind["dark"].images[0].size) <= 1120
+def test_a_group_shares_one_sample() -> None:
+    worlds = procedural("tiny"), procedural("tiny")
+    first, second = (world.sample(np.random.default_rng(4)) for world in worlds)
+    assert first is second
 
 
 def test_an_unknown_world_is_named() -> None:

@@ -1,0 +1,116 @@
+"""A reader of one line: finds ink by its contrast, cuts it into letters, and names each.
+
+The reader stands for a viewer that does nothing to an image. Ink has to differ from its ground by
+`CONTRAST` levels, letters have to be upright and apart, and each must look like a letter of the
+font (`visenv.envs.arft.coding.world.lettering`). A dark, blurred, noisy or turned line is
+therefore not read, although what is left of it may suffice to restore it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import LCSseq
+
+from visenv.types import Pixels
+
+from .lettering import glyph
+
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+CONTRAST = 40.0
+"""Levels by which ink differs from its ground at least."""
+
+_ALIKE = str.maketrans("OQDI", "0001")
+"""Letters that are counted as one, being told apart by their neighbors only."""
+_WORKING_HEIGHT = 64
+_SMALLEST = 0.002
+"""Least area of a piece of ink, of the square of the line's height."""
+_LIKENESS = 0.62
+_SIDE = 16
+
+Floats = NDArray[np.float32]
+
+
+def share_read(line: Pixels, text: str) -> float:
+    """Return the share of a text's letters that are read on a line, in order, 0 to 1.
+
+    Blanks do not count. What is read beside the text counts against it: 1 is the text alone.
+    """
+    given, wanted = read(line).translate(_ALIKE), text.replace(" ", "").translate(_ALIKE)
+    return LCSseq.similarity(given, wanted) / max(len(given), len(wanted))
+
+
+def read(line: Pixels) -> str:
+    """Return what stands on a line, without blanks; ``""`` where nothing is recognized.
+
+    Args:
+        line: uint8 ``[height, width, 3]``; the ground has one color, the ink is darker.
+    """
+    ink = _ink(line)
+    return "" if ink is None else "".join(map(_named, _letters(ink)))
+
+
+def _ink(line: Pixels) -> NDArray[np.uint8] | None:
+    """Return where the ink is, enlarged to the working height; None without contrast."""
+    import cv2
+
+    levels = line.astype(np.float32).mean(axis=2)
+    scale = _WORKING_HEIGHT / len(levels)
+    size = max(1, round(levels.shape[1] * scale)), _WORKING_HEIGHT
+    levels = np.asarray(cv2.resize(levels, size, interpolation=cv2.INTER_CUBIC), np.float32)
+    dark, light = np.percentile(levels, (4, 75))
+    if light - dark < CONTRAST:
+        return None
+    return (levels < (dark + light) / 2).astype(np.uint8)
+
+
+def _letters(ink: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
+    """Return the pieces of ink from left to right, those above each other as one."""
+    import cv2
+
+    _, labels, boxes, _ = cv2.connectedComponentsWithStats(ink, connectivity=8)
+    area = _SMALLEST * _WORKING_HEIGHT**2
+    pieces = [
+        (int(box[0]), int(box[0] + box[2]), k)
+        for k, box in enumerate(boxes)
+        if k and box[4] >= area
+    ]
+    groups: list[tuple[int, int, list[int]]] = []
+    for left, right, label in sorted(pieces):
+        if groups and left < groups[-1][1] - 2:
+            first, last, members = groups.pop()
+            groups.append((first, max(last, right), [*members, label]))
+        else:
+            groups.append((left, right, [label]))
+    return [
+        np.isin(labels[:, left:right], members).astype(np.uint8) for left, right, members in groups
+    ]
+
+
+def _named(letter: NDArray[np.uint8]) -> str:
+    """Return the letter of the alphabet that looks most like it; ``"?"`` where none does."""
+    rows = np.flatnonzero(letter.any(axis=1))
+    likeness = _templates() @ _features(letter[rows[0] : rows[-1] + 1] * np.uint8(255)).ravel()
+    best = int(likeness.argmax())
+    return ALPHABET[best] if likeness[best] >= _LIKENESS else "?"
+
+
+@cache
+def _templates() -> Floats:
+    return np.stack([_features(glyph(letter, _WORKING_HEIGHT)).ravel() for letter in ALPHABET])
+
+
+def _features(letter: Pixels) -> Floats:
+    """Return a letter in a square of `_SIDE` pixels, its proportions kept, of mean 0 and norm 1."""
+    import cv2
+
+    height, width = letter.shape
+    square = np.zeros((max(height, width),) * 2, np.float32)
+    top, left = (len(square) - height) // 2, (len(square) - width) // 2
+    square[top : top + height, left : left + width] = letter
+    small = np.asarray(cv2.resize(square, (_SIDE, _SIDE), interpolation=cv2.INTER_AREA), np.float32)
+    small = cv2.GaussianBlur(small, (3, 3), 0.8)
+    small -= small.mean()
+    return np.asarray(small / (np.linalg.norm(small) + 1e-6), np.float32)
