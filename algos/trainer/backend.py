@@ -12,7 +12,7 @@ import torch
 from accelerate.utils import DistributedType
 
 from visenv.errors import ConfigurationError, RunError
-from visenv.policy import Scores, TrainablePolicy, as_they_are
+from visenv.policy import Policy, Scores, TrainablePolicy, as_they_are
 
 from .config import Optimisation
 from .processes import Processes
@@ -73,8 +73,13 @@ class Backend(ABC):
         """A context in which these parameters are whole on every process."""
         return as_they_are(parameters)
 
-    def playing(self) -> AbstractContextManager[None]:
-        """A context in which the policy samples, each process on its own."""
+    def playing(self, player: Policy[Any]) -> AbstractContextManager[None]:
+        """A context in which `player` samples, each process on its own.
+
+        Args:
+            player: The trained policy, whose weights are then whole on every process, or an engine
+                with weights of its own.
+        """
         return nullcontext()
 
     def reading(self) -> AbstractContextManager[None]:

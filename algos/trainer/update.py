@@ -92,6 +92,7 @@ class Updater:
         Raises:
             DivergedError: If a loss or a gradient is not finite, or the norm leaps; the weights
                 keep their last good values.
+            SamplerError: If the sampler holds other weights than the trainer; nothing has changed.
             ConfigurationError: If tokens without log-probabilities are to be used more than once.
         """
         optimisation = self._optimisation
@@ -100,6 +101,7 @@ class Updater:
         agreement = Agreement()
         if optimisation.old_logprobs == "trainer":
             own = self._with_old_logprobs(own, agreement)
+            agreement.require(self._processes, optimisation.max_sampler_distance)
         elif optimisation.passes * optimisation.minibatches > 1:
             _require_logprobs(own)
         taken: list[Metrics] = []
@@ -138,6 +140,8 @@ class Updater:
                 loss, metrics = self._loss(part, minibatch.size, agreement)
                 shares.append({"loss": loss.item(), **metrics})
                 self._backend.backward(loss)
+        if agreement is not None:
+            agreement.require(self._processes, self._optimisation.max_sampler_distance)
         totals = _added(self._processes.gather(_added(shares)))
         loss_value = totals["loss"]
         norm = self._backend.step(

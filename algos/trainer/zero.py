@@ -21,7 +21,7 @@ import torch
 from accelerate.utils import DummyOptim
 
 from visenv.errors import ConfigurationError, RunError
-from visenv.policy import Scores, TrainablePolicy
+from visenv.policy import Policy, Scores, TrainablePolicy
 from visenv.private_names import check_private_names
 
 from .backend import Accept, Backend, make_optimizer, parameter_groups
@@ -137,9 +137,12 @@ class Partitioned(Backend):
         return gathered
 
     @contextmanager
-    def playing(self) -> Iterator[None]:
-        """All weights on every device, and no hook that would take them away again."""
-        if not self.partitioned:
+    def playing(self, player: Policy[Any]) -> Iterator[None]:
+        """All weights on every device, and no hook that would take them away again.
+
+        Where an engine samples, nothing is gathered.
+        """
+        if not self.partitioned or player is not self._policy:
             yield
             return
         offload = self._engine.optimizer.parameter_offload
@@ -223,6 +226,9 @@ def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
             f"zero_optimization.stage must be 2 or 3, got {stage!r}; for replicas launch without "
             "DeepSpeed."
         )
+    if config.get("bf16", {}).get("enabled") is True:
+        # The gradients of many micro-batches are added up; in bf16 small ones would be lost.
+        config.setdefault("data_types", {}).setdefault("grad_accum_dtype", "fp32")
     if config.get("fp16", {}).get("enabled") is True:
         raise ConfigurationError(
             "fp16 is refused: its scaled losses skip steps without a word. Use bf16 or float32."
