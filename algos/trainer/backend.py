@@ -82,9 +82,25 @@ class Backend(ABC):
         """
         return nullcontext()
 
-    def reading(self) -> AbstractContextManager[None]:
-        """A context in which the first process reads all weights (to save them)."""
+    def reading(self, policy: TrainablePolicy[Any] | None = None) -> AbstractContextManager[None]:
+        """A context in which the first process reads all weights (to save them).
+
+        Args:
+            policy: Whose weights; None is the policy that is trained.
+        """
         return nullcontext()
+
+    def hold(self, reference: TrainablePolicy[Any]) -> None:  # noqa: B027 - as it is found
+        """Hold the weights of a frozen policy as those of the trained one are held, until `close`.
+
+        Where they are in parts, all processes must call `refer` equally often.
+        """
+
+    def refer(self, reference: TrainablePolicy[Any], collated: Any) -> Scores:
+        """The forward pass of a frozen policy on what its `collate` gave, without gradient."""
+        with torch.no_grad():
+            scores: Scores = reference.module(collated)
+        return scores
 
     @abstractmethod
     def close(self) -> None:

@@ -104,6 +104,8 @@ class Loop:
             else None
         )
         self._backend = make_backend(policy, config.optimisation, processes)
+        if self._reference is not None:
+            self._backend.hold(self._reference.policy)
         self._sync = WeightSync(engine, policy, self._backend, processes, config.rollouts)
         self._supply = make_supply(Share(processes.rank, processes.count), self._sync.revive)
         identity = identify(config, algorithm, self._supply)
