@@ -46,8 +46,8 @@ DOCUMENTED: Final = frozenset(
         # accelerate and DeepSpeed.
         *("GatheredParameters", "deepspeed_plugin", "free_memory", "load_state", "save_state"),
         *("param_groups", "zero"),
-        # urllib, numpy.random, Pillow.
-        *("hostname", "port", "get_state", "set_state", "fromarray"),
+        # urllib, numpy.random, Pillow, hashlib.
+        *("hostname", "port", "get_state", "set_state", "fromarray", "hexdigest"),
     }
 )
 """Attributes that the files with an engine use, and that are documented."""

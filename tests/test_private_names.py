@@ -327,6 +327,25 @@ def test_tested_versions_are_those_of_the_constraints() -> None:
     assert {name: list(versions) for name, versions in TESTED_VERSIONS.items()} == expected
 
 
+def test_the_gpu_set_has_the_tested_versions_and_fits_the_extras() -> None:
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    gpu = {str(canonicalize_name(name)): pin for name, pin in pins("gpu.txt").items()}
+    main = {str(canonicalize_name(name)): pin for name, pin in pins("cpu.txt").items()}
+    differing = {name for name in gpu.keys() & main.keys() if gpu[name] != main[name]}
+    assert differing == {"apache-tvm-ffi"}  # see the file
+    for name in ("accelerate", "deepspeed", "torch", "vllm"):
+        assert gpu[name] in TESTED_VERSIONS[name], name
+    wanted = project["dependencies"]
+    for extra in ("train", "vllm", "ray", "data", "hub"):
+        wanted = wanted + project["optional-dependencies"][extra]
+    for requirement in map(Requirement, wanted):
+        pin = gpu[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(pin, prereleases=True), requirement.name
+
+
 def test_extras_are_bounded_and_admit_the_tested_versions() -> None:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name

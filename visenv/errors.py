@@ -14,6 +14,7 @@
     ├── PolicyError                         a policy cannot answer (server, tokens, template)
     ├── RunError                            a run folder or a checkpoint cannot be used
     └── DivergedError                       a loss or a gradient is no longer a finite number
+        └── SamplerError                    the sampler disagrees with the trainer on its own tokens
 
 What a policy writes never raises out of `step`: it becomes an event and a message. `ToolError` is
 caught by the environment, `ServiceError` aborts the episode; the others reach the caller.
@@ -109,3 +110,7 @@ class RunError(VisenvError):
 
 class DivergedError(VisenvError):
     """Raised when training meets a loss or a gradient that is not finite; says where it stopped."""
+
+
+class SamplerError(DivergedError):
+    """Raised when sampler and trainer give freshly sampled tokens too different probabilities."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
+from visenv.errors import SamplerError
+
 from .processes import Processes
 
 
@@ -63,3 +65,24 @@ class Agreement:
             "sampler/ratio": ratios / tokens,
             "sampler/effective": ratios**2 / (tokens * squares),
         }
+
+    def require(self, processes: Processes, limit: float | None) -> None:
+        """See that the sampler samples with the trainer's weights; all processes together.
+
+        Args:
+            processes: Those that measured.
+            limit: Largest ``sampler/distance``, in nats; None is no limit.
+
+        Raises:
+            SamplerError: If the distance is larger.
+        """
+        if limit is None:
+            return
+        distance = self.measures(processes).get("sampler/distance", 0.0)
+        if distance > limit:
+            raise SamplerError(
+                "the sampler and the trainer disagree on the tokens that were sampled with the "
+                f"present weights: sampler/distance is {distance:.3g} nats, max_sampler_distance "
+                f"{limit:g}. The sampler holds other weights, or reads other tokens or images; "
+                "docs/training.md says where to look."
+            )

@@ -12,7 +12,7 @@ import torch
 from accelerate.utils import DistributedType
 
 from visenv.errors import ConfigurationError, RunError
-from visenv.policy import Scores, TrainablePolicy, as_they_are
+from visenv.policy import Policy, Scores, TrainablePolicy, as_they_are
 
 from .config import Optimisation
 from .processes import Processes
@@ -73,13 +73,34 @@ class Backend(ABC):
         """A context in which these parameters are whole on every process."""
         return as_they_are(parameters)
 
-    def playing(self) -> AbstractContextManager[None]:
-        """A context in which the policy samples, each process on its own."""
+    def playing(self, player: Policy[Any]) -> AbstractContextManager[None]:
+        """A context in which `player` samples, each process on its own.
+
+        Args:
+            player: The trained policy, whose weights are then whole on every process, or an engine
+                with weights of its own.
+        """
         return nullcontext()
 
-    def reading(self) -> AbstractContextManager[None]:
-        """A context in which the first process reads all weights (to save them)."""
+    def reading(self, policy: TrainablePolicy[Any] | None = None) -> AbstractContextManager[None]:
+        """A context in which the first process reads all weights (to save them).
+
+        Args:
+            policy: Whose weights; None is the policy that is trained.
+        """
         return nullcontext()
+
+    def hold(self, reference: TrainablePolicy[Any]) -> None:  # noqa: B027 - as it is found
+        """Hold the weights of a frozen policy as those of the trained one are held, until `close`.
+
+        Where they are in parts, all processes must call `refer` equally often.
+        """
+
+    def refer(self, reference: TrainablePolicy[Any], collated: Any) -> Scores:
+        """The forward pass of a frozen policy on what its `collate` gave, without gradient."""
+        with torch.no_grad():
+            scores: Scores = reference.module(collated)
+        return scores
 
     @abstractmethod
     def close(self) -> None:

@@ -97,6 +97,9 @@ class Optimisation:
     old_logprobs: OldLogprobs = "sampler"
     """Who tells how likely tokens were before the step: the sampler, or the trainer by one more
     pass, which rounds as the update does where the sampler is another engine."""
+    max_sampler_distance: float | None = 0.25
+    """Largest mean of ``|log p_trainer - log p_sampler|``, in nats, over tokens sampled with the
+    present weights; a larger one stops the run before weights change. None: never."""
     spike: float | None = None
     """A gradient norm that many times the median of the latest 50 stops the run; None: never."""
     reference_every: int | None = None
@@ -110,6 +113,10 @@ class Optimisation:
                 )
         _at_least(self, 0.0, "learning_rate", "warmup_steps", "weight_decay")
         _at_least(self, 1, "passes", "minibatches", "tokens_per_batch")
+        if self.max_sampler_distance is not None and not self.max_sampler_distance > 0:
+            raise ConfigurationError(
+                f"max_sampler_distance must be above 0, got {self.max_sampler_distance}."
+            )
         for name in ("patches_per_batch", "reference_every", "spike"):
             if getattr(self, name) is not None:
                 _at_least(self, 1, name)

@@ -238,7 +238,7 @@ class Evaluator:
     def evaluate(self, step: int) -> Evaluated:
         """Evaluate the policy after `step` steps; every process makes this call."""
         self._policy.train_mode(False)
-        with self._backend.playing():
+        with self._backend.playing(self._player):
             shares, examples = self._play()
         scores: dict[str, dict[str, Score]] = {name: {} for name in self._held_out.make_envs}
         for name, way in shares:

@@ -90,17 +90,22 @@ class Loop:
         self.step = 0
         self._stage = stage
         self._policy = policy
+        self._player = engine or policy
         self._algorithm = algorithm
         self._config = config
         self._folder = folder
         self._processes = processes
         self._guard = Guard(config.optimisation.spike)
+        if engine is not None and config.rollouts.sleep:
+            engine.sleep()  # reference and optimizer need its memory; the first `send` wakes it
         self._reference = (
             Reference(folder / "reference", policy, reference, processes)
             if algorithm.needs_reference
             else None
         )
         self._backend = make_backend(policy, config.optimisation, processes)
+        if self._reference is not None:
+            self._backend.hold(self._reference.policy)
         self._sync = WeightSync(engine, policy, self._backend, processes, config.rollouts)
         self._supply = make_supply(Share(processes.rank, processes.count), self._sync.revive)
         identity = identify(config, algorithm, self._supply)
@@ -144,7 +149,7 @@ class Loop:
                 self.step,
                 config.steps,
                 policy=policy,
-                player=engine or policy,
+                player=self._player,
                 backend=self._backend,
                 processes=processes,
             )
@@ -171,6 +176,7 @@ class Loop:
             RunError: If every episode of a step was aborted, the sampling engine is lost, or
                 another process is.
             DivergedError: If a loss or gradient cannot be used; the step is saved.
+            SamplerError: If the sampler holds other weights than the trainer; the step is saved.
             EpisodeError: If a reward is not finite; the step is saved.
             KeyboardInterrupt: After Ctrl-C or SIGTERM, with a checkpoint written.
         """
@@ -222,7 +228,7 @@ class Loop:
         with ExitStack() as held:
             torch.manual_seed(int(self._stream(_TORCH, processes.rank).generate_state(1)[0]))
             start = time.perf_counter()
-            with self._backend.playing():
+            with self._backend.playing(self._player):
                 groups = self._supply.groups(self.step, observers.episode)
             played = time.perf_counter()
             if processes.count == 1:
@@ -265,7 +271,7 @@ class Loop:
             rng = np.random.default_rng(self._stream(_MINIBATCHES))
             with self._sync.changing():
                 metrics = self._updater.update(given, rate, rng) | {"learning_rate": rate}
-        except (DivergedError, EpisodeError) as error:
+        except (DivergedError, EpisodeError) as error:  # a `SamplerError` too
             raise self._inspected(error, groups) from error
         self._sync.send()
         if self._supply.samples is not None:
@@ -282,7 +288,7 @@ class Loop:
         )
         advice = (
             " Try a smaller learning_rate or max_grad_norm, or a longer warm-up."
-            if isinstance(error, DivergedError)
+            if type(error) is DivergedError
             else ""
         )
         return type(error)(f"In step {step} {error}. Its episodes are in {path}.{advice}")

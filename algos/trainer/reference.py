@@ -50,7 +50,8 @@ class Reference:
     def begin(self, backend: Backend) -> None:
         """Write the reference of a run that begins."""
         if self._given:
-            self._write(0, self.policy)
+            with backend.reading(self.policy):
+                self._write(0, self.policy)
         else:
             self.renew(0, backend)
 

@@ -65,6 +65,7 @@ class WeightSync:
         if self._engine is None:
             return
         if self._sleeps:
+            torch.cuda.empty_cache()  # the engine may be another process, which cannot use it
             self._engine.wake()
         while failures := self._send_all(self._engine):
             if self._restarts == 0:

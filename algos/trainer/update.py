@@ -92,6 +92,7 @@ class Updater:
         Raises:
             DivergedError: If a loss or a gradient is not finite, or the norm leaps; the weights
                 keep their last good values.
+            SamplerError: If the sampler holds other weights than the trainer; nothing has changed.
             ConfigurationError: If tokens without log-probabilities are to be used more than once.
         """
         optimisation = self._optimisation
@@ -100,6 +101,7 @@ class Updater:
         agreement = Agreement()
         if optimisation.old_logprobs == "trainer":
             own = self._with_old_logprobs(own, agreement)
+            agreement.require(self._processes, optimisation.max_sampler_distance)
         elif optimisation.passes * optimisation.minibatches > 1:
             _require_logprobs(own)
         taken: list[Metrics] = []
@@ -138,6 +140,8 @@ class Updater:
                 loss, metrics = self._loss(part, minibatch.size, agreement)
                 shares.append({"loss": loss.item(), **metrics})
                 self._backend.backward(loss)
+        if agreement is not None:
+            agreement.require(self._processes, self._optimisation.max_sampler_distance)
         totals = _added(self._processes.gather(_added(shares)))
         loss_value = totals["loss"]
         norm = self._backend.step(
@@ -154,11 +158,12 @@ class Updater:
         self, part: MicroBatch, size: Size, agreement: Agreement | None
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """The loss of a micro-batch, and its metrics."""
+        reference = self._reference_logprobs(part)
         scores, ballast = self._score(part)
         if not part.own:
             return ballast, {}
         self.latest += zip(part.own, scores.logprobs.detach().cpu(), strict=True)
-        loss = self._algorithm.loss(self._batch(part.own, scores, size))
+        loss = self._algorithm.loss(self._batch(part.own, scores, size, reference))
         if agreement is not None:
             self._compare(part.own, scores, agreement)
         return (loss.value if part.filler is None else loss.value + ballast), loss.metrics
@@ -170,7 +175,13 @@ class Updater:
             return scores, scores.logprobs.new_zeros(())
         return Scores(*(each[:-1] for each in scores)), scores.logprobs[-1].sum() * 0.0
 
-    def _batch(self, part: Sequence[Credited], scores: Scores, size: Size) -> Batch:
+    def _batch(
+        self,
+        part: Sequence[Credited],
+        scores: Scores,
+        size: Size,
+        reference: torch.Tensor | None,
+    ) -> Batch:
         logprobs = scores.logprobs
         sampling = _padded([each.segment.logprobs for each in part], logprobs)
         old = sampling
@@ -182,7 +193,7 @@ class Updater:
             logprobs=logprobs,
             old_logprobs=old,
             sampling_logprobs=torch.where(sampling.isnan(), old, sampling),
-            reference_logprobs=self._reference_logprobs(part),
+            reference_logprobs=reference,
             entropy=scores.entropy,
             advantages=_padded([each.advantages for each in part], logprobs),
             mask=scores.mask,
@@ -190,12 +201,15 @@ class Updater:
             total_segments=size.segments,
         )
 
-    def _reference_logprobs(self, part: Sequence[Credited]) -> torch.Tensor | None:
+    def _reference_logprobs(self, part: MicroBatch) -> torch.Tensor | None:
+        """What the reference says of a micro-batch's own segments.
+
+        A filler is read too: where the reference is in parts, all processes must run it as often.
+        """
         if self._reference is None:
             return None
-        images = {sha256: image for each in part for sha256, image in each.images.items()}
-        with torch.no_grad():
-            return self._reference.score([each.segment for each in part], images).logprobs
+        scores = self._backend.refer(self._reference, part.collated(self._reference))
+        return scores.logprobs if part.filler is None else scores.logprobs[:-1]
 
     def _with_old_logprobs(self, own: Sequence[Credited], agreement: Agreement) -> list[Credited]:
         """The segments with the log-probabilities that the present weights give them."""

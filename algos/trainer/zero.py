@@ -21,7 +21,7 @@ import torch
 from accelerate.utils import DummyOptim
 
 from visenv.errors import ConfigurationError, RunError
-from visenv.policy import Scores, TrainablePolicy
+from visenv.policy import Policy, Scores, TrainablePolicy
 from visenv.private_names import check_private_names
 
 from .backend import Accept, Backend, make_optimizer, parameter_groups
@@ -66,6 +66,8 @@ class Partitioned(Backend):
             if own
             else make_optimizer(policy, optimisation)
         )
+        self._module = _Module(policy.module)
+        self._held: dict[int, tuple[Any, _Module]] = {}  # engines of references
         self._engine, self._optimizer = accelerator.prepare(policy.module, optimizer)
         self._accept: Accept = lambda _: True
         self._norm = math.nan
@@ -137,9 +139,12 @@ class Partitioned(Backend):
         return gathered
 
     @contextmanager
-    def playing(self) -> Iterator[None]:
-        """All weights on every device, and no hook that would take them away again."""
-        if not self.partitioned:
+    def playing(self, player: Policy[Any]) -> Iterator[None]:
+        """All weights on every device, and no hook that would take them away again.
+
+        Where an engine samples, nothing is gathered.
+        """
+        if not self.partitioned or player is not self._policy:
             yield
             return
         offload = self._engine.optimizer.parameter_offload
@@ -154,11 +159,34 @@ class Partitioned(Backend):
                 parameter.ds_active_sub_modules.clear()
             offload.setup_zero_stage3_hooks()
 
+    def hold(self, reference: TrainablePolicy[Any]) -> None:
+        """See `Backend`; in stage 3 the reference is held in parts too.
+
+        A reference that is the trained model without its adapters is held with that.
+        """
+        own = {id(parameter) for parameter in self._engine.module.parameters()}
+        parameters = reference.module.parameters()
+        if not self.partitioned or any(id(parameter) in own for parameter in parameters):
+            return
+        module = _Module(reference.module)
+        engine, *_ = deepspeed.initialize(
+            model=reference.module, config=_frozen_config(self._config)
+        )
+        self._held[id(reference.module)] = engine, module
+
+    def refer(self, reference: TrainablePolicy[Any], collated: Any) -> Scores:
+        """See `Backend`."""
+        engine, _ = self._held.get(id(reference.module), (reference.module, None))
+        with torch.no_grad():
+            scores: Scores = engine(collated)
+        return scores
+
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self, policy: TrainablePolicy[Any] | None = None) -> Iterator[None]:
         """In stage 3 one weight after the other comes into the first process's main memory."""
         held: list[tuple[torch.nn.Parameter, torch.Tensor, torch.Tensor]] = []
-        for parameter in self._engine.module.parameters() if self.partitioned else ():
+        module = (policy or self._policy).module
+        for parameter in module.parameters() if _is_in_parts(module) else ():
             with self.whole([parameter]):
                 copy = parameter.detach().cpu().clone() if self._processes.first else None
             if copy is not None:
@@ -187,28 +215,70 @@ class Partitioned(Backend):
             raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error
 
     def close(self) -> None:
-        """See `Backend`."""
-        parameters = [*self._engine.module.parameters()]
-        if self.partitioned:
-            with self.whole(parameters):
-                whole = {id(each): each.detach().clone() for each in parameters}
-        self._engine.destroy()
-        if self.partitioned:
-            _restore(self._engine.module, whole)
+        """See `Backend`; a module that was loaded in parts stays so."""
+        for engine, module in (*self._held.values(), (self._engine, self._module)):
+            module.release(engine)
+        self._held.clear()
         self._processes.accelerator.free_memory()
         self._config.update(self._told)  # the next run of this process may decide otherwise
 
 
-def _restore(module: torch.nn.Module, whole: dict[int, torch.Tensor]) -> None:
-    """Plain parameters in the place of DeepSpeed's; what was one object stays one."""
-    made: dict[int, torch.nn.Parameter] = {}
+class _Module:
+    """A module that DeepSpeed is about to take over, to be given back as it was found.
+
+    Args:
+        module: The module; its weights are whole, or in parts already.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = module
+        self._was_in_parts = _is_in_parts(module)
+
+    def release(self, engine: Any) -> None:
+        """End DeepSpeed's engine, and make its weights what they were: whole, or in parts.
+
+        Whole weights wait in main memory until the engine has given its own back.
+        """
+        parameters = [*self._module.parameters()]
+        plain: dict[int, torch.nn.Parameter] = {}
+        if _is_in_parts(self._module) and not self._was_in_parts:
+            for parameter in parameters:
+                with deepspeed.zero.GatheredParameters([parameter]):
+                    whole = parameter.detach().to("cpu", copy=True)
+                plain[id(parameter)] = torch.nn.Parameter(whole, parameter.requires_grad)
+        engine.destroy()
+        for parameter in parameters:
+            if id(parameter) in plain:
+                plain[id(parameter)].data = plain[id(parameter)].data.to(parameter.device)
+        _restore(self._module, plain)
+
+
+def _is_in_parts(module: torch.nn.Module) -> bool:
+    return any(hasattr(parameter, "ds_id") for parameter in module.parameters())
+
+
+def _restore(module: torch.nn.Module, plain: dict[int, torch.nn.Parameter]) -> None:
+    """Plain dictionaries and, where there are some, plain parameters in the place of DeepSpeed's.
+
+    What was one object stays one.
+    """
     for part in module.modules():
-        parameters: dict[str, torch.nn.Parameter | None] = {}
-        for name, old in part._parameters.items():  # noqa: SLF001 - DeepSpeed replaced it
-            if old is not None and id(old) not in made:
-                made[id(old)] = torch.nn.Parameter(whole[id(old)], old.requires_grad)
-            parameters[name] = None if old is None else made[id(old)]
-        part._parameters = parameters  # noqa: SLF001
+        part._parameters = {  # noqa: SLF001 - DeepSpeed replaced it
+            name: None if old is None else plain.get(id(old), old)
+            for name, old in part._parameters.items()  # noqa: SLF001
+        }
+
+
+def _frozen_config(config: dict[str, Any]) -> dict[str, Any]:
+    """DeepSpeed's configuration of a module that is only run, like that of the trained one."""
+    zero = config["zero_optimization"]
+    kept = {name: zero[name] for name in ("stage", "offload_param") if name in zero}
+    return {
+        "train_micro_batch_size_per_gpu": 1,
+        "bf16": dict(config.get("bf16", {"enabled": False})),
+        # No weight stays whole: `load_weights` writes into the parts.
+        "zero_optimization": {**kept, "stage3_param_persistence_threshold": 0},
+    }
 
 
 def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
@@ -223,6 +293,9 @@ def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
             f"zero_optimization.stage must be 2 or 3, got {stage!r}; for replicas launch without "
             "DeepSpeed."
         )
+    if config.get("bf16", {}).get("enabled") is True:
+        # The gradients of many micro-batches are added up; in bf16 small ones would be lost.
+        config.setdefault("data_types", {}).setdefault("grad_accum_dtype", "fp32")
     if config.get("fp16", {}).get("enabled") is True:
         raise ConfigurationError(
             "fp16 is refused: its scaled losses skip steps without a word. Use bf16 or float32."

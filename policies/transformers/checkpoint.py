@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from visenv.policy import as_they_are
 from visenv.private_names import check_private_names
 
 from ..tokens.processor import processor_class
-from . import lora
+from . import lora, shards
 from .private_names import MODEL_NAMES
 from .windows import WINDOWS
 
@@ -24,13 +23,14 @@ ADAPTER = "adapter"
 """The folder of the adapters, inside a checkpoint."""
 
 
-def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
+def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool = False) -> Any:
     """A model for images and text, from a folder or the hub.
 
     Args:
         name: A folder or a hub name.
         dtype: Of the weights.
         attention: Implementation for the language model; the vision tower's is `WINDOWS`.
+        sharded: Whether each process holds a share of every weight, also while it is loaded.
 
     Raises:
         RunError: If there is no checkpoint that can be read.
@@ -38,7 +38,7 @@ def load_model(name: str, dtype: torch.dtype, attention: str) -> Any:
         ConfigurationError: If transformers lacks a private name that is used of this architecture.
     """
     try:
-        with _quiet():
+        with _quiet(), shards.in_shards(dtype) if sharded else nullcontext():
             _check_architecture(name, transformers.AutoConfig.from_pretrained(name))
             model: Any = transformers.AutoModelForImageTextToText.from_pretrained(
                 name,
@@ -96,15 +96,16 @@ def own_weights(model: Any) -> dict[str, torch.nn.Parameter]:
 
 
 def read_weights(model: Any, folder: Path) -> dict[str, torch.Tensor]:
-    """The weights of a checkpoint of the same model.
+    """The weights of a checkpoint of the same model, in shards if that is.
 
     Raises:
         RunError: If the folder holds no checkpoint, or one of another model.
     """
-    other = load_model(str(folder), model.dtype, "sdpa")
-    weights: dict[str, torch.Tensor] = other.state_dict()
-    shapes = {name: weight.shape for name, weight in weights.items()}
-    if shapes != {name: weight.shape for name, weight in own_weights(model).items()}:
+    sharded = shards.is_sharded(model)
+    other = load_model(str(folder), model.dtype, "sdpa", sharded=sharded)
+    weights: dict[str, torch.Tensor] = dict(own_weights(other))
+    shapes = {name: shards.shape_of(weight) for name, weight in weights.items()}
+    if shapes != {name: shards.shape_of(weight) for name, weight in own_weights(model).items()}:
         raise RunError(
             f"{folder} holds the weights of {describe(other)}; this policy is {describe(model)}. "
             "Name a checkpoint of the same model."
@@ -129,14 +130,14 @@ def restore(model: Any, folder: Path) -> None:
         return
     with torch.no_grad():
         for name, weight in own_weights(model).items():
-            weight.copy_(weights[name])
+            shards.take(weight, weights[name])
     lora.forget(model)
 
 
 def _check_beneath(model: Any, weights: Mapping[str, torch.Tensor], folder: Path) -> None:
     adapted = lora.layers(model)
     for name, weight in own_weights(model).items():
-        if name not in adapted and not torch.equal(weight, weights[name].to(weight.device)):
+        if name not in adapted and not shards.equal(weight, weights[name]):
             raise RunError(
                 f"The adapters in {folder} belong to a model with other weights: {name} differs. "
                 "Start from the model that they were trained on."
@@ -150,16 +151,13 @@ def holds(model: Any, folder: Path) -> bool:
         RunError: If the folder holds no checkpoint, or one of another model.
     """
     weights = read_weights(model, folder)
-    return all(
-        torch.equal(weight, weights[name].to(weight.device))
-        for name, weight in own_weights(model).items()
-    )
+    return all(shards.equal(weight, weights[name]) for name, weight in own_weights(model).items())
 
 
 def describe(model: Any) -> str:
     """The model in words: its type and what its size is made of."""
     text = model.config.text_config
-    millions = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    millions = sum(shards.shape_of(each).numel() for each in model.parameters()) / 1e6
     return (
         f"a {model.config.model_type} of {millions:.2f} M parameters ({text.num_hidden_layers} "
         f"layers, width {text.hidden_size}, vocabulary {text.vocab_size})"
@@ -185,7 +183,7 @@ def save_model(model: Any, folder: Path, *, merge: bool = True) -> None:
 
 def frozen(model: Any) -> Any:
     """A copy with the present weights, not to be trained."""
-    return copy.deepcopy(model).requires_grad_(requires_grad=False).eval()
+    return shards.deep_copy(model).requires_grad_(requires_grad=False).eval()
 
 
 @contextmanager

@@ -169,7 +169,7 @@ class _Drawn(torch.autograd.Function):
         hidden, weight, total = ctx.saved_tensors
         head, places = ctx.head, ctx.places
         projected = head.cast(weight)
-        by_weight = torch.zeros_like(projected) if ctx.needs_input_grad[1] else None
+        by_weight: torch.Tensor | None = None
         by_hidden = []
         for part in _chunks(hidden, weight):
             states, tokens = head.cast(hidden[part]), places.tokens[part, None]
@@ -178,10 +178,24 @@ class _Drawn(torch.autograd.Function):
             slope = logits.sub_(total[part, None]).exp_().mul_(-scale)
             slope = slope.scatter_add_(1, tokens, scale).to(states.dtype)
             by_hidden.append(slope @ projected)
-            if by_weight is not None:
-                by_weight.addmm_(slope.t(), states)
+            if ctx.needs_input_grad[1]:
+                by_weight = _with_product(by_weight, slope.t(), states)
         by_weight = None if by_weight is None else by_weight.to(weight.dtype)
         return torch.cat(by_hidden).to(hidden.dtype), by_weight, None, None
+
+
+def _with_product(
+    total: torch.Tensor | None, left: torch.Tensor, right: torch.Tensor
+) -> torch.Tensor:
+    """The sum with one more matrix product, in float32 at least.
+
+    In bfloat16 a chunk's part would be rounded away as soon as the sum is 256 times as large.
+    """
+    if total is None:
+        return left @ right
+    if total.dtype == right.dtype and total.dtype.itemsize >= 4:
+        return total.addmm_(left, right)
+    return total.to(torch.promote_types(total.dtype, torch.float32)).add_(left @ right)
 
 
 def _chunks(hidden: torch.Tensor, weight: torch.Tensor) -> list[slice]:

@@ -27,6 +27,7 @@ from .network import Network
 from .pack import Packed, pack
 from .parts import split
 from .score import Scorer
+from .shards import is_wanted, shape_of
 from .turn import Turn
 
 
@@ -39,6 +40,9 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     A session may live through weight updates: its keys and values are then computed anew, and each
     sampled token carries the version that sampled it.
+
+    Launched with ``accelerate launch --zero3_init_flag true``, each process loads its share of
+    every weight; the policy then computes only inside of a trainer.
 
     Args:
         model: A checkpoint folder or a hub name.
@@ -91,7 +95,9 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             )
         if threads is not None:
             torch.set_num_threads(threads)
-        loaded = load_model(str(model), getattr(torch, dtype), ATTENTION).to(device).eval()
+        sharded = is_wanted()
+        loaded = load_model(str(model), getattr(torch, dtype), ATTENTION, sharded=sharded)
+        loaded = loaded.eval() if sharded else loaded.to(device).eval()
         loaded.model.visual.requires_grad_(not freeze_vision)
         if isinstance(lora, Mapping):
             lora = LoraSettings(**lora)
@@ -100,7 +106,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         if gradient_checkpointing:
             loaded.gradient_checkpointing_enable({"use_reentrant": False})
             loaded.disable_input_require_grads()  # only the reentrant kind needs them
-        rows = loaded.get_output_embeddings().weight.shape[0]
+        rows = shape_of(loaded.get_output_embeddings().weight)[0]
         self.codec = Codec(str(model), rows, min_pixels, max_pixels)
         self._context: int = loaded.config.text_config.max_position_embeddings
         self._max_batch = max_batch
@@ -124,6 +130,11 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self._batcher = Batcher[Turn](self._sample, self._max_batch)
 
     def _sample(self, turns: Sequence[Turn]) -> None:
+        if self.network.head.weight.numel() == 0:
+            raise PolicyError(
+                "The weights of this policy are in shards (--zero3_init_flag true), so it samples "
+                "only inside of a trainer: let an engine sample, or launch without the flag."
+            )
         if self.network.model.training:
             self.train_mode(False)  # a layer that makes its activations again keeps no keys
         self.decoder.sample(turns, self.version)

@@ -35,6 +35,20 @@ def _names(model_type: str, prefix: str) -> tuple[PrivateName, ...]:
     )
 
 
+_ZERO = "deepspeed.runtime.zero.partition_parameters:Init."
+
+SHARD_NAMES: Final = (
+    *members(
+        "transformers.integrations.deepspeed:",
+        "has transformers load a model in shards",
+        *("HfDeepSpeedConfig", "unset_hf_deepspeed_config"),
+    ),
+    PrivateName(_ZERO + "ds_id", "recognizes weights in shards by it"),
+    PrivateName(_ZERO + "ds_shape", "reads the shape of a weight in shards"),
+    PrivateName(_ZERO + "ds_tensor", "copies and compares shards"),
+)
+"""Checked before a model is loaded in shards."""
+
 MODEL_NAMES: Final = {name: _names(name, prefix) for name, prefix in _ARCHITECTURES.items()}
 MODEL_NAMES["qwen3_vl"] += (
     PrivateName(

@@ -6,6 +6,11 @@ name is enough, until the server has forgotten it and says so.
 
 Weights: turns under way are aborted and come back with what they have, as in `EngineThread`. No
 request is in flight while they change, so each piece is of one version.
+
+A server may be started anew by somebody else, or be sent weights by another program. So `load`
+gives its weights an identity, and what was sampled is accepted only after that has been found
+there since the last sign that it might be gone: a new connection, an error of one, a turn that
+nobody here interrupted, and each `load` itself.
 """
 
 from __future__ import annotations
@@ -14,9 +19,9 @@ import asyncio
 import base64
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import httpx
@@ -25,6 +30,7 @@ from visenv.errors import PolicyError
 from visenv.types import FinishReason, Image
 
 from .control import FIRST_WAIT, LONGEST_WAIT, ServerControl, message_of
+from .handover import hand_over
 from .request import Piece, Request
 from .transfer import Transfer
 from .weights import Delivery, compare
@@ -56,6 +62,7 @@ class ServerClient:
         context: Most tokens in a conversation.
         version: Of the weights the engine samples with.
         stale: Whether it lacks the weights it should sample with.
+        lost: Whether the server is another than the one that was sent weights: connect to it anew.
 
     Raises:
         PolicyError: If there is no such server.
@@ -76,6 +83,7 @@ class ServerClient:
     ) -> None:
         self.version = 0
         self.stale = False
+        self.lost = False
         self.context = control.context()
         self._control = control
         self._transfer = transfer
@@ -86,12 +94,17 @@ class ServerClient:
         self._sleep_level = sleep_level
         self._leads = leads
         self._known: set[str] = set()
+        self._identity = ""
+        self._doubts, self._checked = 1, 0
+        self._closed = False
         self._flying = 0
+        self._checking = asyncio.Lock()
         self._gate = asyncio.Event()
         self._gate.set()
         self._http = httpx.AsyncClient(
             base_url=control.url, timeout=timeout, limits=httpx.Limits(max_connections=None)
         )
+        self._submitting = threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="visenv-vllm-client", daemon=True
@@ -102,7 +115,12 @@ class ServerClient:
 
     def submit(self, request: Request) -> Future[Piece]:
         """See `Client.submit`."""
-        return asyncio.run_coroutine_threadsafe(self._generate(request), self._loop)
+        with self._submitting:
+            if not self._closed:
+                return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop)
+        failed: Future[Piece] = Future()
+        failed.set_exception(self._gone())
+        return failed
 
     def check(self) -> None:
         """See `Client.check`; a server that hangs is known by the time-out of each turn."""
@@ -113,35 +131,51 @@ class ServerClient:
         """See `Client.load`."""
         with self._quiet():
             self.stale = True
-            if not self._leads:
-                self._follow(delivery, version)
-                return
-            self._transfer.send(delivery)
-            self._control.forget()
-            if problem := delivery.problem():
-                raise PolicyError(f"These are not the model's weights: {problem}.")
-            held = self._control.call("visenv_sums")
-            for sums in held:
-                compare(delivery.sums, sums, whole=len(held) == 1)
+            if self._leads:
+                self._lead(delivery, version)
+            else:
+                self._follow(delivery)
+            self._identity = delivery.identity(version)
+            self._doubts += 1
             self.version = version
             self.stale = False
 
-    def _follow(self, delivery: Delivery, version: int) -> None:
+    @property
+    def broken(self) -> bool:
+        """Whether a transfer of weights did not come to its end: nothing can be sent any more."""
+        return self._transfer.broken
+
+    def find(self) -> None:
+        """See whether the server is still the one that was sent weights, or has become `lost`.
+
+        Raises:
+            PolicyError: If it does not answer.
+        """
+        held = self._control.call("visenv_marked") if self._leads else []
+        self.lost |= any(each["identity"] != self._identity for each in held)
+
+    def _lead(self, delivery: Delivery, version: int) -> None:
+        """Send the weights, and compare what the server holds."""
+        hand_over(self._transfer, delivery, self._transfer_timeout, self.check)
+        self._control.forget()
+        if problem := delivery.problem():
+            raise PolicyError(f"These are not the model's weights: {problem}.")
+        held = self._control.call("visenv_sums")
+        for sums in held:
+            compare(delivery.sums, sums, whole=len(held) == 1)
+        self._control.call("visenv_mark", {"identity": delivery.identity(version)})
+
+    def _follow(self, delivery: Delivery) -> None:
         """Another process sends these: the server, which that has paused, goes on with them."""
         for _ in delivery:
             pass
         if problem := delivery.problem():
             raise PolicyError(f"These are not the model's weights: {problem}.")
-        self.version = version
-        self.stale = False
 
     def sleep(self) -> None:
         """See `Client.sleep`."""
-        self._do(self._shut())
-        if not self._leads:
-            return
-        self._control.pause()
-        if self._sleep_level:
+        self._interrupt()
+        if self._leads and self._sleep_level:
             self._control.sleep(self._sleep_level)
 
     def wake(self) -> None:
@@ -150,14 +184,17 @@ class ServerClient:
             if self._sleep_level:
                 self._control.wake()
             self._control.resume()
+        self._doubts += 1
         if self._sleep_level < 2:
             self._do(self._open())
 
     def close(self) -> None:
-        """Close the connections; the server goes on."""
-        if self._loop.is_closed():
-            return
-        self._do(self._http.aclose())
+        """Close the connections; whoever waits for a turn is told. The server goes on."""
+        with self._submitting:
+            if self._closed:
+                return
+            self._closed = True
+        self._do(self._end())
         self._control.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -166,17 +203,8 @@ class ServerClient:
     @contextmanager
     def _quiet(self) -> Iterator[None]:
         """Nothing is sampled, and no request is on its way."""
-        self._do(self._shut())
         try:
-            if self._leads:
-                self._control.pause()
-            self._known.clear()
-            end = time.monotonic() + self._transfer_timeout
-            while self._flying:
-                if time.monotonic() > end:
-                    raise PolicyError("The vLLM server does not let go of its requests.")
-                self._control.abort_all()
-                time.sleep(_GLANCE)
+            self._interrupt()
             yield
         finally:
             try:
@@ -184,6 +212,23 @@ class ServerClient:
                     self._control.resume()
             finally:
                 self._do(self._open())
+
+    def _interrupt(self) -> None:
+        """Interrupt the turns under way, and let none begin.
+
+        Raises:
+            PolicyError: If the server does not let go of them.
+        """
+        self._do(self._shut())
+        if self._leads:
+            self._control.pause()
+        self._known.clear()
+        end = time.monotonic() + self._transfer_timeout
+        while self._flying:
+            if time.monotonic() > end:
+                raise PolicyError("The vLLM server does not let go of its requests.")
+            self._control.abort_all()
+            time.sleep(_GLANCE)
 
     def _do(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -196,21 +241,42 @@ class ServerClient:
     async def _open(self) -> None:
         self._gate.set()
 
+    async def _end(self) -> None:
+        """Tell all who wait, and close the connections."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._http.aclose()
+
+    def _gone(self) -> PolicyError:
+        return PolicyError(f"The connection to the vLLM server at {self._control.url} was closed.")
+
+    async def _answer(self, request: Request) -> Piece:
+        try:
+            return await self._generate(request)
+        except asyncio.CancelledError:
+            if self._closed:
+                raise self._gone() from None
+            raise
+
     async def _generate(self, request: Request) -> Piece:
         wait, problem = FIRST_WAIT, ""
         for _ in range(self._retries + 1):
-            await self._gate.wait()
-            if self.stale:
-                raise PolicyError("The server has not the present weights: load them.")
-            version = self.version
+            body = await asyncio.to_thread(self._body, request)
             try:
-                response = await self._post(request)
+                async with self._flight():
+                    version = self.version
+                    response = await self._post("/inference/v1/generate", body)
+                    if response.is_success:
+                        piece = _piece(response.json(), version)
+                        await self._require_own_weights(interrupted=piece.finish == "abort")
+                        self._known.update(image.sha256 for image in request.images)
+                        return piece
             except httpx.TransportError as error:
+                self._doubts += 1
                 problem = repr(error)
             else:
-                if response.is_success:
-                    self._known.update(image.sha256 for image in request.images)
-                    return _piece(response.json(), version)
                 problem = message_of(response)
                 if _FORGOTTEN in problem:
                     self._known.clear()
@@ -221,13 +287,59 @@ class ServerClient:
             wait = min(2 * wait, LONGEST_WAIT)
         raise PolicyError(f"The vLLM server at {self._control.url} gives no answer: {problem}")
 
-    async def _post(self, request: Request) -> httpx.Response:
-        body = await asyncio.to_thread(self._body, request)
+    @asynccontextmanager
+    async def _flight(self) -> AsyncIterator[None]:
+        """Wait until turns are sampled; inside, weights do not change: `load` waits."""
+        await self._gate.wait()
+        if self.stale:
+            raise PolicyError("The server has not the present weights: load them.")
         self._flying += 1
         try:
-            return await self._http.post("/inference/v1/generate", json=body)
+            yield
         finally:
             self._flying -= 1
+
+    async def _post(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        return await self._http.post(path, json=body, extensions={"trace": self._note})
+
+    async def _note(self, event: str, _: Any) -> None:
+        """Doubt the weights of whoever answers at a new connection."""
+        if event == "connection.connect_tcp.complete":
+            self._doubts += 1
+
+    async def _require_own_weights(self, *, interrupted: bool) -> None:
+        """See that the server holds the weights that were sent, if there is a doubt.
+
+        Args:
+            interrupted: Whether the turn was aborted; a doubt, unless it was done here.
+
+        Raises:
+            PolicyError: If it holds others.
+        """
+        self._doubts += interrupted and self._gate.is_set()
+        async with self._checking:
+            doubts = self._doubts
+            if self._checked < doubts and not self.lost:
+                self.lost = not await self._holds()
+                self._checked = doubts
+        if self.lost:
+            self.stale = True
+            raise PolicyError(
+                f"The vLLM server at {self._control.url} does not hold the weights of version "
+                f"{self.version}: it was started anew, or another program has sent it others. "
+                "They must be loaded again."
+            )
+
+    async def _holds(self) -> bool:
+        """Return whether every worker of the server has the weights that were sent last."""
+        asked = {"method": "visenv_holds", "kwargs": {"identity": self._identity}}
+        response = await self._http.post("/collective_rpc", json=asked)
+        if not response.is_success:
+            raise PolicyError(
+                f"The vLLM server at {self._control.url} does not say which weights it holds "
+                f"({message_of(response)}): start it as docs/vllm.md shows."
+            )
+        return all(each["same"] for each in response.json()["results"])
 
     def _body(self, request: Request) -> dict[str, Any]:
         known = frozenset(self._known)

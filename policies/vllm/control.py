@@ -82,6 +82,10 @@ class ServerControl:
             problem = ""
             try:
                 response = self._http.request(method, path, json=body)
+            except httpx.ReadTimeout as error:  # it hangs: it would again
+                raise PolicyError(
+                    f"The vLLM server at {self.url} does not answer {path}: {error!r}"
+                ) from error
             except httpx.TransportError as error:
                 problem = f"does not answer {path}: {error!r}"
             else:

@@ -92,6 +92,11 @@ class Engine:
         self.transfer: Transfer = connect(self._engine, transfer)
 
     @property
+    def is_inside(self) -> bool:
+        """Whether it computes in this process."""
+        return self._inner is not None
+
+    @property
     def lost(self) -> bool:
         """Whether its process beside this one has ended; vLLM watches it."""
         resources = getattr(self._engine.engine_core, "resources", None)
@@ -239,7 +244,7 @@ def _start(arguments: Mapping[str, Any]) -> Any:
     try:
         return LLMEngine.from_engine_args(EngineArgs(**arguments))
     except (ValueError, TypeError, RuntimeError, OSError, AssertionError) as error:
-        raise PolicyError(f"vLLM cannot run {arguments['model']}: {error}") from error
+        raise PolicyError(f"vLLM cannot run {arguments['model']}: {error!r}") from error
 
 
 def _picture(image: Image) -> Any:

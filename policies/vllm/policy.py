@@ -101,10 +101,17 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         gpu = None if split else own_gpu()
         build = partial(_engine, arguments, codec.end_id, transfer, sleep_level, gpu)
         tokens = arguments["max_model_len"]
+        self._gpu = gpu
         self._new = partial(EngineThread, build, tokens, timeout, transfer_timeout)
         self._start()
 
-    def _begin(self) -> EngineThread:
+    def _begin(self, previous: EngineThread | None) -> EngineThread:
+        if self._gpu is not None and previous is not None and previous.left_behind:
+            raise PolicyError(
+                "The engine that hangs in this process holds its GPU memory until that ends, "
+                "so no other one can be started: start the run again with resume. An engine in a "
+                "process of its own (VLLM_ENABLE_V1_MULTIPROCESSING=1) can be ended."
+            )
         return self._new()
 
     def _is_dead(self) -> bool:

@@ -68,8 +68,8 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         """Stop the engine; a server that is not its own goes on."""
         self._present.close()
 
-    def _start(self) -> None:
-        self._present = self._begin()
+    def _start(self, previous: EngineClient | None = None) -> None:
+        self._present = self._begin(previous)
 
     def _client(self) -> EngineClient:
         return self._alive(restart=not self._loaded)
@@ -82,12 +82,16 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
 
     def _restart(self) -> None:
         self._present.close()
-        self._start()
+        self._start(self._present)
         self._present.stale = self._loaded
 
     @abstractmethod
-    def _begin(self) -> EngineClient:
-        """A new engine, or a new connection to one."""
+    def _begin(self, previous: EngineClient | None) -> EngineClient:
+        """A new engine, or a new connection to one.
+
+        Args:
+            previous: The closed one in whose place it comes; None for the first.
+        """
 
     @abstractmethod
     def _is_dead(self) -> bool:

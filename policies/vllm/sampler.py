@@ -83,7 +83,8 @@ class EngineSampler(EnginePolicy[TokenSession]):
         said = Said()
         finish: FinishReason = "abort"
         while finish == "abort":
-            piece = await self._answer(self._client().submit(_rest(engine_request, said)))
+            client = self._client()
+            piece = await self._answer(client, client.submit(_rest(engine_request, said)))
             finish = self._take(piece, said, engine_request, prompt)
         _write(session, said, finish, request.regex)
         reply = Reply(
@@ -134,14 +135,17 @@ class EngineSampler(EnginePolicy[TokenSession]):
             )
         return context - len(stream.token_ids)
 
-    async def _answer(self, future: Future[Piece]) -> Piece:
-        """Wait for the engine, and look now and then whether it still works."""
+    async def _answer(self, client: Client, future: Future[Piece]) -> Piece:
+        """Wait for the engine that took the request, and look now and then whether it works.
+
+        It may have been replaced meanwhile: the new engine says nothing about the old one's turns.
+        """
         answer = asyncio.wrap_future(future)
         try:
             while not answer.done():
                 await asyncio.wait({answer}, timeout=self._patience)
                 if not answer.done():
-                    self._client().check()
+                    client.check()
             return answer.result()
         finally:
             answer.cancel()

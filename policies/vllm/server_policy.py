@@ -31,7 +31,9 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
     """What `VLLMPolicy` is, with the engine behind a server: on other GPUs, or another machine.
 
     A server of its own that died is started anew for the next turn; if it had been sent weights,
-    for the next `load`.
+    for the next `load`. One that has lost the weights it was sent, because somebody else started it
+    anew or sent it others, is noticed before anything it samples is used: turns are refused until
+    the next `load`, which connects to it anew.
 
     Args:
         model: A checkpoint folder or a hub name.
@@ -110,6 +112,14 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         self._retries = retries
         self._start()
 
+    def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        """See `EnginePolicy.load`; a server that is another than before is connected to anew."""
+        if not self._is_dead():
+            self._present.find()
+            if self._present.lost:
+                self._connect_anew()
+        super().load(weights, version)
+
     def close(self) -> None:
         """Close the connections, and stop a server of its own."""
         super().close()
@@ -120,9 +130,18 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         return self.manifest.deliver(weights, self._dtype, packs=self._kind == "folder")
 
     def _is_dead(self) -> bool:
-        return self.server is not None and not self.server.alive
+        return self._present.broken or not self._runs()
 
-    def _begin(self) -> ServerClient:
+    def _connect_anew(self) -> None:
+        with self._starting:
+            self._present.close()
+            self._present = self._connect()
+            self._present.stale = True
+
+    def _runs(self) -> bool:
+        return self.server is None or self.server.alive
+
+    def _begin(self, previous: ServerClient | None) -> ServerClient:
         if self.server is None:
             return self._connect()
         self.server.restart()
@@ -139,7 +158,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             control,
             self._transfer(control),
             self.codec.end_id,
-            lambda: not self._is_dead(),
+            self._runs,
             retries=self._retries,
             sleep_level=self._sleep_level,
             leads=self._leads,

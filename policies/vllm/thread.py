@@ -45,6 +45,7 @@ class EngineThread:
         context: Most tokens in a conversation.
         stale: Whether it lacks the weights it should sample with.
         dead: Why it samples no more, or None.
+        left_behind: Whether it hangs in this process, whose end alone frees its memory.
 
     Raises:
         PolicyError: If the engine does not start.
@@ -56,6 +57,7 @@ class EngineThread:
         self.context = context
         self.stale = False
         self.dead: PolicyError | None = None
+        self.left_behind = False
         self._timeout = timeout
         self._transfer_timeout = transfer_timeout
         self._limit = math.inf
@@ -125,6 +127,7 @@ class EngineThread:
         self._images.stop(0)
         if hangs:
             self._engine.kill()
+            self.left_behind = self._engine.is_inside
         else:
             self._steps.put(self._engine.close)
         self._steps.stop(0 if hangs else _FAREWELL)

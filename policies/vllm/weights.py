@@ -7,6 +7,7 @@ evenly: that is cheap, and possible for weights that an engine holds only in pac
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -143,7 +144,22 @@ class Delivery:
                 # what it gets until a layer is complete.
                 yield from self._send(plain, weight.detach().to(self.dtype, copy=True))
         except Exception as error:  # noqa: BLE001 - whatever the trainer's iterator raises
-            self._wrong = f"giving them failed with {error!r}"
+            self.fail(error)
+
+    def relayed(
+        self, weights: Iterable[tuple[str, torch.Tensor]]
+    ) -> Iterable[tuple[str, torch.Tensor]]:
+        """Have this delivery read from `weights`; return what it would have read from."""
+        source, self._weights = self._weights, weights
+        return source
+
+    def fail(self, error: Exception) -> None:
+        """Note that the weights could not be given."""
+        self._wrong = f"giving them failed with {error!r}"
+
+    def identity(self, version: int) -> str:
+        """Return a name for what was delivered, alike in all processes that read these weights."""
+        return hashlib.sha256(repr((version, sorted(self.sums.items()))).encode()).hexdigest()
 
     def problem(self) -> str:
         """What is wrong with the weights that were iterated over; ``""`` if nothing is."""

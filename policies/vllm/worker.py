@@ -1,7 +1,13 @@
-"""What our policy adds to vLLM's workers: sums of the weights they compute with."""
+"""What our policy adds to vLLM's workers: sums and the identity of the weights they compute with.
+
+The identity is set by whoever sends weights. A worker that was started anew has none, and one whose
+weights were changed by other means (another program's, or a sleep that dropped them) notices that
+the beginnings of its weights are no longer those that the identity was set for.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +15,9 @@ from typing import Any
 import torch
 
 from .weights import bits_of, columns, part_of, plain_name, sum_of
+
+_FIRST = 64
+"""How many values of each vector, or of each matrix's first row, tell whether it is another."""
 
 
 class WeightSums:
@@ -18,11 +27,35 @@ class WeightSums:
         model_runner: vLLM's; holds the model.
         model_config: vLLM's.
         parallel_config: vLLM's.
+        visenv_identity: What the weights were called when they were sent; ``""`` before that.
+        visenv_beginnings: A digest of the weights at that time.
     """
 
     model_runner: Any
     model_config: Any
     parallel_config: Any
+    visenv_identity: str = ""
+    visenv_beginnings: str = ""
+
+    def visenv_mark(self, identity: str) -> None:
+        """Call the present weights `identity`."""
+        self.visenv_identity = identity
+        self.visenv_beginnings = beginnings(self.model_runner.get_model())
+
+    def visenv_marked(self) -> dict[str, str]:
+        """Return what this worker's weights were called; does not touch them, as they may sleep."""
+        return {"identity": self.visenv_identity}
+
+    def visenv_holds(self, identity: str) -> dict[str, bool]:
+        """Return whether this worker still computes with the weights called `identity`.
+
+        Args:
+            identity: What `visenv_mark` was told; ``""`` stands for the checkpoint's own.
+        """
+        same = self.visenv_identity == identity
+        if same and identity:
+            same = self.visenv_beginnings == beginnings(self.model_runner.get_model())
+        return {"same": same}
 
     @torch.inference_mode()
     def visenv_sums(self) -> dict[str, int]:
@@ -39,6 +72,17 @@ class WeightSums:
                 if whole or "norm" in full:
                     sums[part_of(full) if whole else full] += total
         return dict(sums)
+
+
+@torch.inference_mode()
+def beginnings(model: torch.nn.Module) -> str:
+    """Return a digest of the first values of every weight: a training step changes some of them."""
+    parts = [
+        (weight if weight.ndim == 1 else weight[0]).flatten()[:_FIRST].view(torch.uint8)
+        for weight in model.parameters()
+        if weight.numel() and weight.ndim
+    ]
+    return hashlib.sha256(torch.cat(parts).cpu().numpy().tobytes()).hexdigest()
 
 
 def _sums(module: torch.nn.Module, dtype: torch.dtype) -> Iterator[tuple[str, int]]:

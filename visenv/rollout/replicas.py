@@ -127,7 +127,12 @@ class Line:
             yield weight
             self._taken.set()
 
-    def wait(self, load: Future[None]) -> None:
-        """Wait until the engine has taken over what it was handed, or takes nothing more."""
+    def wait(self, load: Future[None], watch: Callable[[], None] = lambda: None) -> None:
+        """Wait until the engine has taken over what it was handed, or takes nothing more.
+
+        Args:
+            load: Is done when the engine takes nothing more.
+            watch: Called now and then; what it raises ends the wait.
+        """
         while not load.done() and not self._taken.wait(_PATIENCE):
-            pass
+            watch()

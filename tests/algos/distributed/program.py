@@ -36,6 +36,14 @@ def main() -> None:
             if processes.first:
                 processes.wait()
             time.sleep(800)  # until it is killed for it
+        elif task == "bf16":
+            from tests.algos.distributed.bf16 import check_bf16
+
+            check_bf16(model, folder / task)
+        elif task == "shards":
+            from tests.algos.distributed.sharding import check_shards
+
+            check_shards(model, folder / task)
         elif task == "long":
             train_long(folder / task)
         elif task == "flat":

@@ -41,8 +41,9 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def _try(how: str, model: str | Path, folder: Path) -> None:
     """Gradients agree; a run goes straight; another is killed while saving, and goes on."""
-    begun = _launch(how, folder, model, "check", "straight", "flat", "killed")
+    begun = _launch(how, folder, model, "check", "bf16", "straight", "flat", "killed")
     assert begun.stdout.count("all cases agree") == 2, begun.stderr
+    assert begun.stdout.count("bf16 agrees") == 2, begun.stderr
     assert "exitcode  : -9" in begun.stderr, begun.stderr
     (flat,) = metrics(folder / "flat")
     assert (flat["skipped"], flat["grad_norm"]) == (1, 0)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
-from visenv.errors import RunError
+from visenv.errors import RunError, SamplerError
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
 
 
-def _config(**rollouts: Any) -> TrainerConfig:
+def _config(limit: float | None = 0.25, **rollouts: Any) -> TrainerConfig:
     return TrainerConfig(
         steps=3,
         rollouts=Rollouts(groups=6, group_size=4, max_tokens=3, **rollouts),
-        optimisation=Optimisation(learning_rate=0.1),
+        optimisation=Optimisation(learning_rate=0.1, max_sampler_distance=limit),
     )
 
 
@@ -50,18 +52,51 @@ def test_an_engine_with_other_weights_shows_in_the_measures(tmp_path: Path) -> N
             super().load(weights, version)
             self._inner.network.weight.data = before
 
-    _train(tmp_path / "run", Deaf())
+    _train(tmp_path / "run", Deaf(), limit=None)
     first = metrics(tmp_path / "run")[0]
     assert first["sampler/distance"] > 0.1
     assert first["sampler/effective"] < 0.95
 
 
+@pytest.mark.parametrize("old_logprobs", ["sampler", "trainer"])
+def test_a_sampler_that_disagrees_stops_the_run_before_weights_change(
+    tmp_path: Path, old_logprobs: Any
+) -> None:
+    class Wrong(toy.ToyEngine):
+        """Samples with other weights from the second step on, as a server that was restarted."""
+
+        def load(self, weights: Any, version: int) -> None:
+            super().load(weights, version)
+            if version:
+                self._inner.network.weight.data *= -3
+
+    policy = toy.ToyPolicy()
+    optimisation = Optimisation(learning_rate=0.1, old_logprobs=old_logprobs)
+    config = replace(_config(), optimisation=optimisation)
+    trainer = Trainer(policy, Sloped(), config, folder=tmp_path / "run", sampler=Wrong())
+    with pytest.raises(SamplerError, match=r"In step 2 .* sampler/distance is \d") as caught:
+        trainer.train(toy.Echo)
+    assert policy.version == trainer.step == 1
+    assert "learning_rate" not in str(caught.value)
+    assert (tmp_path / "run" / "diverged" / "step_000002.jsonl").exists()
+
+
 def test_a_colocated_engine_sleeps_while_weights_change(tmp_path: Path) -> None:
     engine = toy.ToyEngine()
     _train(tmp_path / "run", engine, sleep=True)
-    assert engine.log == ["wake", "load 0"] + [
+    assert engine.log == ["sleep", "wake", "load 0"] + [
         said for step in (1, 2, 3) for said in ("sleep", "wake", f"load {step}")
     ]
+
+
+def test_memory_that_pytorch_keeps_is_given_back_before_an_engine_wakes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = toy.ToyEngine()
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: engine.log.append("clear"))
+    _train(tmp_path / "run", engine, sleep=True)
+    assert engine.log.count("clear") == engine.log.count("wake") == 4
+    assert engine.log[:4] == ["sleep", "clear", "wake", "load 0"]
 
 
 def test_a_transfer_that_fails_is_tried_again(tmp_path: Path) -> None:

@@ -46,6 +46,27 @@ def test_probabilities_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(entropy, expected)
 
 
+def test_gradient_of_a_bfloat16_head_is_summed_over_chunks_in_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """600 chunks of one place that are all alike: in bfloat16 the sum stops at 256 of them."""
+    monkeypatch.setattr(head_module, "CHUNK", 4 * VOCABULARY)
+    head = make_head(torch.bfloat16)
+    with torch.no_grad():
+        head.weight.zero_()
+    alike = places_of(1)._replace(tokens=torch.full((600,), 700), temperature=torch.ones(600))
+    alike = alike._replace(
+        exclusions=alike.exclusions._replace(which=torch.zeros(600, dtype=torch.int64))
+    )
+    picked, _ = head(torch.ones(600, WIDTH, dtype=torch.bfloat16), alike)
+    picked.sum().backward()
+    # Each place adds (1 - 1/999) times a state of ones to the row of its token.
+    expected = 600 * (1 - 1 / 999)
+    torch.testing.assert_close(
+        head.weight.grad[700].float(), torch.full((WIDTH,), expected), rtol=2**-7, atol=0
+    )
+
+
 def test_no_logits_outlive_their_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 50 places in chunks of 3, autograd keeps states and sums, never a row of logits."""
     monkeypatch.setattr(head_module, "CHUNK", CHUNK_ROWS * 4 * VOCABULARY)

@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,12 +77,28 @@ def test_an_engine_that_hangs_is_known_within_the_time_out_and_wants_its_weights
     with pytest.raises(PolicyError, match="hangs"):
         talk.alone(mortal, 0, [talk.shown("a")])
     assert mortal.stale
+    hung = mortal._present
     mortal.load(given.items(), 4)
+    assert hung.left_behind
     release.set()
     assert not mortal.stale
     (segment,) = exam.play(mortal, [2], sampling=GREEDY)
     assert segment.token_ids.tolist() == expected[0].token_ids.tolist()
     assert set(segment.policy_version[segment.loss_mask].tolist()) == {4}
+
+
+def test_an_engine_that_hangs_on_a_gpu_of_this_process_has_no_successor() -> None:
+    """Its memory is not free, and vLLM gives a process one pool of memory that can sleep."""
+    from visenv.policies.vllm import VLLMPolicy
+
+    policy: Any = object.__new__(VLLMPolicy)
+    policy._gpu, policy._new = 0, lambda: "another"
+    hung = SimpleNamespace(left_behind=True)
+    with pytest.raises(PolicyError, match="start the run again with resume"):
+        policy._begin(hung)
+    hung.left_behind = False  # it died, or was in a process of its own
+    assert policy._begin(hung) == "another"
+    assert policy._begin(None) == "another"
 
 
 def test_a_transfer_that_hangs_is_known_within_its_time_out(
@@ -155,3 +172,18 @@ def test_options_that_cannot_be_are_refused(qwen3_folder: Path, tmp_path: Path) 
         VLLMPolicy(tmp_path)
     with pytest.raises(PolicyError, match=r"vLLM cannot run .*no_such_option"):
         VLLMPolicy(qwen3_folder, options={"no_such_option": 1})
+
+
+def test_the_reason_why_an_engine_does_not_start_is_told_where_the_error_has_no_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import vllm
+
+    from visenv.policies.vllm import engine
+
+    def refuse(**_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(vllm, "EngineArgs", refuse)
+    with pytest.raises(PolicyError, match=r"vLLM cannot run tiny: AssertionError\(\)"):
+        engine._start({"model": "tiny"})

@@ -278,6 +278,49 @@ def test_a_server_ends_with_a_trainer_that_is_killed(tmp_path: Path) -> None:
     process.stdout.close()
 
 
+def test_turns_in_flight_when_their_server_is_killed_end(
+    qwen3_folder: Path, small: dict[str, Any], served: Any, qwen3: Any, exam: Any, talk: Any
+) -> None:
+    """And a policy elsewhere, whose server that was, does not go on with the checkpoint's weights.
+
+    The server's owner restarts it, so that it is another process at the same address.
+    """
+    from visenv.policies.vllm import VLLMServerPolicy
+
+    guest = VLLMServerPolicy(qwen3_folder, served.server.url, context=small["context"], retries=4)
+    given = {name: weight * 1.1 for name, weight in qwen3.network.model.state_dict().items()}
+    guest.load(given.items(), 5)
+    endless = TurnRequest("", (), "[0-9]{400}")
+    killed = served.server._process
+
+    async def run() -> list[Any]:
+        long = Sampling(1.0, 420)
+        turns = [
+            asyncio.create_task(
+                talk.converse(policy, seed, [talk.shown("a")], request=endless, sampling=long)
+            )
+            for seed, policy in enumerate((guest, guest, served, served))
+        ]
+        # What is waited for is in other threads.
+        while guest._present._flying + served._present._flying < 4:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        os.killpg(killed.pid, signal.SIGKILL)
+        return await asyncio.wait_for(asyncio.gather(*turns, return_exceptions=True), 300)
+
+    served._loaded = False  # it starts its server anew for the next turn, with the checkpoint
+    ended = asyncio.run(run())
+    assert all(isinstance(each, PolicyError) for each in ended[:2]), ended
+    if not served.server.alive:
+        served._client()
+    with pytest.raises(PolicyError, match=r"not hold the weights of version 5|not the present"):
+        talk.alone(guest, 0, [talk.shown("a")], sampling=GREEDY)
+    assert guest.stale
+    guest.load(given.items(), 6)
+    segments = exam.play(guest, range(2), sampling=GREEDY)
+    assert set(segments[0].policy_version[segments[0].loss_mask].tolist()) == {6}
+    guest.close()
+
+
 def test_a_server_that_dies_is_an_error_with_a_name_and_is_started_anew_for_the_next_load(
     served: Any, qwen3: Any, exam: Any, talk: Any
 ) -> None:

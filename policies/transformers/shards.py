@@ -1,0 +1,117 @@
+"""Models whose weights are held in shards, each process one of every weight (ZeRO-3).
+
+A launcher asks for it by ``accelerate launch --zero3_init_flag true`` with a ZeRO-3 configuration:
+no process then holds a whole model, not even while it is loaded. DeepSpeed marks such a weight with
+``ds_id``; its own tensor is empty, ``ds_tensor`` is this process's shard.
+
+Such a model computes only inside of a trainer, which gathers one layer after the other.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from visenv.private_names import check_private_names
+
+from .private_names import SHARD_NAMES
+
+# DeepSpeed takes seconds to import, so it is where it is used.
+
+
+def is_wanted() -> bool:
+    """Whether the launcher of this process asked for models in shards."""
+    names = ("ACCELERATE_USE_DEEPSPEED", "ACCELERATE_DEEPSPEED_ZERO3_INIT")
+    return all(os.environ.get(name, "false") == "true" for name in names)
+
+
+def is_sharded(model: torch.nn.Module) -> bool:
+    """Whether a model's weights are in shards."""
+    return any(hasattr(weight, "ds_id") for weight in model.parameters())
+
+
+def shape_of(weight: torch.Tensor) -> torch.Size:
+    """The shape of a weight, which may be in shards."""
+    shape: torch.Size = getattr(weight, "ds_shape", weight.shape)
+    return shape
+
+
+@contextmanager
+def in_shards(dtype: torch.dtype) -> Iterator[None]:
+    """A context in which transformers loads models in shards; all processes enter it together.
+
+    Args:
+        dtype: Of the weights.
+
+    Raises:
+        ConfigurationError: If DeepSpeed or transformers lacks a private name that is used here.
+    """
+    check_private_names(SHARD_NAMES)
+    from transformers.integrations.deepspeed import HfDeepSpeedConfig, unset_hf_deepspeed_config
+
+    _join()
+    config = HfDeepSpeedConfig(_config(dtype))  # transformers looks for it as long as it lives
+    try:
+        yield
+    finally:
+        unset_hf_deepspeed_config()
+        del config
+
+
+def deep_copy(model: Any) -> Any:
+    """A copy of a model with the present weights, in shards if the model is."""
+    if not is_sharded(model):
+        return copy.deepcopy(model)
+    copies = {id(weight): _copied(weight) for weight in model.parameters()}
+    return copy.deepcopy(model, copies)
+
+
+def take(weight: torch.Tensor, other: torch.Tensor) -> None:
+    """Give a weight the values of another, both whole or both in shards."""
+    if hasattr(weight, "ds_tensor"):
+        weight.ds_tensor.data.copy_(other.ds_tensor.data)
+    else:
+        weight.copy_(other)
+
+
+def equal(weight: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two weights are the same, both whole or both in shards; the same on all processes."""
+    if not hasattr(weight, "ds_tensor"):
+        return torch.equal(weight, other.to(weight.device))
+    ours, theirs = weight.ds_tensor.data, other.ds_tensor.data
+    same = torch.tensor(float(torch.equal(ours, theirs)), device=ours.device)
+    torch.distributed.all_reduce(same, torch.distributed.ReduceOp.MIN)
+    return bool(same)
+
+
+def _copied(weight: Any) -> torch.nn.Parameter:
+    """A weight in shards like another; while it is made, it is whole."""
+    import deepspeed
+
+    holder = torch.nn.Module()
+    empty = torch.empty(shape_of(weight), dtype=weight.dtype, device=weight.device)
+    holder.weight = torch.nn.Parameter(empty, requires_grad=False)
+    deepspeed.zero.Init(module=holder, config_dict_or_path=_config(weight.dtype))
+    take(holder.weight, weight)
+    return holder.weight
+
+
+def _join() -> None:
+    """Find the other processes, if this one has not yet; the trainer takes over their group."""
+    if torch.distributed.is_initialized():
+        return
+    torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+
+def _config(dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "train_micro_batch_size_per_gpu": 1,
+        "bf16": {"enabled": dtype == torch.bfloat16},
+        # DeepSpeed would replace PyTorch's linear function for the whole process.
+        "zero_optimization": {"stage": 3, "memory_efficient_linear": False},
+    }

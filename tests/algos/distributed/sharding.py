@@ -1,0 +1,77 @@
+"""A run whose model is loaded in shards, on every process that a test launches."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+import deepspeed
+import pytest
+import torch
+
+from tests.algos.distributed.training import train
+from visenv.errors import PolicyError
+from visenv.policies.transformers import TransformersPolicy
+from visenv.registration import load
+from visenv.types import Message, Sampling, TurnRequest
+
+MOST = 0.6
+"""Largest share of a model's bytes that one of two processes holds."""
+
+
+def check_shards(model: str, folder: Path) -> None:
+    """Load, copy, save and train in shards; prints what each process held."""
+    torch.distributed.barrier()
+    policy = load("policy", "transformers")(model, threads=1)
+    whole = sum(weight.nbytes for weight in policy.module.parameters())
+    del policy
+    os.environ["ACCELERATE_USE_DEEPSPEED"] = os.environ["ACCELERATE_DEEPSPEED_ZERO3_INIT"] = "true"
+    before = _held()
+    policy = load("policy", "transformers")(model, threads=1)
+    one = _held() - before
+    reference = policy.copy_frozen()
+    two = _held() - before
+    assert one <= MOST * whole, (one, whole)
+    assert two <= 2 * MOST * whole, (two, whole)
+    _check_weights(policy, reference, model)
+    _check_sampling(policy)
+    del policy, reference
+    train(model, folder)
+    print(f"{torch.distributed.get_rank()}: held {one / whole:.2f}, {two / whole:.2f}", flush=True)
+
+
+def _held() -> int:
+    """Bytes of all tensors of this process."""
+    gc.collect()
+    tensors = [each for each in gc.get_objects() if isinstance(each, torch.Tensor)]
+    shards = [each.ds_tensor for each in tensors if hasattr(each, "ds_tensor")]
+    storages = {each.untyped_storage() for each in (*tensors, *shards)}
+    return sum({each.data_ptr(): each.nbytes() for each in storages}.values())
+
+
+def _check_weights(policy: Any, reference: Any, model: str) -> None:
+    """Shards are of the checkpoint's weights, and those of a copy can be replaced."""
+    os.environ["ACCELERATE_DEEPSPEED_ZERO3_INIT"] = "false"
+    expected = TransformersPolicy(model, threads=1).network.model.state_dict()
+    os.environ["ACCELERATE_DEEPSPEED_ZERO3_INIT"] = "true"
+    with torch.no_grad():
+        for weight in reference.module.parameters():
+            weight.ds_tensor.data.zero_()
+    for number, each in enumerate((policy, reference, policy)):
+        for name, weight in each.named_weights(deepspeed.zero.GatheredParameters):
+            wanted = expected[name] if number != 1 else torch.zeros_like(expected[name])
+            assert torch.equal(weight, wanted), name
+    reference.load_weights(Path(model))
+    for name, weight in reference.named_weights(deepspeed.zero.GatheredParameters):
+        assert torch.equal(weight, expected[name]), name
+
+
+def _check_sampling(policy: Any) -> None:
+    import asyncio
+
+    session = policy.open(0)
+    session.observe([Message("user", ("what is in the crop",))])
+    with pytest.raises(PolicyError, match="samples only inside of a trainer"):
+        asyncio.run(policy.respond(session, TurnRequest(), Sampling(1.0, 4)))

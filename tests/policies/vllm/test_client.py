@@ -1,0 +1,292 @@
+"""ServerClient at a server that dies, is started anew, hangs, or is sent others' weights."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.policies.vllm.fake_server import FakeServer
+from visenv.errors import PolicyError
+
+torch = pytest.importorskip("torch")
+
+from visenv.policies.vllm.client import ServerClient
+from visenv.policies.vllm.control import ServerControl
+from visenv.policies.vllm.request import Piece, Request
+from visenv.policies.vllm.sampler import EngineSampler
+from visenv.policies.vllm.weights import Delivery
+from visenv.policies.vllm.worker import WeightSums
+
+pytestmark = [pytest.mark.component("torch", "transformers"), pytest.mark.timeout(120)]
+
+REQUEST = Request([1, 2, 3], (), 1.0, 0, 5)
+MANIFEST: Any = SimpleNamespace(shapes={"model.norm.weight": (2,)}, tied=False)
+
+
+class Courier:
+    """A transfer that hands the server what it is told to; it may wait for ever."""
+
+    def __init__(self, server: FakeServer) -> None:
+        self.server = server
+        self.broken = False
+        self.going = threading.Event()
+        self.going.set()
+
+    def send(self, delivery: Delivery) -> None:
+        for _ in delivery:
+            self.going.wait()
+        self.server.take(delivery.sums)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    made = FakeServer()
+    yield made
+    made.die()
+
+
+@pytest.fixture
+def connect(server: FakeServer) -> Iterator[Callable[..., ServerClient]]:
+    made: list[ServerClient] = []
+
+    def connect(**options: Any) -> ServerClient:
+        told: dict[str, Any] = {"timeout": 30.0, "transfer_timeout": 5.0, "retries": 2}
+        told |= {"sleep_level": 0, "alive": lambda: True} | options
+        alive = told.pop("alive")
+        control = ServerControl(server.url, 5.0, 2)
+        made.append(ServerClient(control, Courier(server), 0, alive, **told))
+        return made[-1]
+
+    yield connect
+    for each in made:
+        each.close()
+
+
+def delivery(value: float, count: int = 1) -> Delivery:
+    weights = [("model.norm.weight", torch.full((2,), value))] * count
+    return Delivery(MANIFEST, weights, torch.float32, packs=False)
+
+
+def test_a_turn_is_accepted_from_the_weights_that_were_sent(
+    connect: Callable[..., ServerClient],
+) -> None:
+    client = connect()
+    assert client.submit(REQUEST).result(10).version == 0
+    client.load(delivery(1.0), 3)
+    piece = client.submit(REQUEST).result(10)
+    assert (piece.token_ids, piece.logprobs, piece.version) == ([7], [-0.5], 3)
+
+
+def test_closing_a_client_fails_the_turns_that_wait_for_a_dead_server(
+    server: FakeServer, connect: Callable[..., ServerClient]
+) -> None:
+    client = connect(retries=10**6)
+    server.die()
+    turns = [client.submit(REQUEST) for _ in range(3)]
+    time.sleep(0.5)  # they are in back-off now
+    client.close()
+    for turn in turns:
+        with pytest.raises(PolicyError, match=r"connection .* was closed"):
+            turn.result(5)
+    with pytest.raises(PolicyError, match="was closed"):
+        client.submit(REQUEST).result(5)
+
+
+def test_the_client_that_took_a_turn_is_asked_whether_it_works() -> None:
+    """Its successor works, and says nothing about the turn."""
+
+    class Client:
+        def __init__(self, problem: str) -> None:
+            self.problem = problem
+
+        def check(self) -> None:
+            if self.problem:
+                raise PolicyError(self.problem)
+
+    dead, healthy = Client("died"), Client("")
+    sampler: Any = SimpleNamespace(_patience=0.01, _client=lambda: healthy)
+    waiting: Future[Piece] = Future()
+    with pytest.raises(PolicyError, match="died"):
+        asyncio.run(EngineSampler._answer(sampler, dead, waiting))  # type: ignore[arg-type]
+
+
+def test_a_server_that_was_started_anew_is_refused_until_it_has_the_weights(
+    server: FakeServer, connect: Callable[..., ServerClient]
+) -> None:
+    client = connect()
+    client.load(delivery(1.0), 3)
+    client.submit(REQUEST).result(10)
+    server.start_anew()
+    with pytest.raises(PolicyError, match="does not hold the weights of version 3"):
+        client.submit(REQUEST).result(10)
+    assert client.stale
+    assert client.lost
+    with pytest.raises(PolicyError, match="not the present weights"):
+        client.submit(REQUEST).result(10)
+
+
+def test_a_server_that_was_started_anew_during_a_turn_is_refused(
+    server: FakeServer, connect: Callable[..., ServerClient]
+) -> None:
+    client = connect()
+    client.load(delivery(1.0), 3)
+    client.submit(REQUEST).result(10)
+    begun = threading.Event()
+    server.asked = begun.set
+    server.sampling.clear()
+    turn = client.submit(REQUEST)
+    assert begun.wait(5)
+    server.start_anew()
+    server.sampling.set()
+    with pytest.raises(PolicyError, match="does not hold the weights of version 3"):
+        turn.result(10)
+
+
+def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrupts(
+    server: FakeServer, connect: Callable[..., ServerClient]
+) -> None:
+    client = connect()
+    client.load(delivery(1.0), 3)
+    client.submit(REQUEST).result(10)
+    begun = threading.Event()
+    server.asked = begun.set
+    server.sampling.clear()
+    turn = client.submit(REQUEST)
+    assert begun.wait(5)
+    connect().load(delivery(2.0), 3)  # the same version, other weights
+    with pytest.raises(PolicyError, match="another program has sent it others"):
+        turn.result(10)
+
+
+def test_two_clients_of_one_server_are_sent_the_same_weights(
+    server: FakeServer, connect: Callable[..., ServerClient]
+) -> None:
+    first, second = connect(), connect(leads=False)
+    first.load(delivery(1.5), 4)
+    second.load(delivery(1.5), 4)
+    assert second.submit(REQUEST).result(10).version == 4
+    # Where the first could not send them, the second's turns are refused.
+    first.load(delivery(2.5), 5)
+    second.load(delivery(3.5), 5)
+    with pytest.raises(PolicyError, match="does not hold the weights of version 5"):
+        second.submit(REQUEST).result(10)
+
+
+def test_a_server_that_holds_somebody_elses_weights_is_not_taken_for_the_checkpoint(
+    server: FakeServer, connect: Callable[..., ServerClient]
+) -> None:
+    connect().load(delivery(1.0), 9)
+    with pytest.raises(PolicyError, match="does not hold the weights of version 0"):
+        connect().submit(REQUEST).result(10)
+
+
+def test_a_server_that_is_another_is_found_before_weights_are_sent_to_it(
+    server: FakeServer, connect: Callable[..., ServerClient]
+) -> None:
+    client = connect()
+    client.load(delivery(1.0), 3)
+    client.find()
+    assert not client.lost
+    server.start_anew()
+    client.find()
+    assert client.lost
+
+
+def test_weights_that_come_while_a_turn_is_written_down_are_those_it_is_labelled_with(
+    server: FakeServer, connect: Callable[..., ServerClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect()
+    client.load(delivery(1.0), 1)
+    make, begun, go_on = client._body, threading.Event(), threading.Event()
+
+    def slowly(request: Request) -> dict[str, Any]:
+        begun.set()
+        go_on.wait(10)
+        return make(request)
+
+    monkeypatch.setattr(client, "_body", slowly)
+    turn = client.submit(REQUEST)
+    assert begun.wait(5)
+    client.load(delivery(2.0), 2)
+    go_on.set()
+    assert turn.result(10).version == 2
+
+
+def test_a_transfer_whose_receiver_hangs_ends_with_an_error(
+    connect: Callable[..., ServerClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect(transfer_timeout=0.3)
+    courier: Any = client._transfer
+    courier.going.clear()
+    with pytest.raises(PolicyError, match=r"transfer of weights has taken longer than 0\.3 s"):
+        client.load(delivery(1.0), 1)
+    assert client.broken  # the next `load` connects anew
+    assert client.stale
+    courier.going.set()
+
+
+def test_a_transfer_ends_when_its_server_dies(connect: Callable[..., ServerClient]) -> None:
+    state = {"alive": True}
+    client = connect(alive=lambda: state["alive"], transfer_timeout=60.0)
+    courier: Any = client._transfer
+    courier.going.clear()
+    threading.Timer(0.3, state.update, kwargs={"alive": False}).start()
+    begun = time.monotonic()
+    with pytest.raises(PolicyError, match="died"):
+        client.load(delivery(1.0), 1)
+    assert time.monotonic() - begun < 10
+    courier.going.set()
+
+
+def test_what_the_trainer_raises_is_told(connect: Callable[..., ServerClient]) -> None:
+    def broken() -> Iterator[tuple[str, Any]]:
+        raise RuntimeError("out of memory")
+        yield
+
+    client = connect()
+    wrong = Delivery(MANIFEST, broken(), torch.float32, packs=False)
+    with pytest.raises(PolicyError, match="giving them failed with RuntimeError"):
+        client.load(wrong, 1)
+    client.load(delivery(1.0), 2)
+    assert client.submit(REQUEST).result(10).version == 2
+
+
+class Model(torch.nn.Module):  # type: ignore[misc]
+    """Two weights, one of them a matrix."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.matrix = torch.nn.Parameter(torch.zeros(3, 200))
+        self.norm = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16))
+
+
+def test_a_worker_knows_its_weights_by_their_name_and_their_beginnings() -> None:
+    worker = WeightSums()
+    model = Model()
+    worker.model_runner = SimpleNamespace(get_model=lambda: model)
+    assert worker.visenv_holds("") == {"same": True}
+    assert worker.visenv_holds("a") == {"same": False}
+    worker.visenv_mark("a")
+    assert worker.visenv_marked() == {"identity": "a"}
+    assert worker.visenv_holds("a") == {"same": True}
+    assert worker.visenv_holds("b") == {"same": False}
+    with torch.no_grad():
+        model.norm[3] += 1  # by a sleep that dropped the weights, or by another's transfer
+    assert worker.visenv_holds("a") == {"same": False}
+
+
+def test_identities_tell_weights_and_versions_apart() -> None:
+    def named(value: float, version: int) -> str:
+        given = delivery(value)
+        list(given)
+        return given.identity(version)
+
+    assert named(1.0, 3) == named(1.0, 3)
+    assert len({named(1.0, 3), named(1.0, 4), named(2.0, 3)}) == 3
