@@ -48,3 +48,8 @@ class ArmDocVQA(DocumentPages, AnswerEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (DocumentTruth,)
+
+    @property
+    def truth(self) -> DocumentTruth:
+        """The ground truth of the sample."""
+        return self.sample.truth_as(DocumentTruth)
