@@ -48,6 +48,7 @@ class ArmDocVQA(DocumentPages, AnswerEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (DocumentTruth,)
+    headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "found")
 
     @property
     def truth(self) -> DocumentTruth:

@@ -13,7 +13,7 @@ from tests.programs import load_program
 from visenv.evaluation.controls import controlled
 
 CHEATS_OF = {"ArmVQA": "ArmZoom", "ArmDocVQA": "ArmDoc"}
-SAMPLES = 2
+SAMPLES = 1
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +53,18 @@ def test_no_cheat_earns_more_than_an_honest_guess(cheats: ModuleType, name: str)
 
 @pytest.mark.parametrize("name", CHEATS_OF)
 def test_without_images_the_question_does_not_tell_the_answer(name: str) -> None:
-    # A blind policy that always says the commonest answer of 40 other samples.
+    # A blind policy that always says the commonest answer of 30 other samples.
     env = controlled(lambda: gym.make(f"visenv/{name}-v0", preset="tiny"), "no_image")()
     base: Any = env.unwrapped
     answers: dict[str, list[str]] = {}
-    for seed in range(100, 140):
+    for seed in range(100, 130):
         env.reset(seed=seed)
         answers.setdefault(base.sample.kind, []).append(base.sample.answers[0])
     right = 0
-    for seed in range(40):
+    for seed in range(20):
         env.reset(seed=seed)
         seen = answers.get(base.sample.kind, ["none"])
         guess = max(set(seen), key=seen.count)
         *_, info = env.step(f"<think>so</think><answer>{guess}</answer>")
         right += info["step"].metrics["accuracy"] == 1.0
-    assert right <= 16  # six colors and more to choose from
+    assert right <= 9  # six colors and more to choose from
