@@ -3,8 +3,8 @@ r"""ARM-Thinker's recipe: SFT cold start, GRPO stage 1, GRPO stage 2.
     python examples/train_arm_thinker.py --tiny                 # minutes on a CPU, no downloads
     python examples/train_arm_thinker.py --tiny --sweep         # the rewards of figure 4 compared
     accelerate launch --config_file configs/zero3.yaml examples/train_arm_thinker.py \
-        --environments.crops.data deepeyes:<folder> --environments.crops.rows hard.jsonl \
-        --environments.crops.evaluation-data vl_rewardbench:<folder> \
+        --environments.crops.data armbench:crops --environments.crops.rows hard_crops.jsonl \
+        --environments.documents.data armbench:pages \
         --phases.cold-start.demonstrations.files trajectories.jsonl \
         --phases.cold-start.demonstrations.episodes 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack
@@ -25,6 +26,8 @@ from .evidence import CallRule
 from .presets import UNREADABLE, Chosen, Settings, choose
 from .rewards import TOP, Reading, terms
 from .tools.crop import CropZoom, Dialect
+
+_TRACK = re.compile(r"[?&]track=([^&]*)")
 
 __all__ = [
     "Settings",
@@ -279,11 +282,22 @@ def _seen_small(chosen: Chosen) -> Chosen:
 
 
 def _opened(data: str | Source, track: str = "all") -> Source:
-    """The source that `data` is or names; of ARMBench-VL that track, unless it names another."""
+    """The source that `data` is or names; of ARMBench-VL that track.
+
+    Raises:
+        ConfigurationError: If it names another track, whose rows cannot be played.
+    """
     if not isinstance(data, str):
         return data
-    if data.startswith("armbench:") and "track=" not in data:
-        data += f"{'&' if '?' in data else '?'}track={track}"
+    if data.startswith("armbench:") and track != "all":
+        named = _TRACK.search(data)
+        if named is None:
+            data += f"{'&' if '?' in data else '?'}track={track}"
+        elif named[1] != track:
+            raise ConfigurationError(
+                f"This environment plays the track {track} of ARMBench-VL, got {named[1]!r}. All "
+                "tracks and their average: visenv suite armbench --folder armbench=<folder>."
+            )
     return open_data(data)
 
 

@@ -48,3 +48,9 @@ class ArmDocVQA(DocumentPages, AnswerEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (DocumentTruth,)
+    headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "found")
+
+    @property
+    def truth(self) -> DocumentTruth:
+        """The ground truth of the sample."""
+        return self.sample.truth_as(DocumentTruth)

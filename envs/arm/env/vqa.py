@@ -53,6 +53,7 @@ class ArmVQA(AnswerEnv):
     """
 
     ground_truths: ClassVar[tuple[type, ...]] = (QuestionTruth,)
+    headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "hit")
 
     def pictures(self) -> dict[str, Image]:
         """The sample's images."""

@@ -89,6 +89,9 @@ def test_visual_arft_has_the_published_settings(task: str, steps: int, reported:
 
 def test_arm_thinker_has_the_published_settings() -> None:
     recipe = recipe_of("arm_thinker")
+    # 20,000 rows about crops and 4,000 about documents.
+    mixture = {each.id: each.weight for each in recipe.environments.values()}
+    assert mixture == {"visenv/ArmZoom-v0": 20, "visenv/ArmDoc-v0": 4}
     assert recipe.model.name == "Qwen/Qwen2.5-VL-7B-Instruct"
     assert recipe.model.options["gradient_checkpointing"] is True
     assert recipe.sampler.name == "vllm"

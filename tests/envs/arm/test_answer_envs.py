@@ -71,15 +71,15 @@ def test_the_prompt_says_how_many_turns_there_are_and_names_only_what_tools_take
     assert ("names that the tools take" in observation["text"]) == (name == "ArmVQA")
 
 
-@pytest.mark.parametrize("preset", ["train", "tiny"])
+@pytest.mark.parametrize("preset", ["default", "tiny"])
 def test_a_question_about_a_document_does_not_tell_its_answer(preset: str) -> None:
-    env, base = made("ArmDocVQA", preset=preset)
+    world = ReportQuestions(preset)
     answers: Counter[str] = Counter()
     for seed in range(60):
-        env.reset(seed=seed)
-        (right,) = base.sample.answers
+        sample = world.sample(np.random.default_rng(seed))
+        (right,) = sample.answers
         answers[right] += 1
-        assert right.casefold() not in base.sample.question.casefold()
+        assert right.casefold() not in sample.question.casefold()
     assert answers.most_common(1)[0][1] <= 20
 
 
@@ -147,7 +147,7 @@ def test_a_sample_without_an_image_or_an_answer_is_refused() -> None:
 
 def test_report_questions_are_those_of_the_judging_world() -> None:
     world = ReportQuestions()
-    for seed in range(30):
+    for seed in range(10):
         sample = world.sample(np.random.default_rng(seed))
         truth = sample.truth_as(DocumentTruth)
         assert set(sample.answers) < set(truth.options)

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import PIL.Image
 import pytest
 
+import visenv  # noqa: F401 - registers the environments
 from visenv.cli import main
 from visenv.envs.arm.datasets.armbench import TRACKS, ARMBench
 from visenv.episodes import read_episodes
+from visenv.errors import ConfigurationError
 
 PERCEPTION, DOCUMENT, FOLLOWING = TRACKS
 PLAYER = ["--policy", "visenv.policies.scripted:ScriptedPolicy"]
@@ -108,3 +111,10 @@ def test_the_command_goes_on_where_it_stopped(bench: Path, tmp_path: Path) -> No
     assert (tmp_path / "out" / "fg" / "episodes.jsonl").read_bytes() == before
     table = json.loads((tmp_path / "out" / "suite.json").read_text())
     assert table["average"][0] == 1.0
+
+
+@pytest.mark.parametrize("track", ["all", PERCEPTION])
+def test_another_track_is_refused_at_once(bench: Path, track: str) -> None:
+    with pytest.raises(ConfigurationError, match="visenv suite armbench"):
+        gym.make("visenv/ArmDoc-v0", data=f"armbench:{bench}?track={track}")
+    gym.make("visenv/ArmDoc-v0", data=f"armbench:{bench}?track={DOCUMENT}").close()

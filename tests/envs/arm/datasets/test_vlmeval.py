@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +279,13 @@ def test_wemath_counts_whole_problems() -> None:
     totals = wemath_totals(episodes)
     assert totals == pytest.approx({"WeMath (strict)": 1 - 3.5 / 5, "WeMath (loose)": 1 - 2.5 / 5})
     assert wemath_totals([]) == {}
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_after_the_header_are_rows_or_problems(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        good = f"1\t{encoded()}\tHow much?\tx\n".encode()
+        header = b"index\timage\tquestion\tanswer\n"
+        (Path(folder) / "a.tsv").write_bytes(header + good + content)
+        source = VlmEval(folder)
+        assert source[0].answers == ("x",)
