@@ -42,14 +42,14 @@ def attend_windows(
         attention_mask: None.
         scaling: Of the scores before the softmax.
         cu_seq_lens_q: int ``[windows + 1]``: where each window begins, and the end of the last.
+            None is one window: so do versions of transformers call it that pass borders to their
+            own implementations alone.
         options: What else transformers passes.
 
     Returns:
         ``[1, patches, heads, size]``.
     """
-    if cu_seq_lens_q is None:
-        raise TypeError("transformers passed no borders of windows.")
-    lengths = cu_seq_lens_q.diff().tolist()
+    lengths = [query.shape[2]] if cu_seq_lens_q is None else cu_seq_lens_q.diff().tolist()
     queries, keys, values = (each.split(lengths, 2) for each in (query, key, value))
     attended: dict[int, torch.Tensor] = {}
     for windows in _equal(lengths):

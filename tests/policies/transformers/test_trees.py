@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visenv.testing.record import played
 from visenv.types import ImageSpan, Segment
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from visenv.policies.transformers import trees
+from visenv.policies import transformers as package
+from visenv.policies.transformers import tiny, trees
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -194,3 +198,20 @@ def test_grow_of_some_segments_is_that_of_these_alone(
     for node in trees.walk(alone):
         node.members = tuple(some[index] for index in node.members)
     assert nested(found) == nested(alone)
+
+
+def test_grow_shares_what_the_rebuilt_prompts_of_an_episode_keep(tmp_path: Path) -> None:
+    """Visual-ARFT's search loop: each turn's prompt is the one before, an answer and its results.
+
+    The three segments are read as their distinct beginnings, but for what two nodes may leave out;
+    the beginning that all three have in common, the first prompt, would save less.
+    """
+    policy = package.TransformersPolicy(tiny.tiny_arft(tmp_path, 0), threads=1)
+    episode = played(gym.make("visenv/ArftSearch-v0", compat="arft"), "oracle", 0)
+    segments = policy.encode(episode).segments
+    tokens = [each.token_ids.tolist() for each in segments]  # each shows the same image
+    assert len(tokens) == 3
+    read = trees.size(trees.grow(segments))
+    assert beginnings(tokens) <= read <= beginnings(tokens) + 2 * 63
+    common = next(end for end, each in enumerate(zip(*tokens, strict=False)) if len({*each}) > 1)
+    assert read < sum(map(len, tokens)) - 2 * common - 500

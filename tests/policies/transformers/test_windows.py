@@ -39,6 +39,14 @@ def test_attend_windows_gives_each_window_what_it_would_get_alone(lengths: list[
     torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-13, atol=1e-13)
 
 
+def test_attend_windows_without_borders_attends_within_all_patches() -> None:
+    q, k, v = torch.randn(3, 1, 2, 6, 8, generator=torch.Generator().manual_seed(0))
+    borders = torch.tensor([0, 6])
+    expected, _ = windows.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25, borders)
+    found, _ = windows.attend_windows(torch.nn.Identity(), q, k, v, None, 0.25)
+    assert torch.equal(found, expected)
+
+
 def test_the_vision_tower_attends_once_for_each_size_of_window(
     tmp_path: Path, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
