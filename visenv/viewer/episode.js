@@ -31,7 +31,7 @@ function verdict(episode) {
     item("Outcome", badge(episode.outcome)),
     item("Reward", number(episode.reward)),
     ...(given === null ? [] : [item("Advantage", make("span", { class: sign(given) }, signed(given)))]),
-    item("Answer", make("pre", {}, episode.answer ?? "–")),
+    ...(episode.answer === null && !answers.length ? [] : [item("Answer", make("pre", {}, episode.answer ?? "–"))]),
     ...(answers.length ? [item(answers.length > 1 ? "Accepted" : "Truth", make("pre", {}, answers.join("\n")))] : []));
 }
 
@@ -88,7 +88,8 @@ function rewardTable(episode) {
   const line = (name, value, attributes) => make("tr", attributes, make("td", { colspan: span }, name), make("td", { class: "number" }, value));
   const rest = weighed ? (episode.reward ?? 0) - names.reduce((sum, name) => sum + (paidBy(episode, name) ?? 0), 0) : 0;
   if (Math.abs(rest) > 1e-6) body.append(line("paid beside the terms", number(rest), { title: "by the environment's steps, a rule that combines the terms, or a wrapper" }));
-  table.append(body, make("tfoot", {}, line("reward", number(episode.reward), { class: "total" })));
-  if (names.length && !weighed) table.append(make("tfoot", {}, make("tr", {}, make("td", { colspan: 2, class: "soft" }, "A rule combines the terms, or their weights were not saved."))));
+  const total = line("reward", number(episode.reward), { class: "total" });
+  const note = make("tr", {}, make("td", { colspan: 2, class: "soft" }, "A rule combines the terms, or their weights were not saved."));
+  table.append(body, make("tfoot", {}, total, ...(names.length && !weighed ? [note] : [])));
   return table;
 }

@@ -132,7 +132,7 @@ function memberTable(episodes, places, labels) {
   return make("div", { class: "panel members" }, make("div", { class: "wide" }, make("table", { class: "member-table" }, make("thead", {}, head), make("tbody", {}, ...rows))), line);
 }
 
-const advantageCell = (value) => (value === null ? "–" : make("span", { class: sign(Math.round(value * 1e9)) }, signed(value)));
+const advantageCell = (value) => (value === null ? "–" : make("span", { class: sign(value) }, signed(value)));
 
 /** Terms as they are paid where weights are known, so that the rows add up to the reward. */
 function termRows(episodes) {

@@ -42,9 +42,15 @@ const constant = (() => {
   };
 })();
 
+/** Whether each file holds episodes of one environment: then its name is enough. */
+function fileTellsEnv() {
+  const together = new Set(EVERYONE.map((place) => `${index.texts.saved_in.rows[place]} ${index.texts.env.rows[place]}`));
+  return together.size === valuesOf("saved_in").length;
+}
+
 function columnsShown() {
   if (state.columns) return COLUMNS.filter(({ name }) => state.columns.includes(name));
-  const usual = COLUMNS.filter((column) => !column.hidden && !constant(column) && (column.name !== "group" || severalMembers.length));
+  const usual = COLUMNS.filter((column) => !column.hidden && !constant(column) && (column.name !== "group" || severalMembers.length) && (column.name !== "env" || !fileTellsEnv()));
   const named = usual.some(({ name }) => ["question", "answer", "truth"].includes(name));
   const sample = COLUMNS.filter((column) => column.name === "id" && !named && !constant(column));
   const telling = [...usual, ...sample];

@@ -572,11 +572,18 @@ def test_nothing_is_wider_than_a_phone(opened: Open, run_folder: Path, link: str
         card = page.locator("#list .row").first
         inside = card.bounding_box()
         assert inside
-        for cell in card.locator("td").all():
-            box = cell.bounding_box()
+        boxes = [cell.bounding_box() for cell in card.locator("td").all()]
+        for box, after in pairwise([*boxes, None]):
             assert box
             assert box["x"] >= inside["x"]
             assert box["x"] + box["width"] <= inside["x"] + inside["width"] + 1
+            # Cells neither lie on one another nor run over their edge.
+            assert after is None or (
+                box["x"] + box["width"] <= after["x"] + 1
+                or box["y"] + box["height"] <= after["y"] + 1
+            )
+        runs_over = "cells => cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1).length"
+        assert card.locator("td").evaluate_all(runs_over) == 0
     page.close()
 
 
