@@ -83,8 +83,8 @@ function listEpisodes() {
   byId("list").querySelector("tbody").replaceChildren(...rows.map((place) => episodeRow(place, columns)));
   byId("list").hidden = !rows.length;
   byId("none").hidden = rows.length > 0;
-  const partial = fieldOf("text") && !textsAreThere() ? "; turns are still being loaded" : "";
-  byId("count").textContent = shown.length === index.count ? `${index.count} episodes` : `${shown.length} of ${index.count} episodes${partial}`;
+  const partial = !fieldOf("text") || textsAreThere() ? "" : textsFailed ? "; the texts of the turns cannot be read" : "; turns are still being loaded";
+  byId("count").textContent = `${shown.length === index.count ? "" : `${shown.length} of `}${index.count} episodes${partial}`;
   options(byId("sort-by").querySelector("select"), [["", "as saved"], ...columns.flatMap(({ name, title }) => [[name, `${title} ↑`], [`-${name}`, `${title} ↓`]])], state.sort);
   showConstants();
   showPages(pages);

@@ -52,11 +52,6 @@ function showSaved() {
   byId("overview").append(make("div", { class: "panel" }, make("h2", {}, "Saved episodes ", make("small", {}, "means; terms are not weighted")), make("div", { class: "wide" }, table)));
 }
 
-function placesIn(savedIn) {
-  const code = valuesOf("saved_in").indexOf(savedIn);
-  return EVERYONE.filter((place) => index.texts.saved_in.rows[place] === code);
-}
-
 function showResults() {
   const results = data.runs.flatMap((run) => run.results.map((row) => (data.runs.length > 1 ? { run: run.name, ...row } : row)));
   if (!results.length) return;
@@ -88,12 +83,13 @@ function resultCell(value, { count, share }) {
 }
 
 function factTable(title, facts) {
-  const rows = Object.entries(facts).filter(([, value]) => value !== "" && value !== null && value !== undefined).map(([name, value]) => make("tr", {}, make("td", {}, name), make("td", {}, make("div", {}, factValue(value)))));
+  const rows = Object.entries(facts).filter(([, value]) => value !== "").map(([name, value]) => make("tr", {}, make("td", {}, name), make("td", {}, make("div", {}, factValue(value)))));
   return make("table", { class: "facts" }, ...(title ? [make("caption", {}, title)] : []), make("tbody", {}, ...rows));
 }
 
 /** Lists of objects, such as every sign of a scene, one object a line. */
 function factValue(value) {
+  if (value === null) return number(null);
   const nested = Array.isArray(value) && value.some((each) => each !== null && typeof each === "object" && !Array.isArray(each));
   if (!nested) return Array.isArray(value) ? value.map(inWords).join(", ") : inWords(value);
   return make("ul", {}, ...value.map((each) => make("li", {}, inWords(each))));
@@ -101,7 +97,7 @@ function factValue(value) {
 
 /** A value as text: objects as name: value, lists in brackets. */
 function inWords(value) {
-  if (value === null) return "not finite";
+  if (value === null) return "none";
   if (Array.isArray(value)) return `[${value.map(inWords).join(", ")}]`;
   if (typeof value === "object") return Object.entries(value).map(([name, each]) => `${name}: ${inWords(each)}`).join(", ");
   return typeof value === "number" ? number(value) : String(value);
