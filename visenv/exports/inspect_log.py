@@ -49,7 +49,7 @@ def write_inspect_logs(folder: Path, out: Path) -> list[Path]:
     if not found:
         raise RunError(f"{folder} holds no episodes. Give the folder of a run.")
     facts = run_facts(folder, [])["chief"]
-    model = facts.get("policy") or facts.get("model.name") or "unknown"
+    model = facts.get("policy") or facts.get("model") or "unknown"
     out.mkdir(parents=True, exist_ok=True)
     return [
         _write_log(out, summary, path, model)

@@ -8,7 +8,8 @@ function defaultSets() {
   if (data.runs.length > 1) {
     const second = `${data.runs[1].name}: `;
     const both = sets.filter((name) => !name.startsWith(second) && sets.includes(second + name));
-    const one = both.filter((name) => name.startsWith("evaluation/")).pop() ?? both.pop() ?? sets[0];
+    const evaluated = both.filter((name) => name.startsWith("evaluation/"));
+    const one = evaluated.find((name) => name.includes("after")) ?? evaluated.pop() ?? both.pop() ?? sets[0];
     return [one, sets.includes(second + one) ? second + one : sets.find((name) => name.startsWith(second)) ?? one];
   }
   const evaluations = sets.filter((name) => name.startsWith("evaluation/"));
@@ -27,8 +28,8 @@ function showCompare() {
   const one = placesIn(chosen.one), other = placesIn(chosen.other);
   const pairs = pairsOf(one, other);
   byId("compare").replaceChildren(make("div", { class: "bar-line" }, choose("one"), choose("other")),
-    make("div", { class: "panel" }, make("h2", {}, "Means"), make("div", { class: "wide" }, meansTable(one, other))),
-    pairPanel(pairs), ...settingsPanel());
+    make("div", { class: "beside" }, make("div", { class: "panel" }, make("h2", {}, "Means"), make("div", { class: "wide" }, meansTable(one, other))), ...settingsPanel()),
+    pairPanel(pairs));
 }
 
 function meansTable(one, other) {
@@ -64,7 +65,7 @@ function pairPanel(pairs) {
   if (!pairs.length) return make("p", { class: "empty" }, "No sample was played in both.");
   const count = (holds) => pairs.filter(({ change }) => change !== null && holds(change)).length;
   const [better, worse] = [count((change) => change > 1e-9), count((change) => change < -1e-9)];
-  const columns = ["B − A", "A", "B", "Question", "Truth", "Answer A", "Answer B"];
+  const columns = ["B − A", "A", "B", ...(tells("question") ? ["Question"] : []), "Truth", "Answer A", "Answer B"];
   const head = make("tr", {}, ...columns.map((title) => make("th", title === "B − A" ? { class: "number" } : {}, title)));
   const list = make("table", { id: "pair-list", class: "list" }, make("thead", {}, head), make("tbody", {}, ...pairs.slice(0, PAGE).map(pairRow)));
   const said = `${pairs.length} samples in both: ${better} better, ${worse} worse, ${pairs.length - better - worse} alike${pairs.length > PAGE ? `; the ${PAGE} largest differences` : ""}`;
@@ -76,8 +77,8 @@ function pairRow({ one, other, change }) {
   const ended = (place) => make("span", {}, badge(textOf("outcome", place)), ` ${number(numberOf("reward", place))}`);
   const brief = (text) => make("div", { class: "brief" }, text || "–");
   const row = make("tr", { class: "row", tabindex: 0, role: "link" },
-    cell("B − A", change === null ? "–" : make("span", { class: sign(Math.round(change * 1e9)) }, signed(change)), "number"), cell("A", ended(one)), cell("B", ended(other)),
-    cell("Question", brief(textOf("question", one) || textOf("id", one))), cell("Truth", brief(textOf("truth", one))), cell("Answer A", brief(textOf("answer", one))), cell("Answer B", brief(textOf("answer", other))));
+    cell("B − A", change === null ? "–" : make("span", { class: sign(change) }, signed(change)), "number"), cell("A", ended(one)), cell("B", ended(other)),
+    ...(tells("question") ? [cell("Question", brief(textOf("question", one)))] : []), cell("Truth", brief(textOf("truth", one))), cell("Answer A", brief(textOf("answer", one))), cell("Answer B", brief(textOf("answer", other))));
   const open = () => go(`#/pair/${[one, other].map((place) => `${encodeURIComponent(textOf("saved_in", place))}/${numberOf("line", place)}`).join("/")}`);
   row.addEventListener("click", open);
   row.addEventListener("keydown", (event) => { if (event.key === "Enter") open(); });

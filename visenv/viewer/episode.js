@@ -31,7 +31,7 @@ function verdict(episode) {
     item("Outcome", badge(episode.outcome)),
     item("Reward", number(episode.reward)),
     ...(given === null ? [] : [item("Advantage", make("span", { class: sign(given) }, signed(given)))]),
-    item("Answer", make("pre", {}, episode.answer ?? "–")),
+    ...(episode.answer === null && !answers.length ? [] : [item("Answer", make("pre", {}, episode.answer ?? "–"))]),
     ...(answers.length ? [item(answers.length > 1 ? "Accepted" : "Truth", make("pre", {}, answers.join("\n")))] : []));
 }
 
@@ -59,7 +59,7 @@ function asideOf(episode) {
   const tokens = sampled.length ? `${sampled.reduce((sum, each) => sum + each, 0)} sampled, ${episode.context} in all` : "";
   const spent = episode.turns.flatMap((turn) => turn.seconds).filter((each) => typeof each === "number");
   const time = spent.length ? seconds(spent.reduce((sum, each) => sum + each, 0)) : "";
-  const facts = { ended, env: episode.env, sample: episode.id, kind: episode.kind, seed: episode.seed, row: episode.index, group: episode.group, member: episode.member, tokens, time };
+  const facts = { ended, env: episode.env, sample: episode.id, kind: episode.kind, seed: episode.seed, row: episode.index ?? "", group: episode.group, member: episode.member, tokens, time };
   return make("aside", {}, rewardTable(episode), factTable("Metrics", episode.metrics), factTable("Truth", episode.truth), factTable("Episode", facts));
 }
 
@@ -74,21 +74,22 @@ function paidBy(episode, name) {
 /** The terms with their weights and what they pay, in rows that add up to the reward. */
 function rewardTable(episode) {
   const names = Object.keys(episode.terms);
-  const weighed = names.some((name) => name in episode.weights);
+  const weighed = names.some((name) => Object.hasOwn(episode.weights, name));
   const cells = (tag, ...texts) => texts.map((text, place) => make(tag, place ? { class: "number" } : {}, text));
   const table = make("table", { class: "reward" }, make("caption", {}, "Reward"));
   if (weighed) table.append(make("thead", {}, make("tr", {}, ...cells("th", "term", "value", "weight", "paid"))));
   const body = make("tbody", {}, ...names.map((name) => {
     const value = episode.terms[name], note = episode.notes[name] ?? "";
     const told = value === null ? (note ? "–" : "not finite") : number(value);
-    const row = weighed ? cells("td", name, told, `× ${number(episode.weights[name] ?? 0)}`, paidBy(episode, name) === null ? "–" : number(paidBy(episode, name))) : cells("td", name, told);
+    const row = weighed ? cells("td", name, told, `× ${number(Object.hasOwn(episode.weights, name) ? episode.weights[name] : 0)}`, paidBy(episode, name) === null ? "–" : number(paidBy(episode, name))) : cells("td", name, told);
     return make("tr", note ? { title: note } : {}, ...row);
   }));
   const span = weighed ? 3 : 1;
   const line = (name, value, attributes) => make("tr", attributes, make("td", { colspan: span }, name), make("td", { class: "number" }, value));
   const rest = weighed ? (episode.reward ?? 0) - names.reduce((sum, name) => sum + (paidBy(episode, name) ?? 0), 0) : 0;
   if (Math.abs(rest) > 1e-6) body.append(line("paid beside the terms", number(rest), { title: "by the environment's steps, a rule that combines the terms, or a wrapper" }));
-  table.append(body, make("tfoot", {}, line("reward", number(episode.reward), { class: "total" })));
-  if (names.length && !weighed) table.append(make("tfoot", {}, make("tr", {}, make("td", { colspan: 2, class: "soft" }, "A rule combines the terms, or their weights were not saved."))));
+  const total = line("reward", number(episode.reward), { class: "total" });
+  const note = make("tr", {}, make("td", { colspan: 2, class: "soft" }, "A rule combines the terms, or their weights were not saved."));
+  table.append(body, make("tfoot", {}, total, ...(names.length && !weighed ? [note] : [])));
   return table;
 }

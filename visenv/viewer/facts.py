@@ -29,7 +29,7 @@ def run_facts(folder: Path, problems: list[str]) -> dict[str, dict[str, str]]:
     recipe = _read(folder / "recipe.json", problems)
     run = _read(folder / "run.json", problems)
     settings = dict(_flat(recipe)) | dict(_flat(_mapping(run.get("settings"))))
-    chief = {name: settings[name] for name in _CHIEF if name in settings}
+    chief = {name.removesuffix(".name"): settings[name] for name in _CHIEF if name in settings}
     chief |= _trained(recipe)
     sessions = run.get("sessions")
     if isinstance(sessions, list) and sessions and isinstance(sessions[-1], dict):

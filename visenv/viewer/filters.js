@@ -66,6 +66,7 @@ function sorted(places) {
   const name = state.sort.replace(/^-/, ""), down = state.sort.startsWith("-");
   if (!name) return places;
   const keys = index.texts[name] ? ranks(name) : numbers(name);
+  if (!keys) return places;  // a link may name anything
   const known = places.filter((place) => keys[place] !== null), unknown = places.filter((place) => keys[place] === null);
   const order = known.slice().sort((one, other) => (down ? keys[other] - keys[one] : keys[one] - keys[other]) || one - other);
   return [...order, ...unknown];

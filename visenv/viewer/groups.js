@@ -119,7 +119,7 @@ function memberTable(episodes, places, labels) {
     saved.some((each) => each !== null) ? ["advantage", saved, advantageCell] : ["reward − mean", rewards.map((reward) => reward - mean(rewards)), advantageCell],
     ["answer", episodes.map(({ answer }) => answer ?? "–"), (value) => make("pre", {}, value)],
     ...termRows(episodes),
-    ...[...new Set(episodes.flatMap(({ metrics }) => Object.keys(metrics)))].map((name) => [name, episodes.map(({ metrics }) => (name in metrics ? number(metrics[name]) : "–"))]),
+    ...[...new Set(episodes.flatMap(({ metrics }) => Object.keys(metrics)))].map((name) => [name, episodes.map(({ metrics }) => (Object.hasOwn(metrics, name) ? number(metrics[name]) : "–"))]),
     ["turns", episodes.map(({ turns }) => String(turns.length))],
     ["tokens", places.map((place) => (numberOf("tokens", place) === null ? "–" : String(numberOf("tokens", place))))],
     ["time", places.map((place) => (numberOf("seconds", place) === null ? "–" : seconds(numberOf("seconds", place))))],
@@ -132,13 +132,13 @@ function memberTable(episodes, places, labels) {
   return make("div", { class: "panel members" }, make("div", { class: "wide" }, make("table", { class: "member-table" }, make("thead", {}, head), make("tbody", {}, ...rows))), line);
 }
 
-const advantageCell = (value) => (value === null ? "–" : make("span", { class: sign(Math.round(value * 1e9)) }, signed(value)));
+const advantageCell = (value) => (value === null ? "–" : make("span", { class: sign(value) }, signed(value)));
 
 /** Terms as they are paid where weights are known, so that the rows add up to the reward. */
 function termRows(episodes) {
   const names = [...new Set(episodes.flatMap(({ terms }) => Object.keys(terms)))];
   return names.map((name) => {
-    const weighed = episodes.every(({ weights }) => name in weights);
+    const weighed = episodes.every(({ weights }) => Object.hasOwn(weights, name));
     return [weighed ? `${name} × ${number(episodes[0].weights[name])}` : name, episodes.map((episode) => {
       const value = weighed ? paidBy(episode, name) : episode.terms[name];
       return value === null || value === undefined ? "–" : number(value);

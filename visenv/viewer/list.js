@@ -42,9 +42,15 @@ const constant = (() => {
   };
 })();
 
+/** Whether each file holds episodes of one environment: then its name is enough. */
+function fileTellsEnv() {
+  const together = new Set(EVERYONE.map((place) => `${index.texts.saved_in.rows[place]} ${index.texts.env.rows[place]}`));
+  return together.size === valuesOf("saved_in").length;
+}
+
 function columnsShown() {
   if (state.columns) return COLUMNS.filter(({ name }) => state.columns.includes(name));
-  const usual = COLUMNS.filter((column) => !column.hidden && !constant(column) && (column.name !== "group" || severalMembers.length));
+  const usual = COLUMNS.filter((column) => !column.hidden && !constant(column) && (column.name !== "group" || severalMembers.length) && (column.name !== "env" || !fileTellsEnv()));
   const named = usual.some(({ name }) => ["question", "answer", "truth"].includes(name));
   const sample = COLUMNS.filter((column) => column.name === "id" && !named && !constant(column));
   const telling = [...usual, ...sample];
@@ -77,8 +83,8 @@ function listEpisodes() {
   byId("list").querySelector("tbody").replaceChildren(...rows.map((place) => episodeRow(place, columns)));
   byId("list").hidden = !rows.length;
   byId("none").hidden = rows.length > 0;
-  const partial = fieldOf("text") && !textsAreThere() ? "; turns are still being loaded" : "";
-  byId("count").textContent = shown.length === index.count ? `${index.count} episodes` : `${shown.length} of ${index.count} episodes${partial}`;
+  const partial = !fieldOf("text") || textsAreThere() ? "" : textsFailed ? "; the texts of the turns cannot be read" : "; turns are still being loaded";
+  byId("count").textContent = `${shown.length === index.count ? "" : `${shown.length} of `}${index.count} episodes${partial}`;
   options(byId("sort-by").querySelector("select"), [["", "as saved"], ...columns.flatMap(({ name, title }) => [[name, `${title} ↑`], [`-${name}`, `${title} ↓`]])], state.sort);
   showConstants();
   showPages(pages);

@@ -29,7 +29,7 @@ const first = () => (data.runs.some((run) => run.metrics.length || run.results.l
 
 function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = (path || first()).split("/").map(decodeURIComponent);
+  const [name, ...rest] = (path || first()).split("/").map(decoded);
   const detail = byId("detail");
   if (["episode", "group", "pair"].includes(name)) {
     detail.dataset.route = location.hash;
@@ -44,6 +44,10 @@ function route() {
   else show("overview");
   const tab = { episode: "episodes", group: "groups", pair: "compare" }[name] ?? name;
   for (const link of document.querySelectorAll("#tabs a")) link.toggleAttribute("aria-current", link.dataset.tab === tab);
+}
+
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
 }
 
 async function openDetail(name, rest) {

@@ -49,12 +49,7 @@ function showSaved() {
     return make("tr", {}, make("td", {}, make("a", { href: `#/episodes?${new URLSearchParams({ saved_in: savedIn })}` }, savedIn)), ...cells.map((text) => make("td", { class: "number" }, text)));
   });
   const table = make("table", { id: "saved" }, make("thead", {}, make("tr", {}, ...head.map((title, place) => make("th", place ? { class: "number" } : {}, title)))), make("tbody", {}, ...rows));
-  byId("facts").after(make("div", { class: "panel" }, make("h2", {}, "Saved episodes ", make("small", {}, "means; terms are not weighted")), make("div", { class: "wide" }, table)));
-}
-
-function placesIn(savedIn) {
-  const code = valuesOf("saved_in").indexOf(savedIn);
-  return EVERYONE.filter((place) => index.texts.saved_in.rows[place] === code);
+  byId("overview").append(make("div", { class: "panel" }, make("h2", {}, "Saved episodes ", make("small", {}, "means; terms are not weighted")), make("div", { class: "wide" }, table)));
 }
 
 function showResults() {
@@ -63,7 +58,7 @@ function showResults() {
   byId("results").hidden = false;
   const columns = [...new Set(results.flatMap(Object.keys))].map((name) => resultColumn(name, results));
   const table = byId("results").querySelector("table");
-  table.append(make("thead", {}, make("tr", {}, ...columns.map(({ name }) => make("th", {}, name)))));
+  table.append(make("thead", {}, make("tr", {}, ...columns.map(({ name, text }) => make("th", text ? {} : { class: "number" }, name)))));
   table.append(make("tbody", {}, ...results.map((row) => make("tr", {}, ...columns.map((column) => resultCell(row[column.name], column))))));
 }
 
@@ -71,7 +66,7 @@ function showResults() {
 function resultColumn(name, results) {
   const values = results.map((row) => middle(row[name])).filter((value) => typeof value === "number");
   const count = values.every(Number.isInteger) && !results.some((row) => Array.isArray(row[name]));
-  return { name, count, share: !count && values.every((value) => value >= 0 && value <= 1) };
+  return { name, count, text: !values.length, share: !count && values.every((value) => value >= 0 && value <= 1) };
 }
 
 /** The value of a result, of a mean with its interval as of a plain number. */
@@ -79,21 +74,22 @@ const middle = (value) => (Array.isArray(value) ? value[0] : value);
 
 function resultCell(value, { count, share }) {
   if (typeof value === "string") return make("td", {}, value);
-  if (typeof middle(value) !== "number") return make("td", {}, "–");
+  if (typeof middle(value) !== "number") return make("td", { class: "number" }, "–");
   const shown = count ? String(value) : middle(value).toFixed(3);
   const bounds = Array.isArray(value) && typeof value[1] === "number" ? ` [${value[1].toFixed(3)}, ${value[2].toFixed(3)}]` : "";
-  const cell = make("td", {}, shown + bounds);
+  const cell = make("td", { class: "number" }, shown + bounds);
   if (share) cell.append(make("span", { class: "bar" }, make("i", { style: `width: ${100 * middle(value)}%` })));
   return cell;
 }
 
 function factTable(title, facts) {
-  const rows = Object.entries(facts).filter(([, value]) => value !== "" && value !== null && value !== undefined).map(([name, value]) => make("tr", {}, make("td", {}, name), make("td", {}, factValue(value))));
+  const rows = Object.entries(facts).filter(([, value]) => value !== "").map(([name, value]) => make("tr", {}, make("td", {}, name), make("td", {}, make("div", {}, factValue(value)))));
   return make("table", { class: "facts" }, ...(title ? [make("caption", {}, title)] : []), make("tbody", {}, ...rows));
 }
 
 /** Lists of objects, such as every sign of a scene, one object a line. */
 function factValue(value) {
+  if (value === null) return number(null);
   const nested = Array.isArray(value) && value.some((each) => each !== null && typeof each === "object" && !Array.isArray(each));
   if (!nested) return Array.isArray(value) ? value.map(inWords).join(", ") : inWords(value);
   return make("ul", {}, ...value.map((each) => make("li", {}, inWords(each))));
@@ -101,7 +97,7 @@ function factValue(value) {
 
 /** A value as text: objects as name: value, lists in brackets. */
 function inWords(value) {
-  if (value === null) return "not finite";
+  if (value === null) return "none";
   if (Array.isArray(value)) return `[${value.map(inWords).join(", ")}]`;
   if (typeof value === "object") return Object.entries(value).map(([name, each]) => `${name}: ${inWords(each)}`).join(", ");
   return typeof value === "number" ? number(value) : String(value);

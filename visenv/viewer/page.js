@@ -12,8 +12,8 @@ function number(value) {
   return size >= 1000 ? value.toFixed(0) : size >= 0.01 ? value.toFixed(3) : value.toPrecision(2);
 }
 
-/** A number with its sign, for differences and advantages. */
-const signed = (value) => (value > 0 ? `+${number(value)}` : number(value).replace("-", "−"));
+/** A number with its sign, for differences and advantages; what is left of rounding counts as nothing. */
+const signed = (value) => (Math.abs(value) < 1e-9 ? "0" : value > 0 ? `+${number(value)}` : number(value).replace("-", "−"));
 
 const seconds = (value) => (value >= 100 ? `${value.toFixed(0)} s` : value >= 1 ? `${value.toFixed(1)} s` : value >= 0.001 ? `${(value * 1000).toFixed(0)} ms` : "<1 ms");
 

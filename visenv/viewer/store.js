@@ -60,6 +60,7 @@ const EAGER_BYTES = 100e6;  // more than that is loaded only when somebody searc
 const searched = [];
 const textParts = Math.ceil(index.count / parts.texts);
 let loading = null;
+let textsFailed = false;
 
 /** Load all searched texts, a part at a time; `tell` hears of each. */
 function loadTexts(tell = () => {}) {
@@ -71,10 +72,17 @@ function loadTexts(tell = () => {}) {
       await new Promise((resolve) => setTimeout(resolve));
     }
   })();
+  loading.catch(() => { textsFailed = true; });
   return loading.then(tell, tell);
 }
 
 const textsAreThere = () => searched.length === index.count;
+
+/** Places of the episodes of each file. */
+const files = new Map(valuesOf("saved_in").map((name) => [name, []]));
+for (const place of EVERYONE) files.get(textOf("saved_in", place)).push(place);
+
+const placesIn = (savedIn) => files.get(savedIn) ?? [];
 
 // ------------------------------------------------------------------ groups and links
 

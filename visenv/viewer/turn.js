@@ -1,6 +1,6 @@
 // One message, one turn of the policy: its text, its tokens, its time, its credit and its events.
 
-const SURE = 6;  // nats; a token less likely than that fills the bar
+const SURE = 4;  // nats; a token less likely than that fills the bar
 
 function messageBubble(message, marks, lanes) {
   const shown = message.parts.map((part) => {
@@ -35,7 +35,7 @@ function turnHead(turn, place) {
   return head;
 }
 
-const sign = (value) => (value > 0 ? "up" : value < 0 ? "down" : "even");
+const sign = (value) => (value > 1e-9 ? "up" : value < -1e-9 ? "down" : "even");
 
 /** A bar for each token, the higher the less likely it was. */
 function likelihoods({ logprobs, tokens }) {

@@ -175,7 +175,7 @@ def test_facts_of_a_training_run(tmp_path: Path) -> None:
     (tmp_path / "recipe.json").write_text(json.dumps(recipe))
     facts = run_facts(tmp_path, [])
     assert facts["chief"] == {
-        "model.name": "tiny",
+        "model": "tiny",
         "seed": "3",
         "env": "visenv/ZoomVQA-v0",
         "phases": "warm-up (sft), rl (dapo)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -395,10 +396,15 @@ def test_the_frames_of_a_video_stand_under_a_bar_with_its_events(
 def test_rewards_that_are_not_finite_say_so_and_fit_no_range(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
-    page = page_of(make_episode(reward=float("nan")), make_episode(reward=-0.5))
+    unknown = make_episode(reward=float("nan"), metrics={"iou": float("nan")})
+    page = page_of(unknown, make_episode(reward=-0.5))
     assert cells(page, "reward") == ["not finite", "-0.500"]
     choose(page, low="-1")
     assert cells(page, "reward") == ["-0.500"]
+    page.locator("button[type=reset]").click()
+    page.locator("#list .row").nth(1).wait_for()
+    row = open_row(page).locator(".facts tr", has_text="iou")
+    assert row.locator("td").nth(1).inner_text() == "not finite"
 
 
 def test_each_way_to_end_has_its_outcome(
@@ -572,11 +578,18 @@ def test_nothing_is_wider_than_a_phone(opened: Open, run_folder: Path, link: str
         card = page.locator("#list .row").first
         inside = card.bounding_box()
         assert inside
-        for cell in card.locator("td").all():
-            box = cell.bounding_box()
+        boxes = [cell.bounding_box() for cell in card.locator("td").all()]
+        for box, after in pairwise([*boxes, None]):
             assert box
             assert box["x"] >= inside["x"]
             assert box["x"] + box["width"] <= inside["x"] + inside["width"] + 1
+            # Cells neither lie on one another nor run over their edge.
+            assert after is None or (
+                box["x"] + box["width"] <= after["x"] + 1
+                or box["y"] + box["height"] <= after["y"] + 1
+            )
+        runs_over = "cells => cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1).length"
+        assert card.locator("td").evaluate_all(runs_over) == 0
     page.close()
 
 
@@ -625,3 +638,63 @@ def test_hidden_frames_play_under_a_slider(
     source = strip.locator("img").get_attribute("src")
     assert source == f"images/{pictures[0].sha256}.png"
     assert_quiet(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "expected"),
+    [
+        ("the red sign", "the red sign", []),
+        ("the red sign", "the blue sign", ["red"]),
+        ("zoom in, then read", "then read", ["zoom in,"]),
+        ("read", "read it again", []),
+        ("a b c d", "b x d", ["a", "c"]),
+        ("all new words", "", ["all new words"]),
+        ("", "gone", []),
+    ],
+)
+def test_words_that_differ_by_hand(
+    run: Page, text: str, reference: str, expected: list[str]
+) -> None:
+    pieces = run.evaluate("([one, other]) => differing(one, other)", [text, reference])
+    assert "".join(piece["text"] for piece in pieces) == text
+    assert [piece["text"].strip() for piece in pieces if piece["differs"]] == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_of_any_text_stay_as_they_are(run: Page, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    letters = np.array(list("ab <>\n\t\u00e9\u4e2d\U0001f600\ud800"))
+    texts = ["".join(rng.choice(letters, size)) for size in (0, 5, 80, 900)]
+    for one in texts:
+        for other in texts:
+            pieces = run.evaluate(
+                "([a, b]) => differing(a, b).map(p => p.text).join('') === a", [one, other]
+            )
+            assert pieces
+
+
+@pytest.mark.parametrize(
+    "link", ["#/episodes?sort=gone&columns=no&page=99", "#/%", "#/group/%E0%A4%A", "#/pair/a"]
+)
+def test_a_link_may_hold_anything(opened: Open, run_folder: Path, link: str) -> None:
+    found = opened(run_folder / "report.html", link)
+    found.page.locator(".view:not([hidden])").wait_for(state="attached")
+    visit(found.page, "#/episodes")
+    found.page.locator("#list .row").nth(28).wait_for()
+    assert_quiet(found)
+    found.page.close()
+
+
+def test_a_report_without_its_folder_says_so(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode(), make_episode(reward=0.5)])
+    path = write_report(tmp_path)
+    shutil.rmtree(tmp_path / "report")
+    page = opened(path, "#/episodes").page
+    page.locator("#list .row").first.click()
+    page.locator("#detail .empty", has_text="The folder report belongs beside the page").wait_for()
+    visit(page, "#/episodes?text=seven")
+    page.locator("#count", has_text="the texts of the turns cannot be read").wait_for()
+    assert page.locator("#list .row").count() == 2
+    page.close()
