@@ -29,14 +29,15 @@ def test_notebook_is_kept_without_outputs(path: Path) -> None:
     assert all(cell["execution_count"] is None for cell in code_cells(path))
 
 
+@pytest.mark.component("nbclient")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs_to_its_end(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("ipykernel", reason="ipykernel is missing: make .venv")
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient", reason="nbclient is missing: make .venv")
+    import nbclient
+    import nbformat
+
     # The kernel keeps its sockets and its history away from those of the user.
     for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
