@@ -180,7 +180,7 @@ format: .venv
 	$(BIN)/ruff format $(CODE)
 
 # VISENV_DOCS_EPISODES sets the episodes of each player in the tables of the environments (16 by default).
-docs: .venv
+docs: .venv osmesa
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: .venv

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -54,9 +55,8 @@ def installed(package: Path, folder: Path) -> Path:
         place = folder / "lib" / version / "site-packages/dependencies.pth"
         place.write_text(f"{libraries}\n", encoding="utf-8")
         options = ["--no-deps", "--no-index", "--no-build-isolation"]
-    # Of the running environment: an older pip would not know the version of the metadata.
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    run(*pip, *options, "--ignore-installed", package, cwd=folder)
+    pip = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--ignore-installed")
+    run(python, *pip, *options, package, cwd=folder)
     return folder / "bin"
 
 
@@ -105,6 +105,16 @@ def hook() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_package_names_the_python_versions_of_the_public_workflow() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = [re.search(r"Python :: (3\.\d+)$", each) for each in project["classifiers"]]
+    named = [each[1] for each in found if each]
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    (matrix,) = re.findall(r"python-version: \[(.*)\]", workflow)
+    assert named == re.findall(r"\d\.\d+", matrix)
+    assert project["requires-python"] == f">={named[0]}"
 
 
 README = (

@@ -33,6 +33,6 @@ if __name__ == "__main__":
     sys.path.insert(0, "")
     page = ModuleType("page")
     sys.modules["page"] = page
-    for item in json.load(sys.stdin):
-        print(f"# {item[1]}", file=sys.stderr, flush=True)
-        run(*item, namespace=page.__dict__)
+    for kind, place, content in json.load(sys.stdin):
+        print(f"# {place}", file=sys.stderr, flush=True)
+        run(kind, place, content, page.__dict__)

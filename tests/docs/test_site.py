@@ -13,12 +13,10 @@ import pytest
 
 from visenv.registration import ENVIRONMENTS
 
-pytest.importorskip("material", reason="mkdocs-material is missing: make .venv")
-
 ROOT = Path(__file__).parents[2]
 NAMES = [name.partition("/")[2] for name in ENVIRONMENTS]
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.component("mkdocs-material"), pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

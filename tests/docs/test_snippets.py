@@ -65,7 +65,7 @@ def check_command(name: str, words: list[str]) -> None:
 
 
 def check_train(words: list[str]) -> None:
-    from visenv.algos.experiment.command import read_recipe, read_sweep, recipe_path
+    from visenv.algos.experiment.files import read_recipe, read_sweep, recipe_path
 
     given = list(words)
     recipe = given.pop(0) if given and not given[0].startswith("-") else "zoom_tiny"

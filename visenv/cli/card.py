@@ -19,8 +19,8 @@ class Card:
 
     env: EnvName
     """Id (visenv/ may be left out), module:Id or module:Class."""
-    episodes: int = 16
-    """Episodes of each player; 0 plays none."""
+    episodes: int = 4
+    """Episodes of each player, for the table of scores; 0 plays none. The documentation has 16."""
     picture: Path | None = None
     """WebP file for an animated picture of the oracle's episode."""
 
