@@ -118,7 +118,7 @@ def make_doc(
     else:
         source = _opened(data, "multimodal_long_document")
         chosen = _with_unreadable_overview(chosen, settings)
-    tools = page_tools(library_of(source), ranked, chosen.preset, _page_zoom(zoom, chosen))
+    tools = page_tools(library_of(source), ranked, chosen.preset, zoom, chosen.compat)
     return _finish(ArmDoc, source, tools, chosen)
 
 
@@ -260,7 +260,7 @@ def make_doc_vqa(
     else:
         source = _opened(data)
         chosen = _with_unreadable_overview(chosen, settings)
-    tools = page_tools(library_of(source), ranked, chosen.preset, _page_zoom(zoom, chosen))
+    tools = page_tools(library_of(source), ranked, chosen.preset, zoom, chosen.compat)
     return _finish_answer(ArmDocVQA, source, tools, judge, chosen)
 
 
@@ -322,18 +322,6 @@ def _finish(
 def _call_rule(chosen: Chosen, source: Source) -> CallRule:
     """The rule that was given; by default evidence is asked for where all of it is known."""
     return chosen.call_rule or ("belongs" if is_indexed(source) else "evidence")
-
-
-def _page_zoom(zoom: bool, chosen: Chosen) -> CropZoom | None:
-    """The zoom tool over pages, if it is wanted.
-
-    Raises:
-        ConfigurationError: If `zoom` is neither true nor false.
-    """
-    if not isinstance(zoom, bool):
-        raise ConfigurationError(f"zoom must be true or false, got {zoom!r}.")
-    pixels, compat = chosen.preset.image_pixels, chosen.compat
-    return CropZoom(max_pixels=pixels, compat=compat) if zoom else None
 
 
 def _finish_answer(

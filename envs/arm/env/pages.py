@@ -8,12 +8,14 @@ from visenv.documents import Document, Library, PageRanker
 from visenv.documents.overview import overview
 from visenv.errors import ConfigurationError, DataError
 from visenv.grammar import Call
+from visenv.grammar.tool_call import Compat
 from visenv.tools import Tool
 from visenv.types import Image
 
 from ..ground_truth import DocumentTruth, JudgingTruth
 from ..presets import Preset
-from ..tools.crop import ORIGINAL_IMAGE, CropZoom
+from ..tools.crop import ORIGINAL_IMAGE
+from ..tools.page_zoom import PageZoom
 from ..tools.pages import PageByIndex, PageByQuery
 from .base import ArmEnv
 
@@ -99,12 +101,18 @@ def library_of(source: Any) -> Library:
 
 
 def page_tools(
-    library: Library, ranker: PageRanker, preset: Preset, zoom: CropZoom | None = None
+    library: Library, ranker: PageRanker, preset: Preset, zoom: bool, compat: Compat
 ) -> list[Tool[Any]]:
-    """The two page tools over a library, and the zoom tool if there is one."""
+    """The two page tools over a library, and with `zoom` the zoom tool.
+
+    Raises:
+        ConfigurationError: If `zoom` is neither true nor false.
+    """
+    if not isinstance(zoom, bool):
+        raise ConfigurationError(f"zoom must be true or false, got {zoom!r}.")
     side = preset.page_side
-    pages: list[Tool[Any]] = [
-        PageByQuery(library, ranker, pages=preset.pages_found, long_side=side),
-        PageByIndex(library, long_side=side),
-    ]
-    return pages if zoom is None else [*pages, zoom]
+    search = PageByQuery(library, ranker, pages=preset.pages_found, long_side=side)
+    single = PageByIndex(library, long_side=side)
+    if not zoom:
+        return [search, single]
+    return [search, single, PageZoom(single, max_pixels=preset.image_pixels, compat=compat)]

@@ -67,7 +67,7 @@ class IndexedCropArguments(Arguments):
         raise ToolError(f"There is no image {shown(self.img_idx)}. Available: {there}.")
 
 
-class _Region(NamedTuple):
+class Region(NamedTuple):
     """Where a picture lies: a part of an image in its native pixels.
 
     Attributes:
@@ -135,7 +135,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         self.max_pixels = max_pixels
         self.compat = compat
         self._natives: dict[str, Image] = {}
-        self._shown: list[tuple[Image, _Region]] = []
+        self._shown: list[tuple[Image, Region]] = []
 
     def reset(self, sample: Sample, store: Store) -> None:
         """Take the handles of the sample's images, without decoding them."""
@@ -162,7 +162,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
             )
         name = arguments.image_name(store)
         picture = store.image(name)
-        region = self._region(name, picture)
+        region = self.region_of(name, picture)
         source, within = region.image, region.part
         if self.compat:
             source = self._rounded(picture)
@@ -207,14 +207,14 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         names = list(store.images) or [ORIGINAL_IMAGE]
         return CropArguments(image=names[place], bbox_2d=box)
 
-    def _region(self, name: str, picture: Image) -> _Region:
+    def region_of(self, name: str, picture: Image) -> Region:
         """Where the picture of that name lies in native pixels."""
         for result, region in self._shown:
             if result is picture:
                 return region
         native = self._natives.get(name)
         image = native if native is not None and _alike(native.size, picture.size) else picture
-        return _Region(name, image, Window.whole(image.size))
+        return Region(name, image, Window.whole(image.size))
 
     def _rounded(self, picture: Image) -> Image:
         """The picture as Qwen's loader hands it to the published tool, whatever its own factor."""

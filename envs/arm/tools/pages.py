@@ -9,7 +9,7 @@ integer, and ``"3"`` is refused with that explanation (there, ``int()`` of whate
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -169,12 +169,23 @@ class PageByQuery(_PageTool[QueryArguments]):
         return QueryArguments(filename=self._name, query=str(rng.choice(words)))
 
 
+class ShownPage(NamedTuple):
+    """A page that was shown: its image, the name of its document, and its number."""
+
+    image: Image
+    document: str
+    page: int
+
+
 class PageByIndex(_PageTool[IndexArguments]):
     """Show one page of a document.
 
     Args:
         library: The documents.
         long_side: Longest side of the page, pixels.
+
+    Attributes:
+        shown: The pages that were shown in the episode.
 
     Raises:
         ConfigurationError: If an option has a value it cannot have.
@@ -183,6 +194,19 @@ class PageByIndex(_PageTool[IndexArguments]):
     name = "doc_page_retrieval_by_index"
     description = "Shows one page of a document, by its number."
     arguments = IndexArguments
+
+    def __init__(self, library: Library, *, long_side: int = LONG_SIDE) -> None:
+        super().__init__(library, long_side=long_side)
+        self.shown: list[ShownPage] = []
+
+    def reset(self, sample: Sample, store: Store) -> None:
+        """Take note of the sample's document; no page was shown yet."""
+        super().reset(sample, store)
+        self.shown = []
+
+    def end_episode(self) -> None:
+        """Release the pages."""
+        self.shown = []
 
     def call(self, arguments: IndexArguments, store: Store) -> ToolResult:
         """Show the page.
@@ -203,6 +227,7 @@ class PageByIndex(_PageTool[IndexArguments]):
             image = self._image(document, page)
         except DataError as error:
             raise ToolError(f"{error} Other pages may still work.") from error
+        self.shown.append(ShownPage(image, document.name, page))
         text = f"Page {page} of {document.name!r}, which has {len(document)} pages."
         return ToolResult((image, text), {"document": document.name, "pages": [page]})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -106,8 +107,28 @@ def test_a_page_that_was_retrieved_can_be_enlarged(name: str) -> None:
     observation, *_, info = env.step(turn("image_zoom_in_tool", part))
     (called,) = [event for event in info["step"].events if isinstance(event, ToolCalled)]
     assert called.ok
-    page_size = base.store.images["observation_1"].size
-    assert observation["images"][0].shape[1] == 2 * round(page_size[0] / 4)  # enlarged twice
+    # A quarter of the width of a page that is drawn three times as large.
+    width, _ = base.store.images["observation_1"].size
+    assert observation["images"][0].shape[1] == pytest.approx(3 * width / 4, abs=2)
+    assert called.detail["origin"] == "observation_1"
+    # A zoom into the zoom is cut from the larger drawing too.
+    again = {"image": "observation_2", "bbox_2d": [0, 0, 500, 1000]}
+    *_, info = env.step(turn("image_zoom_in_tool", again))
+    (called,) = [event for event in info["step"].events if isinstance(event, ToolCalled)]
+    assert called.detail["origin"] == "observation_1"
+    assert called.detail["box"][2] == pytest.approx(3 * width / 8, abs=2)
+
+
+def test_pages_side_by_side_are_cut_as_they_are_shown() -> None:
+    env, base = made("ArmDocVQA", zoom=True)
+    env.reset(seed=0)
+    truth: Any = base.sample.ground_truth
+    env.step(turn("doc_page_retrieval_by_query", {"filename": truth.document, "query": "page"}))
+    width, height = base.store.images["observation_1"].size
+    whole = {"image": "observation_1", "bbox_2d": [0, 0, 1000, 1000]}
+    *_, info = env.step(turn("image_zoom_in_tool", whole))
+    (called,) = [event for event in info["step"].events if isinstance(event, ToolCalled)]
+    assert called.detail["box"] == [0, 0, width, height]
 
 
 def turn(name: str, arguments: dict[str, Any]) -> str:
@@ -254,3 +275,13 @@ def test_a_published_overview_is_shown_in_place_of_ours() -> None:
     observation, _ = env.reset(options={"sample": given})
     (shown,) = observation["images"]
     assert (shown == published.pixels).all()
+
+
+def test_an_episode_goes_on_after_pickling_with_a_page_to_enlarge() -> None:
+    env, base = made("ArmDocVQA", zoom=True)
+    env.reset(seed=0)
+    env.step(turn("doc_page_retrieval_by_index", {"filename": base.document(), "image_idx": 1}))
+    part = turn("image_zoom_in_tool", {"image": "observation_1", "bbox_2d": [0, 0, 250, 100]})
+    again = pickle.loads(pickle.dumps(env))
+    one, other = (each.step(part)[0]["images"][0] for each in (env, again))
+    assert (one == other).all()
