@@ -247,9 +247,8 @@ def test_directories_of_others_stay_shut_though_their_names_be_known(
         return
     waiting = threading.Thread(target=sandbox.run, args=("import time\ntime.sleep(1)",))
     waiting.start()
-    known = [str(path) for path in Path(hello.scratch).iterdir()]
-    prying = f"""
-scratch = {hello.scratch!r}
+    prying = """
+scratch = {scratch!r}
 others = [path for path in {known} if path != os.environ["HOME"] and os.path.isdir(path)]
 name = "path_to_output_image.jpg"
 outcomes = [denied(os.listdir, scratch)]
@@ -260,7 +259,9 @@ for other in others:
 """
     most = 0
     while waiting.is_alive():
-        others, outcomes = literal_eval(attack(prying, None).result)
+        known = [str(path) for path in Path(hello.scratch).iterdir()]
+        code = prying.format(scratch=hello.scratch, known=known)
+        others, outcomes = literal_eval(attack(code, None).result)
         assert outcomes is True
         most = max(most, others)
     waiting.join()
