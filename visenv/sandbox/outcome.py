@@ -29,7 +29,7 @@ class Cleaner:
         longest_first = sorted(paths, key=len, reverse=True)
         names = "|".join(map(re.escape, longest_first)) or "(?!)"
         self._paths = re.compile(rf"(?:{names})(?![\w.-])")
-        self._scratch = re.compile(rf"{re.escape(scratch)}/\d+") if scratch else None
+        self._scratch = re.compile(rf"{re.escape(scratch)}/[0-9a-f]{{32}}") if scratch else None
 
     def __call__(self, text: bytes) -> str:
         """The text, with whatever is no UTF-8 replaced."""

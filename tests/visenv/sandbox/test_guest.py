@@ -68,7 +68,8 @@ def test_the_filter_allows_what_is_listed_and_nothing_else(machine: str) -> None
         "open": ALLOW, "openat": ALLOW, "fcntl": ALLOW, "ioctl": EPERM, "madvise": ALLOW,
         "clock_gettime": ALLOW, "clock_getres": ALLOW, "clock_nanosleep": ALLOW, "pipe2": ALLOW,
         "renameat2": ALLOW, "tgkill": EPERM, "clone": EPERM, "prlimit64": ALLOW, "uname": ALLOW,
-        "prctl": EPERM, "clone3": ENOSYS,
+        "prctl": EPERM, "clone3": ENOSYS, "chdir": ALLOW, "fchdir": ALLOW, "readlink": ALLOW,
+            "readlinkat": ALLOW,
     }  # fmt: skip
     zeros = {
         n: what for name, what in looked_at.items() if (n := syscalls.number(name)) is not None
@@ -256,7 +257,7 @@ def test_paths_of_the_host_lose_all_but_their_last_name() -> None:
     clean = Cleaner(["/home/me/venv", "/home/me/venv/lib/site-packages"], "/dev/shm/visenv-1")
     text = b'File "/home/me/venv/lib/site-packages/PIL/Image.py", /home/me/venv/bin, /home/me/venv2'
     assert clean(text) == 'File "site-packages/PIL/Image.py", venv/bin, /home/me/venv2'
-    assert clean(b"/dev/shm/visenv-1/37/a.jpg") == "/sandbox/work/a.jpg"
+    assert clean(b"/dev/shm/visenv-1/" + b"0f" * 16 + b"/a.jpg") == "/sandbox/work/a.jpg"
     assert clean(b"\xff\x00") == "\N{REPLACEMENT CHARACTER}\x00"
 
 

@@ -307,3 +307,78 @@ while True:
         execution = sandbox.run(code, limits=limits)
         assert execution.status == "ok"
         assert execution.result in ("a" * 60_000, "b" * 60_000)
+
+
+# ---------------------------------------------------------------------------- what others see
+
+
+def test_links_and_directories_of_the_host_cannot_be_found_out(attack: Attack, mode: str) -> None:
+    """Namespaces have a root of their own to look around in; without them the calls are refused."""
+    refused = "{'EINVAL'}, {'EPERM'}"
+    nothing_there = "{'ENOENT'}, {'ENOENT'}"
+    execution = attack(
+        """
+def kind(act, *arguments):
+    try:
+        act(*arguments)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "done"
+({kind(os.readlink, path) for path in ("/proc/self/exe", "/proc/1/cwd")},
+ {kind(os.chdir, path) for path in ("/root/.ssh", "/proc", "/etc/ssl", "/var/log")})
+""",
+        result=None,
+    )
+    assert execution.result == f"({refused if mode == 'landlock' else nothing_there})"
+
+
+def test_names_of_directories_cannot_be_guessed(attack: Attack, mode: str) -> None:
+    """A program that guessed one would see how large another program's image file is."""
+    names = {attack("os.path.basename(os.environ['HOME'])", result=None).result for _ in range(3)}
+    if mode == "namespaces":
+        assert names == {"'work'"}  # each has a file system of its own
+    attack("""
+import re
+parent, name = os.path.split(os.environ["HOME"])
+near = [f"{parent}/{number}" for number in range(2000)]
+seen = [path for path in near if os.path.exists(path)]
+not seen and denied(os.listdir, parent) is not False or seen
+""")
+
+
+def test_the_name_of_a_directory_is_long_and_random(sandbox: Sandbox, mode: str) -> None:
+    if mode == "namespaces":
+        return  # all are called the same, and none can be seen by another
+    code = (
+        "import os\nlen(os.path.basename(os.environ['HOME'])), len(set(os.environ['HOME'][-32:]))"
+    )
+    results = [sandbox.run(code).result for _ in range(3)]
+    assert all(result.startswith("(32, ") for result in results)
+
+
+READING = """
+import numpy
+place = os.path.dirname(numpy.__file__)
+names = [f"{place}/{name}" for name in ("__config__.py", "dtypes.py", "exceptions.py")]
+"""
+
+
+def test_a_program_does_not_see_which_files_another_has_read() -> None:
+    """The access times of library files were a channel of a bit for each file."""
+    import os
+    from pathlib import Path
+
+    import numpy as np
+
+    from visenv.sandbox import LocalBackend
+
+    place = Path(np.__file__).parent
+    files = [place / name for name in ("__config__.py", "dtypes.py", "exceptions.py")]
+    for file in files:  # as after an installation: read last before it was written
+        written = file.stat().st_mtime
+        os.utime(file, (written - 100, written))
+    with Sandbox(LocalBackend(isolation="landlock", ahead=0)) as sandbox:
+        looking = f"import os{READING}[os.stat(name).st_atime_ns for name in names]"
+        before = sandbox.run(looking).result
+        sandbox.run(f"import os{READING}open(names[0]).read(), open(names[2]).read()")
+        assert sandbox.run(looking).result == before != ""

@@ -237,19 +237,19 @@ for top in ("/", "/sandbox", "/sandbox/work", "/dev/shm", "/tmp", "..", "../..")
         first.join()
 
 
-def test_directories_of_others_cannot_be_guessed(sandbox: Sandbox, attack: Attack) -> None:
-    """Where they are directories of the host, their names are but numbers."""
+def test_directories_of_others_stay_shut_though_their_names_be_known(
+    sandbox: Sandbox, attack: Attack
+) -> None:
+    """Where they are directories of the host, their names are random; these are given away."""
     hello = sandbox.backend.hello()  # type: ignore[attr-defined]
     if not hello.scratch:
         attack("os.listdir('/sandbox')", "['work']")
         return
     waiting = threading.Thread(target=sandbox.run, args=("import time\ntime.sleep(1)",))
     waiting.start()
-    prying = f"""
-scratch = {hello.scratch!r}
-own = os.path.realpath(".")
-others = [f"{{scratch}}/{{n}}" for n in range(3000) if os.path.isdir(f"{{scratch}}/{{n}}")]
-others.remove(own)
+    prying = """
+scratch = {scratch!r}
+others = [path for path in {known} if path != os.environ["HOME"] and os.path.isdir(path)]
 name = "path_to_output_image.jpg"
 outcomes = [denied(os.listdir, scratch)]
 for other in others:
@@ -259,7 +259,9 @@ for other in others:
 """
     most = 0
     while waiting.is_alive():
-        others, outcomes = literal_eval(attack(prying, None).result)
+        known = [str(path) for path in Path(hello.scratch).iterdir()]
+        code = prying.format(scratch=hello.scratch, known=known)
+        others, outcomes = literal_eval(attack(code, None).result)
         assert outcomes is True
         most = max(most, others)
     waiting.join()

@@ -49,18 +49,18 @@ class Setting(NamedTuple):
     address_space: int
 
 
-def live(setting: Setting, request: socket.socket, output: int, number: int) -> NoReturn:
+def live(setting: Setting, request: socket.socket, output: int, name: str) -> NoReturn:
     """Wait for a program, run it, end.
 
     Args:
         setting: Of the server.
         request: Where the program comes from.
         output: Where its standard output and error go.
-        number: Of this cell, for the name of its directory.
+        name: Of this cell, and of its directory.
     """
     try:
         request = _alone(setting, request, output)
-        work, lock = _prepare(setting, number)
+        work, lock = _prepare(setting, name)
         if not select.select([request], [], [], 0)[0]:
             program.rehearse()  # as long as nobody waits
         message, descriptors = wire.receive(request)
@@ -96,12 +96,12 @@ def _alone(setting: Setting, request: socket.socket, output: int) -> socket.sock
     return socket.socket(fileno=_KEPT)
 
 
-def _prepare(setting: Setting, number: int) -> tuple[str, lockdown.Lock]:
+def _prepare(setting: Setting, name: str) -> tuple[str, lockdown.Lock]:
     """All that can be done before the program is there: its directory, and its lock."""
     if setting.namespaces:
         work, own = WORKSPACE, (WORKSPACE.rpartition("/")[0], landlock.OWN)
     else:
-        work = f"{setting.scratch}/{number}"
+        work = f"{setting.scratch}/{name}"
         Path(work).mkdir(0o700)
         own = work, landlock.CHANGE  # nothing limits how many files it makes: so it makes none
     files = None

@@ -2,7 +2,7 @@
 
 Rights are those of ``linux/landlock.h``. A ruleset names the rights it handles; each that no rule
 grants is then refused. It sees the opening and the making of files. It does not see stat, readlink,
-chdir, chmod or utime: seccomp has those that change anything.
+chdir, chmod or utime: seccomp refuses all of these but stat.
 """
 
 from __future__ import annotations

@@ -52,6 +52,8 @@ def _start(configuration: Mapping[str, Any]) -> tuple[Setting | None, dict[str, 
     load(configuration["packages"])
     found = libraries.find(proc)
     sys.path[:] = libraries.search_path()
+    if mode != "namespaces":
+        libraries.read_all(libraries.without_hidden(found))
     setting = Setting(
         namespaces=mode == "namespaces",
         landlock=probe.LANDLOCK in layers,

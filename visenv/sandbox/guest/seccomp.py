@@ -2,10 +2,12 @@
 
 The filter is classic BPF (``linux/filter.h``), put together here: no compiler and no library.
 Most calls are allowed by their number. A few are allowed for some arguments only, by their lower 32
-bits, which is what the kernel reads of them. Refusals are of four kinds:
+bits, which is what the kernel reads of them. Refusals are of five kinds:
 
 - pretended: 0, and nothing is done. Modes and times of files: `shutil.copy` sets them and would
   fail otherwise, and Landlock does not guard them.
+- no link: to read a link, without namespaces; Landlock does not see it, and links of the host
+  would be read. The C library goes on as with a file that is none.
 - not supported: extended attributes, which copying tries and does without.
 - unknown: ``clone3`` (glibc then uses ``clone``, whose flags are in a register, to be seen) and
   everything newer than this list, so that libraries fall back.
@@ -41,14 +43,15 @@ _KILL: Instruction = (_RETURN, 0, 0, 0x8000_0000)
 _ERRNO = 0x0005_0000
 _FORBIDDEN: Instruction = (_RETURN, 0, 0, _ERRNO | errno.EPERM)
 _UNKNOWN: Instruction = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+_NO_LINK: Instruction = (_RETURN, 0, 0, _ERRNO | errno.EINVAL)
 _UNSUPPORTED: Instruction = (_RETURN, 0, 0, _ERRNO | errno.EOPNOTSUPP)
 _PRETENDED: Instruction = (_RETURN, 0, 0, _ERRNO)
 
 ALLOWED = syscalls.names("""
     read write readv writev pread64 pwrite64 preadv pwritev lseek close close_range dup dup2 dup3
     pipe poll ppoll select pselect6 ftruncate fsync fdatasync
-    stat fstat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd chdir
-    fchdir getdents getdents64 mkdir mkdirat rmdir unlink unlinkat rename renameat umask
+    stat fstat lstat newfstatat statx access faccessat faccessat2 getcwd getdents getdents64
+    mkdir mkdirat rmdir unlink unlinkat rename renameat umask
     munmap mprotect mremap msync brk
     set_robust_list rseq sched_yield sched_getaffinity rt_sigaction rt_sigprocmask
     rt_sigreturn sigaltstack alarm setitimer getitimer restart_syscall exit exit_group
@@ -98,7 +101,7 @@ def program(own_pid: int, *, private: bool) -> bytes:
     Args:
         own_pid: The only process that signals can be sent to; `abort` sends one.
         private: Whether the process is in namespaces of its own: only there are threads counted,
-            and the name of the host is not the host's.
+            the name of the host is not the host's, and a change of directory finds out nothing.
 
     Raises:
         OSError: If the architecture has no table of calls.
@@ -112,7 +115,8 @@ def program(own_pid: int, *, private: bool) -> bytes:
     code += _each(PRETENDED, [_PRETENDED])
     code += _each(UNSUPPORTED, [_UNSUPPORTED])
     code += _each(["clone3"], [_UNKNOWN])
-    code += _each(["uname"], [_ALLOW if private else _FORBIDDEN])
+    code += _each(["uname", "chdir", "fchdir"], [_ALLOW if private else _FORBIDDEN])
+    code += _each(["readlink", "readlinkat"], [_ALLOW if private else _NO_LINK])
     code += _each(["futex"], _waking())
     code += _each(["mmap"], _mapping())
     code += _each(["open"], _opening(1))

@@ -18,10 +18,10 @@ from . import cell, kernel, namespaces, wire
 
 
 class _Running(NamedTuple):
-    """A cell that has not been reaped: its life socket and its number."""
+    """A cell that has not been reaped: its life socket and its name."""
 
     life: socket.socket
-    number: int
+    name: str
 
 
 class Server:
@@ -37,7 +37,6 @@ class Server:
         self._setting = setting
         self._cells: dict[int, _Running] = {}  # by process
         self._killed: set[int] = set()
-        self._count = 0
         self._woken, waker = socket.socketpair()  # written to when a child ends
         waker.setblocking(False)
         self._waker = waker
@@ -80,15 +79,15 @@ class Server:
 
     def _spawn(self) -> None:
         """Fork a cell and give the client the other ends of what it is connected to."""
-        self._count += 1
+        name = os.urandom(16).hex()  # a program that could guess it would see sizes of files
         theirs, life = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         asks, request = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         printed, output = os.pipe2(os.O_CLOEXEC)
         try:
             pid = kernel.fork_into(namespaces.CELL) if self._setting.namespaces else os.fork()
             if pid == 0:
-                cell.live(self._setting, request, output, self._count)
-            self._cells[pid] = _Running(life, self._count)
+                cell.live(self._setting, request, output, name)
+            self._cells[pid] = _Running(life, name)
             wire.send(self._control, wire.CELL, (asks.fileno(), theirs.fileno(), printed))
         finally:
             for end in (theirs, asks, request):
@@ -109,4 +108,4 @@ class Server:
                 wire.send(running.life, end.pack())
             running.life.close()
             if not self._setting.namespaces:
-                shutil.rmtree(f"{self._setting.scratch}/{running.number}", ignore_errors=True)
+                shutil.rmtree(f"{self._setting.scratch}/{running.name}", ignore_errors=True)
