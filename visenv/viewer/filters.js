@@ -57,7 +57,7 @@ function withNumber(places, column, low, high) {
 /** Until the texts of the turns have been loaded, the cells of the table are searched. */
 function withWords(places, words) {
   if (!words) return places;
-  if (!textsAreThere()) loadTexts(listEpisodes);
+  if (!textsAreThere() && !textsFailed) loadTexts(listEpisodes);
   const columns = ["id", "question", "answer", "truth"].map((name) => ({ fits: valuesOf(name).map((value) => value.toLowerCase().includes(words)), rows: index.texts[name].rows }));
   return places.filter((place) => (place < searched.length ? searched[place].includes(words) : columns.some(({ fits, rows }) => fits[rows[place]])));
 }
