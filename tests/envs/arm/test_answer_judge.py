@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.answer_judge import AnswerJudge, quoted, read_extracted
 from visenv.envs.arm.answers import AnswerJudged, rule_of
+from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth
 from visenv.errors import ServiceError
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.rollout import EpisodeSpec, play
@@ -162,3 +163,16 @@ def test_a_saved_episode_is_scored_again_by_its_recorded_judgment() -> None:
     base.log = type(base.log)(played.events)
     assert base.task_score() == 1.0
     assert ASKED == []
+
+
+def test_the_judge_reads_the_question_that_stands_in_the_image() -> None:
+    truth = VlmEvalTruth(judged_question="How long is AB?")
+    judged("So I say answer: two", Sample("3", "See the image.", (), ("0.5",), "", truth))
+    assert "Question: How long is AB?" in ASKED[-1]
+
+
+def test_a_number_is_extracted_and_not_compared() -> None:
+    truth = VlmEvalTruth(answer_kind="number", exact=True)
+    sample = Sample("4", "How many?", (), ("0.5",), "", truth)
+    event, asked = judged("So I say in the end answer: half", sample)
+    assert (event.score, asked) == (0.0, 1)
