@@ -19,6 +19,7 @@ from visenv.scorers.replies import json_reply
 from visenv.types import Event, QuestionTruth, Sample
 
 from .answers import AnswerJudged, AnswerScore, letters_of
+from .ground_truth import DocumentTruth
 
 LONGEST = 4000
 """Characters of an answer that the judge reads."""
@@ -85,8 +86,9 @@ class AnswerJudge:
         1. An answer that the rule of the data set scores 1 is right, and no model is asked. Nor is
            it asked about an answer that is too long, or that picks a letter of a lettered choice.
         2. Otherwise the model extracts the short answer, which is right if the rule scores it 1.
-        3. Otherwise it is wrong if the question is a lettered choice, or its ground truth says
-           ``exact``; of the rest, the model compares it with the right answer.
+        3. Otherwise the rule's score stands if the question is a lettered choice or about a
+           document, or its ground truth says ``exact``; of the rest, the model compares the short
+           answer with the right one.
 
         Args:
             turn: The number of the turn.
@@ -154,5 +156,10 @@ def _has_chosen(answer: str, sample: Sample) -> bool:
 
 
 def _is_closed(sample: Sample) -> bool:
-    """Whether only an equal answer is right."""
-    return bool(letters_of(sample) or getattr(sample.ground_truth, "exact", False))
+    """Whether the rule decides about the extracted answer.
+
+    MMLongBench-Doc's own evaluation extracts by a language model and scores by a rule.
+    """
+    truth = sample.ground_truth
+    about_document = isinstance(truth, DocumentTruth)
+    return about_document or bool(letters_of(sample) or getattr(truth, "exact", False))

@@ -71,7 +71,9 @@ class MMLongBench(HubSource):
                 continue
             answer = Log(episode.events).answer
             can_be = sample.answers[0] != NOT_ANSWERABLE
-            hits += self.score(answer, sample) if can_be and answer is not None else 0.0
+            if can_be and answer is not None:
+                accuracy = episode.metrics.get("accuracy")  # a judge may have extracted the answer
+                hits += self.score(answer, sample) if accuracy is None else accuracy
             answerable += can_be
             answered += answer is None or answer.strip().lower() != NOT_ANSWERABLE.lower()
         if not answerable:

@@ -17,6 +17,7 @@ import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.answer_judge import AnswerJudge, quoted, read_extracted
 from visenv.envs.arm.answers import AnswerJudged, rule_of
 from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth
+from visenv.envs.arm.ground_truth import DocumentTruth
 from visenv.errors import ServiceError
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.rollout import EpisodeSpec, play
@@ -176,3 +177,12 @@ def test_a_number_is_extracted_and_not_compared() -> None:
     sample = Sample("4", "How many?", (), ("0.5",), "", truth)
     event, asked = judged("So I say in the end answer: half", sample)
     assert (event.score, asked) == (0.0, 1)
+
+
+def test_an_answer_about_a_document_is_extracted_and_scored_by_the_rule() -> None:
+    truth = DocumentTruth(document="report", answer_format="Float")
+    sample = Sample("5", "How much?", (), ("0.5",), "", truth)
+    event, asked = judged("The report says, answer: half", sample)
+    assert (event.score, asked) == (0.0, 1)
+    event, asked = judged("The report tells, answer: 0.5", sample)
+    assert (event.score, event.extracted, asked) == (1.0, "0.5", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,12 @@ def test_a_file_that_is_no_list_is_named(folder: Path) -> None:
     (folder / "data" / "samples.json").write_text('{"rows": []}')
     with pytest.raises(DataError, match=r"samples\.json must be a list or an object with a list"):
         MMLongBench(folder)
+
+
+def test_f1_takes_the_accuracy_that_was_scored_in_the_episode(folder: Path) -> None:
+    source = MMLongBench(write(folder, row()))
+    sample = source[0]
+    episode = answered(sample.id, "There are 6 of them")
+    assert source.totals([episode]) == {"F1": 0.0}
+    judged = replace(episode, metrics={"accuracy": 1.0})
+    assert source.totals([judged]) == {"F1": 1.0}
