@@ -51,9 +51,9 @@ class ArmZoom(Judge):
     """
 
     def oracle_calls(self) -> list[Call]:
-        """A crop of each target, with a margin around it."""
-        target = self.truth.target_box
-        boxes = self.truth.target_boxes or (() if target is None else (target,))
+        """A crop of each detail that decides, or else of each target, with a margin around it."""
+        truth, target = self.truth, self.truth.target_box
+        boxes = truth.detail_boxes or truth.target_boxes or (() if target is None else (target,))
         zoom = self.tools["image_zoom_in_tool"]
         assert isinstance(zoom, CropZoom)
         which = {"label": "the target", "img_idx": 0} if zoom.indexed else {"image": ORIGINAL_IMAGE}
