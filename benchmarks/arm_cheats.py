@@ -214,10 +214,13 @@ class Row(NamedTuple):
     published: float
 
 
-def rows(samples: int) -> Iterator[Row]:
+def rows(samples: int, reward: str = "stage2") -> Iterator[Row]:
     """The table, environment by environment; the honest policies of each come first."""
     for name, policies in OF_ENV.items():
-        made = [gym.make(f"visenv/{name}-v0", call_rule=rule) for rule in ("evidence", "published")]
+        made = [
+            gym.make(f"visenv/{name}-v0", call_rule=rule, reward=reward)
+            for rule in ("evidence", "published")
+        ]
         judges: list[Judge] = [env.unwrapped for env in made]  # type: ignore[misc]
         pairs = list(zip(made, judges, strict=True))
         yield Row(name, "verify, then judge", "honest", *(honest(*pair, samples) for pair in pairs))

@@ -6,9 +6,9 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from visenv.evaluation.summary import tool_metrics
 from visenv.files import replacing
@@ -54,7 +54,7 @@ def _of_episode(episode: Episode) -> dict[str, float]:
 
 
 def advantages_by_tool(
-    groups: Sequence[Group], advantages: Sequence[Sequence[ArrayLike]]
+    groups: Sequence[Group], advantages: Sequence[Sequence[Any]]
 ) -> dict[str, float]:
     """The mean advantage of episodes by the outcome of their tool calls.
 

@@ -161,4 +161,6 @@ def _folded(key: str, value: Any) -> Any:
         return sorted(folded) if folded and isinstance(folded[0], str) else folded
     if key.startswith("upper_bound") and isinstance(value, int):
         return min(value, OPEN_END)
+    if key == "lower_bound" and isinstance(value, int):
+        return max(value, 1)  # of paragraphs, sentences and words there is always one
     return value

@@ -54,9 +54,10 @@ class ArmZoom(Judge):
     """
 
     def oracle_calls(self) -> list[Call]:
-        """A crop of each target, with a margin around it."""
-        target = () if self.truth.target_box is None else (self.truth.target_box,)
-        return crop_calls(self.tools, self.truth.target_boxes or target, self.sample.images)
+        """Crop each detail that decides, or else each target, with a margin around it."""
+        truth, target = self.truth, self.truth.target_box
+        boxes = truth.detail_boxes or truth.target_boxes or (() if target is None else (target,))
+        return crop_calls(self.tools, boxes, self.sample.images)
 
 
 def crop_calls(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -31,6 +32,32 @@ def test_no_cheat_earns_more_than_an_honest_guess(
         assert max(row.evidence for row in caught) <= guess.evidence + 1e-9
         # What makes the test able to fail: the published rule pays some of them.
         assert max(row.published for row in caught) > guess.published + 0.2
+
+
+@pytest.mark.parametrize("reward", ["stage1", "fixed_bonus"])
+def test_no_cheat_earns_more_than_a_guess_under_the_other_rewards(
+    cheats: ModuleType, reward: str
+) -> None:
+    rows = list(cheats.rows(1, reward))
+    for env in cheats.OF_ENV:
+        here = [row for row in rows if row.env == env]
+        (guess,) = (row for row in here if row.policy == "guess at once")
+        assert max(row.evidence for row in here if row.kind == "cheat") <= guess.evidence + 1e-9
+        assert max(row.published for row in here if row.kind == "cheat") > guess.published + 0.04
+
+
+def test_the_oracle_shows_what_decides_of_a_tiny_preference() -> None:
+    """Frames and shapes vary: the largest sign is half as wide as the image."""
+    env = gym.make("visenv/ArmPreference-v0", preset="tiny", reward="stage2")
+    judge: Any = env.unwrapped
+    for seed in range(6):
+        env.reset(seed=seed)
+        over, reward = False, 0.0
+        while not over:
+            turn = judge.grammar.compose(judge.oracle_turn())
+            _, reward, terminated, truncated, _ = env.step(turn)
+            over = terminated or truncated
+        assert reward == pytest.approx(1.5)
 
 
 def test_unknown_tools_and_malformed_calls_are_paid_alike(cheats: ModuleType) -> None:

@@ -118,6 +118,15 @@ def test_the_check_counts_that_decides(given: dict[str, Any], decides: bool) -> 
     assert not useful(Log([other]), sample, "evidence")
 
 
+def test_at_least_none_is_at_least_one() -> None:
+    check = Check(name=WORDS, arguments={"lower_bound": 0, "upper_bound": 50})
+    sample = sample_of(constraint="At most 50 words.", check=check)
+    for lower, decides in ((0, True), (1, True), (2, False)):
+        arguments = {"response": "text_0", "lower_bound": lower, "upper_bound": 50}
+        call = called(WORDS, arguments=arguments, result=True)
+        assert useful(Log([call]), sample, "evidence") is decides
+
+
 def test_keywords_are_compared_whatever_their_order_and_case() -> None:
     bounds = {"lower_bound_times": 1, "upper_bound_times": 2}
     check = Check(name=KEYWORDS, arguments={"keywords": ["Owl", "fox"], **bounds})
