@@ -101,7 +101,7 @@ class CodeTool(Tool[CodeArguments]):
         """
         name, image = _chosen(arguments.image, store)
         images = {INPUT_IMAGE: _lossless(image)}
-        execution = self._sandbox().run(arguments.code, images, limits=self.limits)
+        execution = self._sandbox().run(arguments.code, images, limits=self.limits, owner=id(self))
         execution = _without_thin_image(execution)
         written = execution.image is not None
         detail = {"status": execution.status, "image": name, "written": written}
