@@ -99,7 +99,7 @@ class ArftEnv(VisEnv):
     def metrics(self) -> dict[str, float]:
         """``accuracy`` (exact match) and ``f1`` of the answer, 0 without one."""
         answer, references = self.log.answer, self.sample.answers
-        exact = 0.0 if answer is None else exact_match(answer, references)
+        exact = 0.0 if answer is None else exact_match(answer, references, self.compat)
         partly = 0.0 if answer is None else token_f1(answer, references, self.compat)
         # The public count of words gives less for a repeated one.
         return {"accuracy": exact, "f1": max(exact, partly)}

@@ -25,7 +25,6 @@ _TEXTS = (
     *(looked(problems, brief=True) for problems in _PROBLEMS),
     repairing(brief=True),
     seen(brief=True),
-    "\nTrue\n",
     "Error: ",
     "Nothing was found for '",
     "'. Try other words.",

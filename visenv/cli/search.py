@@ -94,7 +94,10 @@ class Ask:
         from visenv.search import open_searcher
 
         searcher = open_searcher(self.engine)
-        for number, passage in enumerate(searcher.search(self.query, self.passages), start=1):
+        found = searcher.search(self.query, self.passages)
+        if not found:
+            print(f"Nothing was found for {self.query!r}. Try other words.")
+        for number, passage in enumerate(found, start=1):
             print(f"{number}. {passage.title}  {passage.url}\n   {passage.text}")
         searcher.close()
 

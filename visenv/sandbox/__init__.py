@@ -10,6 +10,7 @@ from visenv.sandbox.handoff import SharedImage
 from visenv.sandbox.limits import Limits
 from visenv.sandbox.local import LocalBackend
 from visenv.sandbox.program import INPUT_IMAGE, OUTPUT_IMAGE, Program
+from visenv.sandbox.queue import Waits
 from visenv.sandbox.sandbox import Sandbox, shared_sandbox
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "SandboxBackend",
     "SharedImage",
     "Status",
+    "Waits",
     "shared_sandbox",
 ]

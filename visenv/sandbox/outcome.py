@@ -17,6 +17,10 @@ from visenv.types import Image
 _MEMORY = re.compile(r"^(?:[\w.]+\.)?_?\w*MemoryError\b|Insufficient memory", re.MULTILINE)
 
 
+_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+"""Of this machine."""
+
+
 class Cleaner:
     """Takes what tells about the host out of text.
 
@@ -83,8 +87,9 @@ def _of_report(
         file=None if image is None else taken(memories[2], report.file),
         image_problem=clean(report.problem),
         seconds=ending.seconds,
-        cpu_seconds=report.cpu / 1e6,
-        memory_bytes=1024 * report.memory,
+        # What a program says of itself: nothing beyond what it can have had is passed on.
+        cpu_seconds=min(report.cpu / 1e6, float(limits.cpu_seconds)),
+        memory_bytes=min(1024 * report.memory, _MEMORY_BYTES),
     )
 
 
@@ -108,6 +113,9 @@ def _stopped(ending: Ending, limits: Limits) -> tuple[Status, str] | None:
             "crashed",
             f"The process ended with exit code {code} before the program was finished.",
         )
+    if code == -signal.SIGSEGV:
+        # The first process of a namespace gets no SIGABRT: the C library then faults on purpose.
+        return "crashed", "The program crashed: Segmentation fault or abort."
     if code != -signal.SIGKILL:
         return "crashed", f"The program crashed: {signal.strsignal(-code)}."
     if ending.end.cpu > limits.cpu_seconds - 0.5:

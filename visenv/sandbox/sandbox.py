@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any
@@ -18,15 +18,20 @@ from visenv.sandbox.handoff import SharedImage
 from visenv.sandbox.limits import Limits
 from visenv.sandbox.local import LocalBackend
 from visenv.sandbox.program import OUTPUT_IMAGE, Program
+from visenv.sandbox.queue import FairQueue, Waits
 from visenv.types import Image
+
+WAIT_SECONDS = 120.0
+"""Longest time that a program waits for a worker, unless a sandbox is told otherwise."""
 
 
 class Sandbox:
     r"""Runs untrusted Python with images in and out.
 
     Any number of threads may call `run`; at most `workers` programs run at a time and the others
-    wait, so that a burst does not eat up anybody's time limit. Nothing of a program survives it,
-    and no two share anything. It pickles, and works in forked children: there it starts anew.
+    wait, so that a burst does not eat up anybody's time limit. Owners share the workers fairly, and
+    nobody waits longer than `wait_seconds` (`visenv.sandbox.queue`). Nothing of a program survives
+    it, and no two share anything. It pickles, and works in forked children: there it starts anew.
 
         with Sandbox() as sandbox:
             execution = sandbox.run(
@@ -40,9 +45,10 @@ class Sandbox:
         backend: Where programs run; processes of this machine by default.
         limits: Of each program, unless `run` is given others.
         workers: Programs at a time; the number of CPUs by default.
+        wait_seconds: Longest time that a program waits for a worker.
 
     Raises:
-        ConfigurationError: If there would be no worker.
+        ConfigurationError: If there would be no worker, or no time to wait for one.
     """
 
     def __init__(
@@ -51,18 +57,22 @@ class Sandbox:
         *,
         limits: Limits | None = None,
         workers: int | None = None,
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
+        if not wait_seconds > 0:
+            raise ConfigurationError(f"wait_seconds must be above 0, got {wait_seconds!r}.")
         if workers is not None and workers < 1:
             raise ConfigurationError(f"A sandbox needs at least 1 worker, got {workers}.")
         self.backend = LocalBackend() if backend is None else backend
         self.limits = Limits() if limits is None else limits
         self.workers = len(os.sched_getaffinity(0)) if workers is None else workers
+        self.wait_seconds = wait_seconds
         self.after_fork()
         forks.watch(self)
 
     def after_fork(self) -> None:
         """Begin with every worker free; the backend looks after itself."""
-        self._free = threading.BoundedSemaphore(self.workers)
+        self._queue = FairQueue(self.workers, self.wait_seconds)
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -82,6 +92,7 @@ class Sandbox:
         *,
         output: str = OUTPUT_IMAGE,
         limits: Limits | None = None,
+        owner: Hashable = None,
     ) -> Execution:
         """Run a program and wait for it. What it does, however bad, is in what is returned.
 
@@ -91,14 +102,16 @@ class Sandbox:
                 see `Program`.
             output: File name under which it writes an image that is taken back.
             limits: Instead of the sandbox's.
+            owner: For whom it is run; owners that wait get the same share of time.
 
         Raises:
             ConfigurationError: If a name cannot be used, or programs cannot be run safely here.
             ImageError: If a passed image cannot be decoded.
-            ServiceError: If what runs programs failed beyond retries.
+            ServiceError: If what runs programs failed beyond retries, or no worker was free in
+                time.
         """
         program = Program(code, dict(images or {}), output, limits or self.limits)
-        with self._free:
+        with self._queue.worker(owner):
             return self.backend.run(program)
 
     async def run_async(
@@ -108,14 +121,20 @@ class Sandbox:
         *,
         output: str = OUTPUT_IMAGE,
         limits: Limits | None = None,
+        owner: Hashable = None,
     ) -> Execution:
         """`run`, for coroutines. One that is cancelled leaves its program to end at its limit.
 
         Raises:
             ConfigurationError, ImageError, ServiceError: As `run`.
         """
-        call = partial(self.run, code, images, output=output, limits=limits)
+        call = partial(self.run, code, images, output=output, limits=limits, owner=owner)
         return await asyncio.get_running_loop().run_in_executor(self._threads(), call)
+
+    @property
+    def waits(self) -> Waits:
+        """How long programs have waited for a worker, in this process."""
+        return self._queue.waits
 
     def close(self) -> None:
         """Kill what runs and end what runs it; a later `run` starts anew."""
@@ -138,7 +157,7 @@ class Sandbox:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuilt, (self.backend, self.limits, self.workers))
+        return (_rebuilt, (self.backend, self.limits, self.workers, self.wait_seconds))
 
 
 @cache
@@ -147,5 +166,5 @@ def shared_sandbox() -> Sandbox:
     return Sandbox()
 
 
-def _rebuilt(backend: SandboxBackend, limits: Limits, workers: int) -> Sandbox:
-    return Sandbox(backend, limits=limits, workers=workers)
+def _rebuilt(backend: SandboxBackend, limits: Limits, workers: int, wait_seconds: float) -> Sandbox:
+    return Sandbox(backend, limits=limits, workers=workers, wait_seconds=wait_seconds)

@@ -27,7 +27,8 @@ class Corpus:
     there is no ``title``), and perhaps ``title`` and ``url``. Long articles are cut into passages.
 
     Args:
-        path: A file, or a folder that is gone through with all its folders.
+        path: A file, or a folder that is gone through with all its folders. Links that lead out of
+            it are left out.
         words: Words of a passage.
 
     Attributes:
@@ -44,10 +45,10 @@ class Corpus:
         self.path = Path(path).expanduser()
         self.words = words
         self.problems: list[str] = []
-        self._files = _files(self.path)
+        self._files, self._links = _files(self.path)
 
     def __iter__(self) -> Iterator[Passage]:
-        self.problems.clear()
+        self.problems[:] = [f"{file}: leads out of the folder" for file in self._links]
         for file in self._files:
             articles = self._lines(file) if file.suffix == ".jsonl" else self._text(file)
             for article in articles:
@@ -77,14 +78,17 @@ def cut(article: Passage, words: int) -> Iterator[Passage]:
         yield article._replace(text=" ".join(split[start : start + words]))
 
 
-def _files(path: Path) -> list[Path]:
+def _files(path: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files to read, and the links that lead out of the folder."""
     if path.is_file():
-        return [path]
+        return [path], []
     suffixes = (*_TEXT_SUFFIXES, ".jsonl")
     found = sorted(each for each in path.rglob("*") if each.suffix in suffixes and each.is_file())
     if not found:
         raise DataError(f"There is no {', '.join(suffixes)} file in {str(path)!r}.")
-    return found
+    folder = path.resolve()
+    inside = [each for each in found if each.resolve().is_relative_to(folder)]
+    return inside, [each for each in found if each not in set(inside)]
 
 
 def _article(line: bytes) -> Passage:

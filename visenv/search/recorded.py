@@ -93,7 +93,7 @@ def _read(file: Path) -> dict[Key, tuple[Passage, ...]]:
             row = json.loads(line)
             passages = tuple([Passage(*map(str, fields)) for fields in row["passages"]])
             known[str(row["query"]), int(row["count"])] = passages
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             if not line.endswith(b"\n") or _cut_off(line):
                 continue
             raise DataError(f"{file}:{number} is no recorded search: {error}") from error

@@ -97,6 +97,7 @@ class SerperSearch:
 
     def _ask(self, body: Mapping[str, Any]) -> Any:
         headers = {"X-API-KEY": _key(), "Content-Type": "application/json"}
+        headers["Accept-Encoding"] = "identity"  # a megabyte of gzip may hold a gigabyte
         deadline = _Deadline(self.timeout)
         watched = {"trace": deadline.watch}
         try:
@@ -172,8 +173,10 @@ def _check_status(response: httpx.Response) -> None:
 
 
 def _read(response: httpx.Response) -> bytes:
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise _TransientError("the answer is compressed, which was not asked for")
     content = bytearray()
-    for chunk in response.iter_bytes():
+    for chunk in response.iter_raw():
         content += chunk
         if len(content) > _MOST_BYTES:
             raise ServiceError("search", f"Serper's answer exceeds {_MOST_BYTES:,} bytes.")

@@ -71,7 +71,7 @@ def answer_score(text: str, sample: Sample, reward: str) -> float:
     """The score of a turn that answers."""
     answer = body_of(text, "answer")
     if reward == "em":
-        return exact_match(answer, sample.answers)
+        return exact_match(answer, sample.answers, "arft")
     return token_f1(answer, sample.answers, "arft")
 
 

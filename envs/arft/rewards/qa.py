@@ -21,6 +21,7 @@ Compat = Literal["arft"] | None
 _FULL_WIDTH = "".join(chr(ord(character) + 0xFEE0) for character in string.punctuation)
 _CHINESE_PUNCTUATION = "。｡、“”‘’【】《》"
 _DELETED = str.maketrans("", "", string.punctuation + _FULL_WIDTH + _CHINESE_PUNCTUATION)
+_ASCII_DELETED = str.maketrans("", "", string.punctuation)
 _ARTICLES = frozenset({"a", "an", "the"})
 _CHINESE = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _IS_CHINESE = re.compile(f"[{_CHINESE}]")
@@ -38,10 +39,16 @@ def tokens(text: str) -> list[str]:
     return _TOKEN.findall(normalised(text))
 
 
-def exact_match(answer: str, references: Sequence[str]) -> float:
-    """1 if the answer is the same `tokens` as a reference, otherwise 0.
+def exact_match(answer: str, references: Sequence[str], compat: Compat = None) -> float:
+    """Return 1 if the answer is the same `tokens` as a reference, otherwise 0.
 
     An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
+
+    Args:
+        answer: What the policy answered.
+        references: The accepted answers.
+        compat: ``"arft"`` compares as the public code does, which keeps typographic punctuation
+            (such as curly quotes) where neither text is Chinese.
 
     Raises:
         DataError: If there is no reference.
@@ -49,6 +56,8 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
     _require(references)
     if is_too_long(answer):
         return 0.0
+    if compat:
+        return float(any(_published_form(answer) == _published_form(text) for text in references))
     given = tokens(answer)
     return float(any(given == tokens(reference) for reference in references))
 
@@ -97,9 +106,14 @@ def _published_f1(answer: str, reference: str) -> float:
 
 
 def _published_form(text: str) -> str:
-    """As the public evaluation normalises: of Chinese, no blanks are left, but articles are."""
-    bare = text.lower().translate(_DELETED)
-    return bare.replace(" ", "") if _IS_CHINESE.search(bare) else normalised(text)
+    """As the public evaluation normalises: of Chinese, no blanks are left, but articles are.
+
+    Of other texts, only the punctuation of ASCII is deleted.
+    """
+    if _IS_CHINESE.search(text):
+        return text.lower().translate(_DELETED).replace(" ", "")
+    words = text.lower().translate(_ASCII_DELETED).split()
+    return " ".join(word for word in words if word not in _ARTICLES)
 
 
 def _require(references: Sequence[str]) -> None:

@@ -57,3 +57,12 @@ def test_build_by_meaning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "1 passages embedded" in capsys.readouterr().out
     assert main(["search", "ask", f"meaning:{index}", "river"]) == 0
     assert "Lune" in capsys.readouterr().out
+
+
+def test_nothing_found_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("a river in the north")
+    index = tmp_path / "index"
+    assert main(["search", "build", str(tmp_path / "a.txt"), "--out", str(index)]) == 0
+    capsys.readouterr()
+    assert main(["search", "ask", f"words:{index}", "zebra"]) == 0
+    assert "Nothing was found for 'zebra'" in capsys.readouterr().out

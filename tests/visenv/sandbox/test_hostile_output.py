@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zlib
 from collections import Counter
@@ -242,6 +243,13 @@ def test_numbers_that_cannot_be_are_not_believed(name: str, sandbox: Sandbox) ->
     assert execution.status == "ok"
     assert execution.image is None
     assert execution.file is None
+
+
+def test_a_forged_use_of_the_machine_is_cut_to_what_can_be(sandbox: Sandbox) -> None:
+    report = forged(cpu=HUGE, memory=HUGE >> 10)
+    execution = sandbox.run(f"import os\nos.pwrite(3, {report!r}, 0)\nos._exit(0)")
+    assert execution.cpu_seconds <= sandbox.limits.cpu_seconds
+    assert execution.memory_bytes <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize("size", [0, 1 << 17, HUGE & 0xFFFF_FFFF])

@@ -74,3 +74,15 @@ def test_cleaning_is_idempotent_and_short(query: str) -> None:
     assert len(text) <= LONGEST_QUERY
     assert text.isprintable()
     text.encode()
+
+
+def test_links_out_of_the_folder_are_left_out_and_named(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "secret.txt", tmp_path / "corpus"
+    outside.write_text("not for indexes")
+    folder.mkdir()
+    (folder / "a.txt").write_text("for indexes")
+    (folder / "inside.txt").symlink_to(folder / "a.txt")
+    (folder / "link.txt").symlink_to(outside)
+    corpus = Corpus(folder)
+    assert [passage.text for passage in corpus] == ["for indexes"] * 2
+    assert corpus.problems == [f"{folder / 'link.txt'}: leads out of the folder"]

@@ -98,3 +98,10 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     assert sorted(row["query"] for row in rows) == sorted(
         f"{x}{n}" for x in "ab" for n in range(30)
     )
+
+
+def test_a_line_nested_too_deep_is_a_data_error(tmp_path: Path) -> None:
+    file = tmp_path / "web.jsonl"
+    file.write_text("[" * 100_000 + "\n")
+    with pytest.raises(DataError, match="is no recorded search"):
+        RecordedSearch(file)

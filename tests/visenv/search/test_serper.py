@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import threading
@@ -231,3 +232,12 @@ def test_a_key_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, key: str
 def test_impossible_options_are_refused(server: Server, options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="Expected timeout"):
         searcher(server, **options)
+
+
+def test_a_compressed_answer_is_not_asked_for_and_not_unpacked(server: Server) -> None:
+    """A megabyte of gzip can hold a gigabyte."""
+    bomb = gzip.compress(b" " * 2**24)
+    server.acts = [says(bomb, Content_Encoding="gzip")]
+    with pytest.raises(ServiceError, match="compressed"):
+        searcher(server, retries=0).search("q", 1)
+    assert server.requests[0]["headers"]["Accept-Encoding"] == "identity"

@@ -101,7 +101,7 @@ class CodeTool(Tool[CodeArguments]):
         """
         name, image = _chosen(arguments.image, store)
         images = {INPUT_IMAGE: _lossless(image)}
-        execution = self._sandbox().run(arguments.code, images, limits=self.limits)
+        execution = self._sandbox().run(arguments.code, images, limits=self.limits, owner=id(self))
         execution = _without_thin_image(execution)
         written = execution.image is not None
         detail = {"status": execution.status, "image": name, "written": written}
@@ -123,7 +123,7 @@ class CodeTool(Tool[CodeArguments]):
 
     def _shown(self, execution: Execution) -> tuple[Part, ...]:
         # Here and not only by `VisEnv`: what is escaped is longer, and the end has to be kept.
-        text = neutralized(_STAMP.sub(r"\1]", execution.text))
+        text = neutralized(_STAMP.sub(r"\1]", _without_true(execution).text))
         text = _shortened(text, self.characters)
         if execution.image is not None:
             return (text, execution.image) if text else (execution.image,)
@@ -138,6 +138,13 @@ def _chosen(name: str | None, store: Store) -> tuple[str, Image]:
         raise ToolError("There is no image to work on.")
     latest = next(reversed(store.images))
     return latest, store.images[latest]
+
+
+def _without_true(execution: Execution) -> Execution:
+    """Leave out the value of a last line that writes the image: the image is shown."""
+    if execution.image is None or execution.result != "True":
+        return execution
+    return replace(execution, result="")
 
 
 def _lossless(image: Image) -> bytes:

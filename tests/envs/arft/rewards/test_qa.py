@@ -104,3 +104,10 @@ def test_an_unknown_truth_is_no_wrong_answer() -> None:
             score("cat", [])
     with pytest.raises(UnknownNameError):
         token_f1("cat", ["cat"], "arm")  # type: ignore[arg-type]
+
+
+def test_the_public_code_keeps_curly_quotes() -> None:
+    assert exact_match("“Lost”", ["Lost"]) == 1
+    assert exact_match("“Lost”", ["Lost"], "arft") == 0
+    assert exact_match('The "Lost"!', ["lost"], "arft") == 1
+    assert exact_match("“北京”。", ["北京"], "arft") == 1

@@ -58,7 +58,7 @@ def test_a_program_is_really_run_and_its_image_shown() -> None:
     code = f"print(cv2.imread('{INPUT_IMAGE}').shape)\n{WRITE};"
     result = tool.run({"code": code}, store)
     text, image = result.parts
-    assert text == "(9, 16, 3)\nTrue"
+    assert text == "(9, 16, 3)"
     assert isinstance(image, Image)
     assert image.size == (8, 6)
     assert result.detail == {"status": "ok", "image": "input_image", "written": True}
@@ -206,3 +206,11 @@ def test_a_program_that_fails_says_the_same_every_time() -> None:
     texts = {tool.run({"code": code}, store).parts[0] for _ in range(2)}
     assert len(texts) == 1
     assert "nowhere.jpg" in str(texts)
+
+
+def test_the_value_of_writing_an_image_is_not_shown() -> None:
+    tool, store = CodeTool(), with_images(input_image=grey(16, 9))
+    tool.reset(SAMPLE, store)
+    assert [type(part) for part in tool.run({"code": WRITE}, store).parts] == [Image]
+    (text,) = tool.run({"code": "1 == 1"}, store).parts
+    assert "True" in str(text)

@@ -1,0 +1,129 @@
+"""The queue of programs: fair to owners, with a deadline, and with an account of the waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+
+import pytest
+
+from visenv.errors import ConfigurationError, ServiceError
+from visenv.sandbox import Execution, Program, Sandbox
+from visenv.sandbox.queue import FairQueue, _Waiting
+
+
+def later(act: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=act)
+    thread.start()
+    return thread
+
+
+def test_an_owner_of_short_programs_is_not_behind_all_of_a_long_one() -> None:
+    """Twenty programs of 50 ms of one owner would keep an honest one waiting for a second."""
+    queue, order = FairQueue(1, 60.0), list[Hashable]()
+
+    def run(owner: str, seconds: float) -> None:
+        with queue.worker(owner):
+            order.append(owner)
+            time.sleep(seconds)
+
+    with queue.worker("greedy"):
+        threads = [later(lambda: run("greedy", 0.05)) for _ in range(20)]
+        time.sleep(0.2)  # all of them wait
+    threads.append(later(lambda: run("honest", 0.0)))
+    for thread in threads:
+        thread.join()
+    assert order.index("honest") <= 3
+
+
+def test_tags_worked_by_hand() -> None:
+    """A has run 4 s and B 1 s, each while the other waited; then both wait, A before B.
+
+    A: start 0, finish 4; two owners wanted to run, so the virtual time is 4 / 2 = 2.
+    B: start 2, finish 3; the virtual time is 2 + 1 / 2 = 2.5. B has the smaller tag, 3 against 4.
+    """
+    queue = FairQueue(1, 60.0)
+    queue._free = 0
+    a, b = _Waiting("A"), _Waiting("B")
+    queue._waiting = [b]
+    queue._leave("A", 0.0, 4.0)
+    assert (queue._finish["A"], b.start, queue._virtual) == (4.0, 2.0, 2.0)
+    queue._waiting = [a]
+    queue._free = -1  # nobody is served now
+    queue._leave("B", 2.0, 1.0)
+    assert (queue._finish["B"], queue._virtual) == (3.0, 2.5)
+    queue._waiting, queue._free = [a, b], 1
+    queue._serve()
+    assert b.ready.is_set()
+    assert not a.ready.is_set()
+
+
+def test_a_program_that_gets_no_worker_in_time_is_a_service_error() -> None:
+    queue = FairQueue(1, 0.05)
+    with queue.worker("a"):
+        with pytest.raises(ServiceError, match="no worker was free within"):
+            queue.worker("b").__enter__()
+        assert queue.waits.given_up == 1
+    with queue.worker("b"):
+        pass
+    assert queue.waits.programs == 2
+
+
+def test_waiting_is_measured() -> None:
+    queue = FairQueue(1, 60.0)
+
+    def run() -> None:
+        with queue.worker("b"):
+            pass
+
+    with queue.worker("a"):
+        thread = later(run)
+        time.sleep(0.1)
+    thread.join()
+    programs, seconds, longest, given_up = queue.waits
+    assert (programs, given_up) == (2, 0)
+    assert 0.05 < longest <= seconds < 5
+
+
+def test_nothing_is_remembered_of_owners_that_are_even() -> None:
+    queue = FairQueue(2, 1.0)
+    for owner in range(100):
+        with queue.worker(owner):
+            pass
+    assert not queue._finish
+
+
+class Slow:
+    """A backend whose programs wait until they may end."""
+
+    def __init__(self) -> None:
+        self.may_end = threading.Event()
+
+    def start(self) -> None:
+        return
+
+    def run(self, program: Program) -> Execution:
+        self.may_end.wait(30)
+        return Execution("ok")
+
+    def close(self) -> None:
+        return
+
+
+def test_a_sandbox_has_a_deadline_and_tells_what_was_waited() -> None:
+    backend = Slow()
+    sandbox = Sandbox(backend, workers=1, wait_seconds=0.1)
+    running = later(lambda: sandbox.run("1"))
+    time.sleep(0.05)
+    with pytest.raises(ServiceError, match="no worker was free"):
+        sandbox.run("2")
+    backend.may_end.set()
+    running.join()
+    assert (sandbox.waits.programs, sandbox.waits.given_up) == (1, 1)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_no_time_to_wait_is_refused(seconds: float) -> None:
+    with pytest.raises(ConfigurationError, match="wait_seconds"):
+        Sandbox(wait_seconds=seconds)
