@@ -3,7 +3,8 @@
     python benchmarks/scale.py                       # 1, 8 and 64 GPUs
     python benchmarks/scale.py --groups 512 --size 16 --mfu 0.31
 
-A step plays groups of episodes and learns from them once; the GPUs sample and train by turns. All
+A step plays groups of episodes and learns from them once; the GPUs sample and train by turns, or,
+where an engine of one GPU has no room beside the trainer, half of them sample for the others. All
 of it is computed by the formulas that it prints (`visenv.algos.costs`), as if no episode waited for
 a tool or for a longer one; every rate is printed with where it comes from, "assumed" where nothing
 was measured. The MFU is the one that benchmarks/update.py printed on a GPU, if results/ has it.
@@ -109,6 +110,7 @@ class Plan:
         stage: ZeRO stage.
         trained: Parameters that learn: the language model, or adapters on it.
         engine: How it samples.
+        apart: Whether it is a server on other GPUs than the trainer, as many as those.
     """
 
     model: Model
@@ -118,6 +120,7 @@ class Plan:
     stage: int
     trained: int
     engine: Engine
+    apart: bool = False
 
     @property
     def lora(self) -> bool:
@@ -147,8 +150,10 @@ class Plan:
         return flops / (self.gpus * rates.peak.value * rates.mfu.value)
 
     def sync_seconds(self, rates: Rates) -> float:
-        """Sending the weights to the engines on the same GPUs."""
+        """Sending the weights to the engines, on the same GPUs or on others."""
         gathered = self.sent * (self.gpus - 1) / self.gpus if self.stage == 3 else 0.0
+        if self.apart:
+            return (gathered + self.sent) / rates.link(2 * self.gpus)
         return gathered / rates.link(self.gpus) + 2 * self.sent / rates.bandwidth.value
 
     def rollout_seconds(self, rates: Rates) -> float:
@@ -162,10 +167,15 @@ class Plan:
         return read_flops(model, work) / (self.gpus * compute) + waves * work.sampled * token
 
 
-def engine_for(model: Model, work: Work, gpus: int, room: float) -> Engine | None:
-    """The fewest GPUs in whose `room` bytes each the weights and enough sequences fit."""
+def engine_for(
+    model: Model, work: Work, gpus: int, room: float, *, apart: bool = False
+) -> Engine | None:
+    """The fewest GPUs in whose `room` bytes each the weights and enough sequences fit.
+
+    An engine beside a trainer has that trainer's GPU alone; a server has as many as it needs.
+    """
     context = work.prompt + work.completion
-    for width in (each for each in (1, 2, 4, 8) if each <= gpus):
+    for width in (each for each in ((1, 2, 4, 8) if apart else (1,)) if each <= gpus):
         share = math.ceil(work.episodes / (gpus // width))
         held = int((width * room - 2 * model.parameters) // (context * model.key_value_bytes))
         if min(held, share) >= min(LEAST_SEQUENCES, share):
@@ -174,13 +184,20 @@ def engine_for(model: Model, work: Work, gpus: int, room: float) -> Engine | Non
 
 
 def plan(model: Model, work: Work, gpus: int, batch: int, usable: float) -> Plan | None:
-    """The least sharding that fits into `usable` bytes, all weights before LoRA; or None."""
+    """The least sharding that fits into `usable` bytes, all weights before LoRA; or None.
+
+    Where no engine has room beside the trainer, half of the GPUs train and servers sample on the
+    others.
+    """
     for trained in (model.language, model.lora(LORA_RANK)):
-        for stage in (0,) if gpus == 1 else (2, 3):
-            state = state_bytes(model.parameters, trained, stage, gpus)
-            engine = engine_for(model, work, gpus, usable - state)
-            if engine is not None and state + activation_bytes(model, batch) <= usable:
-                return Plan(model, work, gpus, batch, stage, trained, engine)
+        for apart in (False, True) if gpus > 1 else (False,):
+            trainers = gpus // 2 if apart else gpus
+            for stage in (0,) if trainers == 1 else (2, 3):
+                state = state_bytes(model.parameters, trained, stage, trainers)
+                room = usable if apart else usable - state
+                engine = engine_for(model, work, trainers, room, apart=apart)
+                if engine is not None and state + activation_bytes(model, batch) <= usable:
+                    return Plan(model, work, trainers, batch, stage, trained, engine, apart)
     return None
 
 
@@ -196,9 +213,10 @@ def row(made: Plan, rates: Rates) -> str:
     episodes, sampled = made.work.episodes, made.work.episodes * made.work.sampled
     activations = activation_bytes(made.model, made.batch)
     return (
-        f"{made.gpus:4}  {f'LoRA {LORA_RANK}' if made.lora else 'all':7}  {made.stage:4}  "
+        f"{made.gpus * (1 + made.apart):4}  {f'LoRA {LORA_RANK}' if made.lora else 'all':7}  "
+        f"{made.stage:4}  "
         f"{made.state / 1e9:7.1f} + {activations / 1e9:7.1f}  "
-        f"{made.engine.sequences:4} / {made.engine.gpus}  "
+        f"{made.engine.sequences:4} / {made.engine.gpus}{'*' if made.apart else ' '} "
         f"{made.exchanged / 1e9:6.1f}  {made.sent / 1e9:6.1f} | "
         f"{rollout:7.1f}  {update:7.1f} ({separate:8.1f})  {exchange:8.1f}  {sync:5.2f}  "
         f"{seconds:7.1f} | {sampled / rollout:8,.0f}  {3600 * episodes / seconds:10,.0f}"
@@ -213,7 +231,7 @@ def show(model: Model, work: Work, rates: Rates, batch: int, sizes: tuple[int, .
         f"{model.key_value_bytes / 1e3:.1f} kB of keys and values a token\n"
         f"update {shared:.1f} PFLOP, with separate prompts {separate:.1f} "
         f"({separate / shared:.2f} x); below: GB on each GPU, sequences at once / GPUs of "
-        "an engine, seconds"
+        "an engine (*: servers on half of the GPUs), seconds"
     )
     print(COLUMNS)
     for gpus in sizes:

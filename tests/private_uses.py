@@ -43,7 +43,8 @@ DOCUMENTED: Final = frozenset(
     {
         # vLLM: SamplingParams, RequestOutput.
         *("FINAL_ONLY", "extra_args", "outputs", "prompt_token_ids", "request_id"),
-        # accelerate and DeepSpeed.
+        # accelerate, DeepSpeed and torch.distributed.
+        *("Init", "initialize", "MIN"),
         *("GatheredParameters", "deepspeed_plugin", "free_memory", "load_state", "save_state"),
         *("param_groups", "zero"),
         # urllib, numpy.random, Pillow, hashlib.

@@ -71,7 +71,7 @@ def deep_copy(model: Any) -> Any:
     return copy.deepcopy(model, copies)
 
 
-def take(weight: torch.Tensor, other: torch.Tensor) -> None:
+def take(weight: Any, other: Any) -> None:
     """Give a weight the values of another, both whole or both in shards."""
     if hasattr(weight, "ds_tensor"):
         weight.ds_tensor.data.copy_(other.ds_tensor.data)
@@ -79,7 +79,7 @@ def take(weight: torch.Tensor, other: torch.Tensor) -> None:
         weight.copy_(other)
 
 
-def equal(weight: torch.Tensor, other: torch.Tensor) -> bool:
+def equal(weight: Any, other: Any) -> bool:
     """Whether two weights are the same, both whole or both in shards; the same on all processes."""
     if not hasattr(weight, "ds_tensor"):
         return torch.equal(weight, other.to(weight.device))

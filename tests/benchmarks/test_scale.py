@@ -48,8 +48,10 @@ def test_seconds_by_hand(scale: ModuleType) -> None:
 def test_an_engine_gets_as_many_gpus_as_it_needs(scale: ModuleType) -> None:
     weights, context = 2 * SMALL.parameters, 15 * 32
     assert scale.engine_for(SMALL, WORK, 1, weights + 6 * context) == scale.Engine(1, 6)
-    # Too little for all six on one GPU; two have twice the room.
-    assert scale.engine_for(SMALL, WORK, 2, weights / 2 + 3 * context) == scale.Engine(2, 6)
+    # Too little for all six on one GPU; two have twice the room, where no trainer is beside them.
+    room = weights / 2 + 3 * context
+    assert scale.engine_for(SMALL, WORK, 2, room) is None
+    assert scale.engine_for(SMALL, WORK, 2, room, apart=True) == scale.Engine(2, 6)
     assert scale.engine_for(SMALL, WORK, 1, weights) is None
 
 
@@ -87,3 +89,14 @@ def test_every_rate_says_where_it_comes_from() -> None:
     for name in ("reading", "bandwidth", "inside", "between", "usable"):
         assert "assumed" in lines[name]
     assert done.stdout.count("\n   8  ") == 3
+
+
+def test_an_engine_that_needs_several_gpus_is_a_server_on_half_of_them(scale: ModuleType) -> None:
+    """72B: 147 GB of weights do not fit beside a trainer's share on one GPU of 141 GB."""
+    model = QWEN2_5_VL["72B"]
+    made = scale.plan(model, Work(), 64, 16384, 0.9 * 141e9)
+    assert (made.apart, made.gpus, made.engine.gpus, made.stage) == (True, 32, 2, 3)
+    # All is held in 32 parts: 2 bytes a weight, 14 more a trained one.
+    assert made.state == pytest.approx((2 * model.parameters + 14 * model.language) / 32)
+    small = scale.plan(QWEN2_5_VL["3B"], Work(), 8, 16384, 0.9 * 141e9)
+    assert (small.apart, small.gpus, small.engine.gpus) == (False, 8, 1)

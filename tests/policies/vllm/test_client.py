@@ -258,7 +258,7 @@ def test_what_the_trainer_raises_is_told(connect: Callable[..., ServerClient]) -
     assert client.submit(REQUEST).result(10).version == 2
 
 
-class Model(torch.nn.Module):  # type: ignore[misc]
+class Model(torch.nn.Module):  # type: ignore[name-defined,misc]
     """Two weights, one of them a matrix."""
 
     def __init__(self) -> None:
