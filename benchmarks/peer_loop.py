@@ -99,8 +99,10 @@ class Loop:
         ])  # fmt: skip
         ratio = torch.exp(logprobs - logprobs.detach())
         weights = advantages[:, None].expand(sampled.shape)[sampled]  # [places]
-        return -(weights * ratio).sum() / sampled.sum()
+        loss: torch.Tensor = -(weights * ratio).sum() / sampled.sum()
+        return loss
 
     def _logprobs(self, states: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
         logits = self.model.lm_head(states).float()  # [places, vocabulary]
-        return logits.log_softmax(-1).gather(1, drawn[:, None])[:, 0]
+        picked: torch.Tensor = logits.log_softmax(-1).gather(1, drawn[:, None])[:, 0]
+        return picked

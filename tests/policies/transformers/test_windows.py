@@ -62,13 +62,13 @@ def test_the_vision_tower_attends_once_for_each_size_of_window(
     policy = package.TransformersPolicy(package.build_tiny(tmp_path, config), threads=1)
     policy.network.model.model.visual.fullatt_block_indexes = [1]
     shapes: list[tuple[int, ...]] = []
-    original = windows.F.scaled_dot_product_attention
+    original = torch.nn.functional.scaled_dot_product_attention
 
     def spy(query: Any, *arguments: Any, **options: Any) -> Any:
         shapes.append(tuple(query.shape))
         return original(query, *arguments, **options)
 
-    monkeypatch.setattr(windows.F, "scaled_dot_product_attention", spy)
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
     pictures = [talk.picture(seed, 12 * 14, 20 * 14) for seed in range(2)]
     patches = policy.codec.encoder.encode(pictures)
     assert [each.grid for each in patches] == [(1, 20, 12)] * 2
