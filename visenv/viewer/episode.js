@@ -81,7 +81,7 @@ function rewardTable(episode) {
   const body = make("tbody", {}, ...names.map((name) => {
     const value = episode.terms[name], note = episode.notes[name] ?? "";
     const told = value === null ? (note ? "–" : "not finite") : number(value);
-    const row = weighed ? cells("td", name, told, `× ${number(Object.hasOwn(episode.weights, name) ? episode.weights[name] : 0)}`, paidBy(episode, name) === null ? "–" : number(paidBy(episode, name))) : cells("td", name, told);
+    const row = weighed ? cells("td", name, told, `× ${number(Object.hasOwn(episode.weights, name) ? episode.weights[name] : 0).replace("-", "−")}`, paidBy(episode, name) === null ? "–" : number(paidBy(episode, name))) : cells("td", name, told);
     return make("tr", note ? { title: note } : {}, ...row);
   }));
   const span = weighed ? 3 : 1;

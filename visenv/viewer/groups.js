@@ -47,7 +47,7 @@ function groupRow(group, several) {
   const cell = (title, content, kind = "") => make("td", { "data-title": title, "data-column": title.toLowerCase(), class: kind }, content);
   const row = make("tr", { class: "row", tabindex: 0, role: "link" },
     cell("Rewards", rewardDots(group)), cell("Mean", number(group.mean), "number"), cell("Spread", number(group.spread), "number"), cell("Right", right, "number"),
-    ...["question", "truth"].filter(tells).map((name) => cell(name, make("div", { class: "brief" }, textOf(name, first) || "–"))),
+    ...["question", "truth"].filter(tells).map((name) => cell(name[0].toUpperCase() + name.slice(1), make("div", { class: "brief" }, textOf(name, first) || "–"))),
     ...(several ? [cell("Saved in", textOf("saved_in", first))] : []));
   const open = () => go(groupLink(group.key));
   row.addEventListener("click", open);
@@ -62,7 +62,7 @@ function rewardDots({ members }) {
   for (const place of members) {
     const reward = numberOf("reward", place);
     if (reward === null) continue;
-    const across = high > low ? 2 + 100 * (reward - low) / (high - low) : 52;
+    const across = high > low ? 4 + 96 * (reward - low) / (high - low) : 52;
     layer.append(draw("circle", { class: textOf("outcome", place), cx: across, cy: 7, r: 3.5 }, draw("title", {}, `member ${numberOf("member", place)}: ${number(reward)}`)));
   }
   return layer;

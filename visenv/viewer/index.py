@@ -81,10 +81,13 @@ class Index:
 
 
 def outcome(episode: Episode) -> str:
-    """Return how an episode ended; a finished one is right or wrong if it has an accuracy."""
+    """Return how an episode ended; right or wrong if it is finished and has an accuracy.
+
+    A task without an accuracy may have a success, such as those of a robot.
+    """
     if episode.status != "terminated":
         return episode.status
-    accuracy = episode.metrics.get("accuracy")
+    accuracy = episode.metrics.get("accuracy", episode.metrics.get("success"))
     if accuracy is None or math.isnan(accuracy):
         return "finished"
     return "right" if accuracy >= 0.5 else "wrong"

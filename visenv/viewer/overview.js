@@ -83,7 +83,7 @@ function resultCell(value, { count, share }) {
 }
 
 function factTable(title, facts) {
-  const rows = Object.entries(facts).filter(([, value]) => value !== "").map(([name, value]) => make("tr", {}, make("td", {}, name), make("td", {}, make("div", {}, factValue(value)))));
+  const rows = Object.entries(facts).filter(([, value]) => value !== "" && !(Array.isArray(value) && !value.length)).map(([name, value]) => make("tr", {}, make("td", {}, name), make("td", {}, make("div", {}, factValue(value)))));
   return make("table", { class: "facts" }, ...(title ? [make("caption", {}, title)] : []), make("tbody", {}, ...rows));
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.algos import toy
 from visenv.algorithm import Algorithm
-from visenv.algos.trainer.credit import credit
+from visenv.algos.trainer.credit import credit, with_advantages
 
 
 class _Fixed(Algorithm):
@@ -46,3 +46,15 @@ def test_every_segment_of_every_episode_is_there_in_order() -> None:
     groups = [[policy.encode(toy.demonstration(a, b)) for b in "ab"] for a in "cd"]
     segments = [each.segment for each in credit(_Fixed(1.0), groups).own]
     assert segments == [episode.segments[0] for group in groups for episode in group]
+
+
+@pytest.mark.component("torch")
+@pytest.mark.parametrize(("advantage", "expected"), [(2.0, [2.0, 2.0]), ([1.0, -3.0], [1.0, -3.0])])
+def test_with_advantages_leaves_out_what_was_not_learnt_from(
+    advantage: Any, expected: list[float]
+) -> None:
+    first, second, third = (toy.demonstration("a", "b") for _ in range(3))  # equal, not the same
+    marked = with_advantages(_Fixed(advantage), [[first, second], [third]], [[second], [third]])
+    given = [[turn.advantage for turn in episode.turns] for episode in marked]
+    assert given == [[None, None], expected, expected]
+    assert marked[0] is first

@@ -98,10 +98,10 @@ def test_a_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> 
     for number in {each.group for each in episodes}:  # GRPO: rewards less their mean, in deviations
         members = [each for each in episodes if each.group == number]
         rewards = np.array([each.reward for each in members])
-        given = np.array([each.turns[0].advantage for each in members], float)
-        centered = rewards - rewards.mean()
-        assert np.sign(given).tolist() == np.sign(np.round(centered, 9)).tolist()
-        assert given.sum() == pytest.approx(0, abs=1e-6)
+        given = [each.turns[0].advantage or 0.0 for each in members]
+        centred = rewards - rewards.mean()
+        assert np.sign(given).tolist() == np.sign(np.round(centred, 9)).tolist()
+        assert sum(given) == pytest.approx(0, abs=1e-6)
     assert _checkpoints(tmp_path / "run") == ["step_000003", "step_000006"]
     assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
 

@@ -108,6 +108,8 @@ def test_index_pairs_the_same_sample_of_two_policies(make_episode: MakeEpisode) 
         ({"accuracy": 0.5}, "right"),
         ({"accuracy": 0.4}, "wrong"),
         ({"accuracy": None}, "finished"),
+        ({"accuracy": None, "metrics": {"success": 1.0}}, "right"),
+        ({"accuracy": None, "metrics": {"success": 0.0}}, "wrong"),
         ({"accuracy": float("nan")}, "finished"),
         ({"status": "truncated", "reason": "turns"}, "truncated"),
         (
