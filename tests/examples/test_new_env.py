@@ -48,4 +48,6 @@ def test_new_env_is_found_in_the_current_folder(name: str, env_id: str, tmp_path
 def test_new_env_has_a_card_with_the_arguments_of_its_class() -> None:
     card = visenv("card", "new_env:Cards")
     assert "Turn over one card, then answer." in card
-    assert card.rstrip().endswith("• render_mode")
+    assert "Arguments of gym.make" in card
+    assert "• render_mode" in card
+    assert "Event: the call of turn_over succeeded." in card
