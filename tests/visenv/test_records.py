@@ -16,7 +16,9 @@ from visenv.envs.arft.search.ground_truth import SearchTruth, WorldId
 from visenv.envs.argos.ground_truth import Entailment, GroundedTruth, MediaTruth
 from visenv.envs.argos.world.events import Event
 from visenv.envs.argos.world.things import Thing
+from visenv.envs.arm.answers import AnswerJudged
 from visenv.envs.arm.datasets.deepeyes import DeepEyesTruth
+from visenv.envs.arm.datasets.vlmeval_score import VlmEvalTruth
 from visenv.envs.arm.ground_truth import (
     Check,
     Constraint,
@@ -62,7 +64,13 @@ TRUTHS: dict[str, Any] = {
         score=85.0,
         tie=Tie(row="r", place=0, right=1, responses=2),
     ),
-    "DocumentTruth": DocumentTruth(evidence_pages=(1, 2), document="d"),
+    "DocumentTruth": DocumentTruth(
+        evidence_pages=(1, 2), document="d", gold_query="q", options=("a", "b")
+    ),
+    "VlmEvalTruth": VlmEvalTruth(
+        answer_kind="letters", exact=True, judged_question="q", problem="7", step="2steps_1"
+    ),
+    "AnswerJudged": AnswerJudged(3, 0.5, "a \ud800"),
     "InstructionTruth": InstructionTruth(
         constraints=(Constraint(key="k", text="t", method="rule_based", checks=(CHECK,)),)
     ),
