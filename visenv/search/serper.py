@@ -176,7 +176,7 @@ def _read(response: httpx.Response) -> bytes:
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise _TransientError("the answer is compressed, which was not asked for")
     content = bytearray()
-    for chunk in response.iter_raw():
+    for chunk in response.iter_bytes():
         content += chunk
         if len(content) > _MOST_BYTES:
             raise ServiceError("search", f"Serper's answer exceeds {_MOST_BYTES:,} bytes.")
