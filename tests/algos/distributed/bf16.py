@@ -53,11 +53,12 @@ def _check_sum(processes: Processes) -> None:
     images = {image.sha256: image for image in episode.images}
 
     def loss(scored: Any) -> torch.Tensor:
-        return scored.logprobs.float().sum() / processes.count
+        summed: torch.Tensor = scored.logprobs.float().sum() / processes.count
+        return summed
 
     loss(policy.score([segment], images)).backward()
-    parameter = policy.module.network.bias
-    single = parameter.grad.float() * processes.count
+    network: Any = policy.module.network
+    single = network.bias.grad.float() * processes.count
     backend = make_backend(policy, Optimisation(max_grad_norm=1e9), processes)
     backend.begin(0.0)
     weights = [LARGE] + [1] * SMALL
@@ -67,7 +68,7 @@ def _check_sum(processes: Processes) -> None:
             backend.backward(weight * loss(backend(policy.collate([segment], images))))
 
     def keep(norm: float) -> bool:
-        found.append(safe_get_full_grad(policy.module.network.bias).float().clone())
+        found.append(safe_get_full_grad(network.bias).float().clone())
         return False
 
     backend.step(keep)

@@ -36,13 +36,20 @@ def main() -> None:
     else:  # before the processes find one another, as programs do
         engine = load("policy", "vllm")(model, **LIMITS, **SMALL)
     config = replace(CONFIG, steps=2)
-    Trainer(policy, Sloped(), config, folder=folder, sampler=engine).train(make_env)
+    gathered: list[int] = []
+
+    def noting() -> Any:
+        """Make an environment while episodes are played, and note what this process holds."""
+        gathered.append(sum(weight.numel() for weight in policy.module.parameters()))
+        return make_env()
+
+    Trainer(policy, Sloped(), config, folder=folder, sampler=engine).train(noting)
     assert engine.version == policy.version == 4  # two steps of two minibatches
     engine.close()
     meeting = torch.ones(1)
     dist.all_reduce(meeting)  # the trainer's group is as it was
     groups = sorted(dist.get_world_size(group) for group in c10d._world.pg_map)
-    found = {"processes": int(meeting), "groups": groups}
+    found = {"processes": int(meeting), "groups": groups, "gathered": max(gathered)}
     Path(folder, f"process-{dist.get_rank()}.json").write_text(json.dumps(found))
 
 

@@ -39,9 +39,9 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
-def _try(how: str, model: str | Path, folder: Path) -> None:
+def _try(how: str, model: str | Path, folder: Path, *more: str) -> None:
     """Gradients agree; a run goes straight; another is killed while saving, and goes on."""
-    begun = _launch(how, folder, model, "check", "bf16", "straight", "flat", "killed")
+    begun = _launch(how, folder, model, "check", "bf16", "straight", "flat", *more, "killed")
     assert begun.stdout.count("all cases agree") == 2, begun.stderr
     assert begun.stdout.count("bf16 agrees") == 2, begun.stderr
     assert "exitcode  : -9" in begun.stderr, begun.stderr
@@ -84,7 +84,17 @@ def test_zero_2_learns_what_one_process_does_which_refuses_its_checkpoint(tmp_pa
 @pytest.mark.component("transformers")
 def test_zero_3_trains_a_real_model(tmp_path: Path) -> None:
     model = load("model", "tiny")(tmp_path / "tiny", seed=0)
-    _try("ZeRO-3", model, tmp_path)
+    _try("ZeRO-3", model, tmp_path, "shards")
+    # A model that was loaded in shards learns the same; sharding.py measures what is held.
+    rows = zip(metrics(tmp_path / "straight"), metrics(tmp_path / "shards"), strict=True)
+    for one, two in rows:
+        assert two == pytest.approx(one, rel=1e-9)
+    *_, checkpoint = sorted((tmp_path / "shards" / "checkpoints").iterdir())
+    loaded = load("policy", "transformers")(model, threads=1)
+    loaded.load_weights(checkpoint / "policy")
+    named = dict(loaded.module.named_parameters())
+    for name, weight in _weights(tmp_path / "straight").items():
+        torch.testing.assert_close(named[name], weight, rtol=1e-5, atol=1e-6)
     policy = load("policy", "transformers")(model, threads=1)
     policy.load_weights(tmp_path / "straight" / "checkpoints" / "step_000003" / "policy")
     named = dict(policy.module.named_parameters())

@@ -5,6 +5,7 @@ One server for both is tried where there is one: tests/policies/vllm/test_server
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,5 @@ def test_zero_3_beside_engines_within_its_processes(tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = launch("ZeRO-3", Path(__file__).with_name("sampling.py"), model, run)
     require_two_who_sampled_alike(done, run)
+    for rank in range(2):  # the engines sample, so the trainer's weights stay in parts
+        assert json.loads((run / f"process-{rank}.json").read_text())["gathered"] == 0

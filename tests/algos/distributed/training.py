@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.algos import toy
 from tests.algos.runs import Sloped
 from visenv.algos.policy_gradient import GRPO
 from visenv.algos.trainer import (
+    Callback,
     HeldOut,
     Optimisation,
     Rollouts,
@@ -42,7 +44,9 @@ def make_env() -> Any:
     return gym.make("visenv/ZoomVQA-v0", preset="tiny")
 
 
-def train(model: str, folder: Path, resume: bool = False) -> None:
+def train(
+    model: str, folder: Path, resume: bool = False, callbacks: Sequence[Callback] = ()
+) -> None:
     """Train, and write the weights that came of it."""
     policy = load("policy", "transformers")(model, threads=1) if model else toy.ToyPolicy()
     made = make_env if model else toy.Echo
@@ -52,6 +56,7 @@ def train(model: str, folder: Path, resume: bool = False) -> None:
         CONFIG,
         folder=folder,
         resume=resume,
+        callbacks=callbacks,
         held_out=HeldOut({"a": made}, {"a": "reward"}, episodes=3, max_tokens=6, every=2),
     )
     trainer.train(Mixture({"a": made, "b": made}, {"a": 1.0, "b": 1.0}, by_pass_rate=True))
