@@ -58,6 +58,7 @@ function withNumber(places, column, low, high) {
 function withWords(places, words) {
   if (!words) return places;
   if (!textsAreThere() && !textsFailed) loadTexts(listEpisodes);
+  if (textsAreThere()) return places.filter((place) => searched[place].includes(words));
   const columns = ["id", "question", "answer", "truth"].map((name) => ({ fits: valuesOf(name).map((value) => value.toLowerCase().includes(words)), rows: index.texts[name].rows }));
   return places.filter((place) => (place < searched.length ? searched[place].includes(words) : columns.some(({ fits, rows }) => fits[rows[place]])));
 }
@@ -65,20 +66,11 @@ function withWords(places, words) {
 function sorted(places) {
   const name = state.sort.replace(/^-/, ""), down = state.sort.startsWith("-");
   if (!name) return places;
-  const keys = index.texts[name] ? ranks(name) : numbers(name);
+  const keys = index.texts[name]?.rows ?? numbers(name);  // the texts of a column are in order
   if (!keys) return places;  // a link may name anything
   const known = places.filter((place) => keys[place] !== null), unknown = places.filter((place) => keys[place] === null);
   const order = known.slice().sort((one, other) => (down ? keys[other] - keys[one] : keys[one] - keys[other]) || one - other);
   return [...order, ...unknown];
-}
-
-/** For each episode, where its text stands among the texts of the column. */
-function ranks(name) {
-  const { values, rows } = index.texts[name];
-  const keys = values.map((value) => String(value).toLowerCase());
-  const rank = new Int32Array(values.length);
-  [...keys.keys()].sort((one, other) => (keys[one] < keys[other] ? -1 : keys[one] > keys[other] ? 1 : 0)).forEach((code, place) => { rank[code] = place; });
-  return rows.map((code) => rank[code]);
 }
 
 // ------------------------------------------------------------------ the link

@@ -35,8 +35,13 @@ class TextColumn:
         self._rows.append(self._codes.setdefault(value, len(self._codes)))
 
     def to_json(self) -> dict[str, Any]:
-        """Return ``values`` and, for each episode, the place of its value (``rows``)."""
-        return {"values": list(self._codes), "rows": self._rows}
+        """Return ``values`` in alphabetical order and, for each episode, the place of its value.
+
+        Sorting by the column is then sorting by ``rows``, which needs no comparison of texts.
+        """
+        values = sorted(self._codes, key=lambda value: (str(value).lower(), str(value)))
+        places = {self._codes[value]: place for place, value in enumerate(values)}
+        return {"values": values, "rows": [places[code] for code in self._rows]}
 
 
 class Index:

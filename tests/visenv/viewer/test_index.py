@@ -88,6 +88,11 @@ def test_index_names_events_and_tools_with_failed_calls(make_episode: MakeEpisod
     assert text(told, "tools") == [("search", "search (failed)", "zoom")]
 
 
+def test_index_has_texts_in_alphabetical_order(make_episode: MakeEpisode) -> None:
+    told = indexed(*(make_episode(kind=kind) for kind in ("b", "C", "a", "b")))
+    assert told["texts"]["kind"] == {"values": ["a", "b", "C"], "rows": [1, 2, 0, 1]}
+
+
 def test_index_pairs_the_same_sample_of_two_policies(make_episode: MakeEpisode) -> None:
     pairs = text(
         indexed(
