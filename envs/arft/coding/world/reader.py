@@ -63,7 +63,7 @@ def _ink(line: Pixels) -> NDArray[np.uint8] | None:
     dark, light = np.percentile(levels, (4, 75))
     if light - dark < CONTRAST:
         return None
-    return (levels < (dark + light) / 2).astype(np.uint8)
+    return np.asarray(levels < (dark + light) / 2, np.uint8)
 
 
 def _letters(ink: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
@@ -111,6 +111,6 @@ def _features(letter: Pixels) -> Floats:
     top, left = (len(square) - height) // 2, (len(square) - width) // 2
     square[top : top + height, left : left + width] = letter
     small = np.asarray(cv2.resize(square, (_SIDE, _SIDE), interpolation=cv2.INTER_AREA), np.float32)
-    small = cv2.GaussianBlur(small, (3, 3), 0.8)
+    small = np.asarray(cv2.GaussianBlur(small, (3, 3), 0.8), np.float32)
     small -= small.mean()
     return np.asarray(small / (np.linalg.norm(small) + 1e-6), np.float32)
