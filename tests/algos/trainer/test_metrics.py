@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from numpy.typing import ArrayLike
 
 from tests.programs import load_program
 from visenv.types import Episode, Failure, ToolCalled, Turn
@@ -70,7 +71,7 @@ def test_advantages_by_the_outcome_of_the_tool_by_hand() -> None:
         [_episode(0.0, calls=(False,)), _episode(1.0, turns=2)],
     ]
     # With success: 1.5 and 0.5. Without a call: -1.0, and (0.0 + 1.0) / 2 of two turns.
-    given = [[1.5, -1.0, 0.5], [-0.75, [0.0, 1.0]]]
+    given: list[list[ArrayLike]] = [[1.5, -1.0, 0.5], [-0.75, [0.0, 1.0]]]
     assert advantages_by_tool(groups, given) == pytest.approx(
         {"advantage/tool_ok": 1.0, "advantage/no_tool": -0.25, "advantage/tool_failed": -0.75}
     )

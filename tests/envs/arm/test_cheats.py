@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 import pytest
@@ -52,12 +52,13 @@ def test_the_oracle_shows_what_decides_of_a_tiny_preference() -> None:
     judge: Any = env.unwrapped
     for seed in range(6):
         env.reset(seed=seed)
-        over, reward = False, 0.0
+        over = False
+        reward: SupportsFloat = 0.0
         while not over:
             turn = judge.grammar.compose(judge.oracle_turn())
             _, reward, terminated, truncated, _ = env.step(turn)
             over = terminated or truncated
-        assert reward == pytest.approx(1.5)
+        assert float(reward) == pytest.approx(1.5)
 
 
 def test_unknown_tools_and_malformed_calls_are_paid_alike(cheats: ModuleType) -> None:

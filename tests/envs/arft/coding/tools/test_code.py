@@ -85,7 +85,9 @@ def test_the_latest_image_is_worked_on_unless_another_is_named() -> None:
     assert tool.run({"code": ""}, store).detail["image"] == "observation_1"
     assert tool.run({"code": "", "image": "input_image"}, store).detail["image"] == "input_image"
     for program, name in zip(backend.programs, ("observation_1", "input_image"), strict=True):
-        given = Image.from_bytes(program.images[INPUT_IMAGE])
+        sent = program.images[INPUT_IMAGE]
+        assert isinstance(sent, bytes)
+        given = Image.from_bytes(sent)
         assert (given.pixels == store.images[name].pixels).all()
 
 
