@@ -26,6 +26,7 @@ from visenv.private_names import check_private_names
 
 from .backend import Accept, Backend, make_optimizer, parameter_groups
 from .config import Optimisation
+from .parts import PartedModule, frozen_config, is_in_parts
 from .private_names import ZERO_NAMES
 from .processes import Processes
 
@@ -66,8 +67,8 @@ class Partitioned(Backend):
             if own
             else make_optimizer(policy, optimisation)
         )
-        self._module = _Module(policy.module)
-        self._held: dict[int, tuple[Any, _Module]] = {}  # engines of references
+        self._module = PartedModule(policy.module)
+        self._held: dict[int, tuple[Any, PartedModule]] = {}  # engines of references
         self._engine, self._optimizer = accelerator.prepare(policy.module, optimizer)
         self._accept: Accept = lambda _: True
         self._norm = math.nan
@@ -168,9 +169,9 @@ class Partitioned(Backend):
         parameters = reference.module.parameters()
         if not self.partitioned or any(id(parameter) in own for parameter in parameters):
             return
-        module = _Module(reference.module)
+        module = PartedModule(reference.module)
         engine, *_ = deepspeed.initialize(
-            model=reference.module, config=_frozen_config(self._config)
+            model=reference.module, config=frozen_config(self._config)
         )
         self._held[id(reference.module)] = engine, module
 
@@ -186,7 +187,7 @@ class Partitioned(Backend):
         """In stage 3 one weight after the other comes into the first process's main memory."""
         held: list[tuple[torch.nn.Parameter, torch.Tensor, torch.Tensor]] = []
         module = (policy or self._policy).module
-        for parameter in module.parameters() if _is_in_parts(module) else ():
+        for parameter in module.parameters() if is_in_parts(module) else ():
             with self.whole([parameter]):
                 copy = parameter.detach().cpu().clone() if self._processes.first else None
             if copy is not None:
@@ -221,64 +222,6 @@ class Partitioned(Backend):
         self._held.clear()
         self._processes.accelerator.free_memory()
         self._config.update(self._told)  # the next run of this process may decide otherwise
-
-
-class _Module:
-    """A module that DeepSpeed is about to take over, to be given back as it was found.
-
-    Args:
-        module: The module; its weights are whole, or in parts already.
-    """
-
-    def __init__(self, module: torch.nn.Module) -> None:
-        self._module = module
-        self._was_in_parts = _is_in_parts(module)
-
-    def release(self, engine: Any) -> None:
-        """End DeepSpeed's engine, and make its weights what they were: whole, or in parts.
-
-        Whole weights wait in main memory until the engine has given its own back.
-        """
-        parameters = [*self._module.parameters()]
-        plain: dict[int, torch.nn.Parameter] = {}
-        if _is_in_parts(self._module) and not self._was_in_parts:
-            for parameter in parameters:
-                with deepspeed.zero.GatheredParameters([parameter]):
-                    whole = parameter.detach().to("cpu", copy=True)
-                plain[id(parameter)] = torch.nn.Parameter(whole, parameter.requires_grad)
-        engine.destroy()
-        for parameter in parameters:
-            if id(parameter) in plain:
-                plain[id(parameter)].data = plain[id(parameter)].data.to(parameter.device)
-        _restore(self._module, plain)
-
-
-def _is_in_parts(module: torch.nn.Module) -> bool:
-    return any(hasattr(parameter, "ds_id") for parameter in module.parameters())
-
-
-def _restore(module: torch.nn.Module, plain: dict[int, torch.nn.Parameter]) -> None:
-    """Plain dictionaries and, where there are some, plain parameters in the place of DeepSpeed's.
-
-    What was one object stays one.
-    """
-    for part in module.modules():
-        part._parameters = {  # noqa: SLF001 - DeepSpeed replaced it
-            name: None if old is None else plain.get(id(old), old)
-            for name, old in part._parameters.items()  # noqa: SLF001
-        }
-
-
-def _frozen_config(config: dict[str, Any]) -> dict[str, Any]:
-    """DeepSpeed's configuration of a module that is only run, like that of the trained one."""
-    zero = config["zero_optimization"]
-    kept = {name: zero[name] for name in ("stage", "offload_param") if name in zero}
-    return {
-        "train_micro_batch_size_per_gpu": 1,
-        "bf16": dict(config.get("bf16", {"enabled": False})),
-        # No weight stays whole: `load_weights` writes into the parts.
-        "zero_optimization": {**kept, "stage3_param_persistence_threshold": 0},
-    }
 
 
 def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
