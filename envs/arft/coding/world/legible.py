@@ -14,7 +14,7 @@ import numpy as np
 
 from visenv.types import Pixels, QuestionTruth, Sample
 
-from ..ground_truth import Distortion, Region
+from ..ground_truth import Distortion
 from ..repairs import repaired
 from . import kinds
 from .lettering import Place
@@ -153,5 +153,5 @@ def _between(strengths: Strengths, share: float) -> float:
 
 
 def _target(sample: Sample) -> Place | None:
-    box: Region | None = sample.truth_as(QuestionTruth).target_box
-    return None if box is None else Place(*box)
+    box = sample.truth_as(QuestionTruth).target_box
+    return None if box is None else Place(*map(int, box))

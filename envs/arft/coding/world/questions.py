@@ -62,7 +62,7 @@ class NoticePictures:
             images=(Image.from_pixels(pixels),),
             answers=(text.answer,),
             kind=text.style,
-            ground_truth=QuestionTruth(options=tuple(sorted(text.values)), target_box=tuple(place)),
+            ground_truth=QuestionTruth(options=tuple(sorted(text.values)), target_box=place),
         )
 
     def share_read(
