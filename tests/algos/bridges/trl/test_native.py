@@ -148,13 +148,16 @@ def test_what_the_tool_shows_is_a_block_for_the_template_to_wrap() -> None:
 
 
 def test_thoughts_that_trl_kept_back_count() -> None:
-    """Stage 2 pays 1.5 for the right verdict after a successful call, if all turns are formed."""
+    """Stage 2 pays 1.5 for the right verdict after a successful call, if all turns are formed.
+
+    One of two turns without a thought costs half of the format reward, 0.3.
+    """
     environment = _environment()
     completion = _play_oracle(environment, 0)
     assert _reward(environment, completion) == 1.5
     completion = _play_oracle(environment, 0)
     del completion[0]["reasoning_content"]  # the first turn had no thought
-    assert _reward(environment, completion) == 0.0
+    assert _reward(environment, completion) == pytest.approx(0.3 / 2 + 0.7 + 0.5)
     completion = _play_oracle(environment, 0)
     completion[-1]["content"] = "<answer>Overall Judgment: Answer 99 is better</answer>"
     assert _reward(environment, completion) == 0.4  # wrong, but formed, .3, and tried, .1
@@ -551,5 +554,6 @@ def test_calls_of_tools_there_are_not_and_of_several_at_once() -> None:
     getattr(environment, call.name)(**call.arguments)
     getattr(environment, call.name)(**call.arguments)
     answer = _said(ParsedTurn(" so ", answer=base.oracle_turn().answer or "none"))
-    assert _reward(environment, [unknown, two, answer]) == 0.0  # two calls in a turn: malformed
+    # An unknown tool and two calls in a turn are malformed turns: one of three turns is well-formed.
+    assert _reward(environment, [unknown, two, answer]) == pytest.approx(0.3 / 3 + 0.7 + 0.5)
     assert len(base.log.tool_calls) == 2
