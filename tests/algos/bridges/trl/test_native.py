@@ -554,6 +554,6 @@ def test_calls_of_tools_there_are_not_and_of_several_at_once() -> None:
     getattr(environment, call.name)(**call.arguments)
     getattr(environment, call.name)(**call.arguments)
     answer = _said(ParsedTurn(" so ", answer=base.oracle_turn().answer or "none"))
-    # An unknown tool and two calls in a turn are malformed turns: one of three turns is well-formed.
+    # An unknown tool and two calls in a turn are malformed: one of three turns is well-formed.
     assert _reward(environment, [unknown, two, answer]) == pytest.approx(0.3 / 3 + 0.7 + 0.5)
     assert len(base.log.tool_calls) == 2
