@@ -1,11 +1,11 @@
 # visenv on machines with NVIDIA GPUs: training, with vLLM as the sampler.
 #
 #   docker build --file docker/cuda.Dockerfile --tag visenv:cuda .
-#   docker run --rm --gpus all --ipc host -v "$PWD/runs:/visenv/runs" visenv:cuda visenv train
+#   mkdir -p runs && docker run --rm --gpus all --ipc host --user "$(id -u):$(id -g)" -v "$PWD/runs:/visenv/runs" visenv:cuda visenv train
 #
 # constraints/gpu.txt holds the versions for GPUs. The CUDA libraries come with PyTorch's wheels; the development image
-# is needed because DeepSpeed compiles its operators when they are first used.
-FROM nvidia/cuda:12.8.1-devel-ubuntu22.04
+# is needed because DeepSpeed compiles its operators when they are first used, and is of the same major version (13).
+FROM nvidia/cuda:13.0.1-devel-ubuntu22.04
 
 ENV DEBIAN_FRONTEND=noninteractive
 RUN apt-get update -qq \

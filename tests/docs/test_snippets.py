@@ -111,3 +111,15 @@ def test_snippets_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
         command, cwd=tmp_path, input=json.dumps(items), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+@pytest.mark.timeout(300)
+def test_environment_of_the_tutorial_passes_validate(tmp_path: Path) -> None:
+    page = ROOT / "docs/tutorials/write_an_environment.md"
+    blocks = [each.text for each in snippets(page) if each.language == "python"]
+    (tmp_path / "cards.py").write_text("\n\n".join(blocks), encoding="utf-8")
+    run = "import sys; from visenv.cli import main; sys.exit(main(['validate', 'cards:make']))"
+    done = subprocess.run(
+        [sys.executable, "-c", run], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]

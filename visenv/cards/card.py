@@ -109,7 +109,7 @@ def make_card(name: str, episodes: int = 16) -> EnvCard:
     return EnvCard(
         env_id=full,
         summary=ENVIRONMENTS[full].summary if full in ENVIRONMENTS else "",
-        description=inspect.getdoc(type(base)) or "",
+        description=inspect.cleandoc(type(base).__doc__ or ""),
         facts=facts,
         presets={key: _fields(preset) for key, preset in base.presets.items()},
         terms=[] if reward is None else [_term(*each) for each in reward.terms],
