@@ -60,7 +60,8 @@ _TYPES: dict[str, type | UnionType] = {
     "answers": list,
 }
 _TURN_TYPES = {"text": str, "reward": float | int}
-_TURN_FACTS = ("sampling_seconds", "env_seconds", "advantage")
+_TIMES = ("sampling_seconds", "env_seconds")
+_TURN_FACTS = (*_TIMES, "advantage")
 _ADDED: dict[str, Any] = {"term_weights": {}, **dict.fromkeys(_TURN_FACTS)}
 """Fields of episodes and turns that the first files of format 2 lack, with their values there."""
 _ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
@@ -157,7 +158,11 @@ def read_episodes(
 
 
 def episode_to_json(episode: Episode) -> dict[str, Any]:
-    """The episode as one JSON object, images by the hash of their pixels (`save_images`)."""
+    """Return the episode as one JSON object, images by the hash of their pixels (`save_images`).
+
+    The wall times of turns are left out, so that equal episodes give equal objects: what a curation
+    step writes does not depend on how long it took. Files of episodes hold them (`write_episodes`).
+    """
     return {
         "format": FORMAT,
         **{name: getattr(episode, name) for name in _PLAIN},
@@ -204,6 +209,8 @@ def save_images(folder: Path, images: Iterable[Image]) -> list[Path]:
 
 def _line(episode: Episode) -> str:
     record = episode_to_json(episode)
+    for turn, saved in zip(episode.turns, record["turns"], strict=True):
+        saved |= {name: getattr(turn, name) for name in _TIMES}
     try:
         return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
     except TypeError as error:
@@ -220,7 +227,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
         "finish_reason": turn.finish_reason,
         "request": turn.request._asdict(),
         "hidden_frames": [_video_record(video) for video in turn.hidden_frames],
-        **{name: getattr(turn, name) for name in _TURN_FACTS},
+        "advantage": turn.advantage,
     }
 
 
