@@ -72,7 +72,9 @@ class _Summary:
 
     def add(self, episode: Episode) -> None:
         self.ids.append(_sample_id(episode))
-        self.aborted += episode.status == "aborted"
+        if episode.status == "aborted":  # its reward is 0 and says nothing about the policy
+            self.aborted += 1
+            return
         for name, value in scores(episode).items():
             self.sums[name] += value
             self.counts[name] += 1

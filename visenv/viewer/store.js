@@ -82,6 +82,9 @@ const textsAreThere = () => searched.length === index.count;
 const files = new Map(valuesOf("saved_in").map((name) => [name, []]));
 for (const place of EVERYONE) files.get(textOf("saved_in", place)).push(place);
 
+/** How the episodes ended that count: an aborted one says nothing about the policy. */
+const countedOutcomes = (places) => places.map((place) => textOf("outcome", place)).filter((outcome) => outcome !== "aborted");
+
 const placesIn = (savedIn) => files.get(savedIn) ?? [];
 
 // ------------------------------------------------------------------ groups and links

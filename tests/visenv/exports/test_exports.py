@@ -187,6 +187,17 @@ def test_inspect_log_says_how_episodes_ended(tmp_path: Path) -> None:
     assert second["metadata"]["reason"] == "turns"
 
 
+def test_inspect_log_leaves_aborted_episodes_out_of_its_means(tmp_path: Path) -> None:
+    aborted = played(0, 0.0, status="aborted", failure=Failure("service", "judge", "no reply"))
+    results = exported(tmp_path, aborted, played(1, 1.0), played(2, 0.5))["results"]
+    told = {each["name"]: each for each in results["scores"]}
+    # (1.0 + 0.5) / 2, as an evaluation counts; with the aborted one it would be 0.5.
+    assert told["reward"]["metrics"]["mean"]["value"] == 0.75
+    assert told["accuracy"]["metrics"]["mean"]["value"] == 0.75
+    assert told["reward"]["scored_samples"] == 2
+    assert (results["total_samples"], results["completed_samples"]) == (3, 2)
+
+
 def test_inspect_logs_are_one_for_each_file_and_environment(tmp_path: Path) -> None:
     other = replace(played(0, 1.0), env_id="visenv/Other-v0")
     write_episodes(tmp_path / "rl" / "episodes" / "step_1.jsonl", [played(0, 1.0), other])

@@ -529,6 +529,62 @@ def test_advantages_of_a_group_are_those_that_were_saved(
     assert row.locator("td").all_inner_texts() == ["−1.250", "+1.250"]
 
 
+def aborted(make_episode: MakeEpisode, **fields: Any) -> Episode:
+    """Return an episode whose judge did not reply, which has the reward 0."""
+    failure = Failure("service", "judge", "no reply")
+    return make_episode(reward=0.0, status="aborted", failure=failure, terms={}, **fields)
+
+
+def test_aborted_members_count_in_no_mean(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    page = page_of(
+        make_episode(reward=1.0, member=0),
+        make_episode(reward=0.5, accuracy=0.0, member=1),
+        aborted(make_episode, member=2),
+    )
+    assert cells(page, "reward") == ["1.000", "0.500", "–"]
+    visit(page, "#/overview")
+    saved = page.locator("#saved tbody td").all_inner_texts()
+    # (1 + 0.5) / 2; one of the two that ended is right.
+    assert saved[:4] == ["episodes", "3", "0.750", "50 %"]
+    visit(page, "#/groups")
+    row = page.locator("#group-list tbody td")
+    # Rewards 0.25 from their mean.
+    assert row.all_inner_texts()[1:4] == ["0.750", "0.250", "1/2"]
+    assert page.locator("#group-list circle").count() == 2
+    visit(page, "#/group/episodes%2F0")
+    table = page.locator(".member-table tr")
+    table.filter(has_text="reward − mean").wait_for()
+    shown = {line.locator("th").first.inner_text(): line for line in table.all()[1:]}
+    assert shown["reward"].locator("td").all_inner_texts() == ["1", "0.500", "–"]
+    assert shown["reward − mean"].locator("td").all_inner_texts() == ["+0.250", "−0.250", "–"]
+
+
+def test_aborted_episodes_count_in_no_comparison(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    write_episodes(
+        tmp_path / "one" / "episodes.jsonl",
+        [make_episode(seed=0), make_episode(seed=1), make_episode(seed=2)],
+    )
+    write_episodes(
+        tmp_path / "two" / "episodes.jsonl",
+        [make_episode(seed=0), make_episode(reward=0.5, seed=1), aborted(make_episode, seed=2)],
+    )
+    found = opened(write_report(tmp_path / "one", tmp_path / "two"), "#/compare")
+    page = found.page
+    means = [row.locator("td").all_inner_texts() for row in page.locator(".means tbody tr").all()]
+    assert means[1] == ["reward", "1", "0.750", "−0.250"]  # (1 + 0.5) / 2
+    said = page.locator("#compare h2 small").all_inner_texts()
+    assert said == [
+        "3 samples in both: 0 better, 1 worse, 1 alike, 1 without a difference of rewards"
+    ]
+    assert page.locator("#pair-list td:first-child").all_inner_texts() == ["−0.500", "0", "–"]
+    assert_quiet(found)
+    page.close()
+
+
 def test_two_runs_are_compared_sample_by_sample(
     opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
