@@ -649,13 +649,17 @@ def test_nothing_is_wider_than_a_phone(opened: Open, run_folder: Path, link: str
     page.close()
 
 
-def test_a_part_of_another_report_is_refused(
-    page_of: Callable[..., Page], make_episode: MakeEpisode, tmp_path: Path
+def test_a_page_whose_report_was_written_again_says_to_reload(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
-    page = page_of(make_episode())
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
+    page = opened(write_report(tmp_path), "#/episodes").page
     write_report(tmp_path)  # while the page is open
     page.locator("#list .row").click()
-    page.locator("#detail .empty", has_text="The report was written again").wait_for()
+    page.locator("#detail .empty", has_text="Reload the page if the report").wait_for()
+    page.reload()
+    page.locator("#detail .verdict").wait_for()
+    page.close()
 
 
 def test_a_run_without_episodes_shows_its_curves_alone(

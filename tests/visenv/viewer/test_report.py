@@ -22,6 +22,7 @@ from visenv.types import Episode, Image, Message, QuestionTruth, ToolCalled, Tur
 from visenv.viewer import write_report
 from visenv.viewer.bounded import DEEPEST, LONGEST_TEXT
 from visenv.viewer.episode import marks
+from visenv.viewer.index import Index
 from visenv.viewer.store import EPISODES_IN_PART
 
 MakeEpisode = Callable[..., Episode]
@@ -38,10 +39,11 @@ def data_of(page: Path) -> dict[str, Any]:
 def parts_of(page: Path, kind: str = "episodes") -> list[list[Any]]:
     """Return what the parts beside the page hold, in their order."""
     count = len(list((page.parent / "report").glob(f"{kind}-*.js")))
+    token = data_of(page)["parts"]["token"]
     found = []
     for number in range(count):
-        text = (page.parent / "report" / f"{kind}-{number}.js").read_text(encoding="ascii")
-        call = re.fullmatch(rf'receive\("\w+","{kind}",{number},(".*")\)\n', text)
+        text = (page.parent / "report" / f"{kind}-{token}-{number}.js").read_text(encoding="ascii")
+        call = re.fullmatch(rf'receive\("{kind}",{number},(".*")\)\n', text)
         assert call
         found.append(json.loads(json.loads(call[1])))
     return found
@@ -158,7 +160,32 @@ def test_report_that_is_written_again_leaves_no_part_of_the_old_one(
     assert len(records_of(page)) == 1
     token = data_of(page)["parts"]["token"]
     assert token != first
-    assert token in (tmp_path / "report" / "episodes-0.js").read_text()
+    names = sorted(path.name for path in (tmp_path / "report").iterdir())
+    assert names == [f"episodes-{token}-0.js", f"texts-{token}-0.js"]
+
+
+def test_report_stays_whole_when_the_next_one_cannot_be_written(
+    tmp_path: Path, make_episode: MakeEpisode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_episodes(tmp_path / "run" / "episodes.jsonl", [make_episode()] * 40)
+    (tmp_path / "empty").mkdir()
+    page = write_report(tmp_path / "run")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    with pytest.raises(RunError, match="empty holds no"):
+        write_report(tmp_path / "run", tmp_path / "empty")
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+    def interrupt(index: object, episode: object, saved_in: str, line: int) -> None:
+        if line == 35:  # after a part of 32 was written
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Index, "add", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(tmp_path / "run")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert len(records_of(page)) == 40
 
 
 def test_policy_of_the_page_allows_its_own_script_and_style_only(
