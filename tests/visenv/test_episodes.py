@@ -422,6 +422,51 @@ def test_any_change_of_a_line_gives_an_episode_or_a_named_error(
     assert "a.jsonl, line 1 holds no episode" in said or len(read) == 1
 
 
+HUGE = 10**400
+"""More than a float holds, which Python's JSON reads as any other integer."""
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((("turns", 0, "reward"), value) for value in (HUGE, "1", None)),
+        *((("turns", 0, name), HUGE) for name in ("sampling_seconds", "env_seconds", "advantage")),
+        (("turns", 0, "sampling_seconds"), "x"),
+        (("turns", 0, "finish_reason"), 5),
+        *(((name, "vqa"), "x") for name in ("terms", "metrics", "term_weights")),
+        *(((name, "vqa"), HUGE) for name in ("terms", "metrics", "term_weights")),
+        *(((name, "vqa"), [1.0]) for name in ("terms", "metrics", "term_weights")),
+        *(((name,), value) for name in ("group", "member", "index") for value in (HUGE, 2**63)),
+        (("answers",), [5]),
+        (("term_notes",), {"vqa": 5}),
+    ],
+)
+def test_read_episodes_names_a_value_that_is_no_number_or_too_large(
+    tmp_path: Path, place: tuple[Any, ...], value: Any
+) -> None:
+    path = tmp_path / "a.jsonl"
+    write_episodes(path, [_shows(PICTURES[0])])
+    record = json.loads(path.read_text())
+    *parents, last = place
+    inside = record
+    for key in parents:
+        inside = inside[key]
+    inside[last] = value
+    path.write_text(json.dumps(record) + "\n")
+    with pytest.raises(DataError, match=r"a\.jsonl, line 1 holds no episode"):
+        list(read_episodes(path))
+
+
+def test_read_episodes_adds_large_rewards_up_to_a_float(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write_episodes(path, [_shows(PICTURES[0])])
+    record = json.loads(path.read_text())
+    record["turns"] = [record["turns"][0] | {"reward": 10**308}] * 2
+    path.write_text(json.dumps(record) + "\n")
+    (episode,) = read_episodes(path)
+    assert episode.reward == math.inf  # 2 * 10**308 is more than a float holds
+
+
 def test_files_without_weights_times_and_advantages_are_still_read(tmp_path: Path) -> None:
     turn = Turn((), "?", 1.0, (), "stop", sampling_seconds=2.5, env_seconds=0.5, advantage=-0.25)
     episode = Episode("e-v0", "s", "", 7, 0, 0, (turn,), "terminated", term_weights={"vqa": 2.0})

@@ -118,6 +118,11 @@ def test_boxes_of_the_truth_are_scaled_to_the_image_as_shown(make_episode: MakeE
     assert drawn[0].point == [30, 30]
 
 
+def test_boxes_without_an_end_are_not_drawn(make_episode: MakeEpisode) -> None:
+    truth = UnknownRecord("Truth", {"target_box": [0, 0, 10**400, 10**400]})
+    assert [mark.what for mark in marks(make_episode(ground_truth=truth))] == ["zoom"]
+
+
 def test_without_a_zoom_nothing_tells_the_scale_and_nothing_is_drawn(
     make_episode: MakeEpisode,
 ) -> None:
