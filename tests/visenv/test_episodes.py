@@ -189,7 +189,7 @@ def episodes(draw: st.DrawFn) -> Episode:
         env_id=draw(texts),
         sample_id=draw(texts),
         kind=draw(texts),
-        seed=draw(st.integers(0, 2**63 - 1)),
+        seed=draw(st.integers(-(2**70), 2**70)),
         group=draw(turn_numbers),
         member=draw(turn_numbers),
         turns=taken,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROWS_IN_GROUP = 64
 """Episodes of one row group, and the most that are in memory."""
 
-_PLAIN = ("env_id", "sample_id", "kind", "seed", "index", "group", "member", "status", "reason")
+_PLAIN = ("env_id", "sample_id", "kind", "index", "group", "member", "status", "reason")
 _TURN = ("text", "reward", "finish_reason", "advantage", "sampling_seconds", "env_seconds")
 
 
@@ -87,6 +87,7 @@ def portable_row(episode: Episode) -> dict[str, Any]:
     answer = next((e.answer for e in reversed(episode.events) if isinstance(e, Answered)), None)
     told = {
         **{name: getattr(episode, name) for name in _PLAIN},
+        "seed": str(episode.seed),  # may exceed 64 bits
         "failure": None if episode.failure is None else str(episode.failure),
         "outcome": outcome(episode),
         "reward": episode.reward,
@@ -164,9 +165,8 @@ def _schema() -> pa.Schema:
         "temperature": number,
     }
     columns = {
-        **dict.fromkeys(("saved_in", "env_id", "sample_id", "kind"), text),
+        **dict.fromkeys(("saved_in", "env_id", "sample_id", "kind", "seed"), text),
         **dict.fromkeys(("line", "index", "group", "member"), whole),
-        "seed": pa.uint64(),
         **dict.fromkeys(("status", "reason", "failure", "outcome"), text),
         "reward": number,
         **dict.fromkeys(("question", "answer", "ground_truth", "env_spec"), text),

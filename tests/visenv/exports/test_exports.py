@@ -227,7 +227,17 @@ def test_exports_take_any_episode(
     assert sum(len(log["samples"]) for log in logs) == len(saved)
     assert write_parquet(folder, folder / "e.parquet") == len(saved)
     rows = parquet.read_table(folder / "e.parquet").to_pylist()
-    assert [row["seed"] for row in rows] == [episode.seed for episode in saved]
+    assert [row["seed"] for row in rows] == [str(episode.seed) for episode in saved]
+
+
+@pytest.mark.component("pyarrow")
+@pytest.mark.parametrize("seed", [-1, 2**64, 0])
+def test_parquet_takes_any_seed(tmp_path: Path, seed: int) -> None:
+    from pyarrow import parquet
+
+    write_episodes(tmp_path / "episodes.jsonl", [replace(played(0, 1.0), seed=seed)])
+    assert write_parquet(tmp_path, tmp_path / "e.parquet") == 1
+    assert parquet.read_table(tmp_path / "e.parquet")["seed"].to_pylist() == [str(seed)]
 
 
 @pytest.mark.component("pyarrow")
