@@ -1,7 +1,8 @@
 """Saved episodes as one parquet file, a row for each episode, for data frames and data sets.
 
 The column `images` has the layout of the image lists of Hugging Face's datasets (bytes and path);
-each message has the mark ``<image>`` where one of them stands, in their order.
+each message has the mark ``<image>`` where one of them stands, in their order. A mark that a text
+itself contains is broken by a blank (`Message.plain`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from visenv.errors import ConfigurationError, RunError
 from visenv.exports.portable import portable, portable_text
 from visenv.files import replacing
 from visenv.records import event_to_json, truth_to_json
-from visenv.types import IMAGE_MARKER, Answered, Episode, Message, Segment
+from visenv.types import Answered, Episode, Message, Segment
 from visenv.viewer.gather import episode_files
 from visenv.viewer.index import outcome
 
@@ -119,15 +120,7 @@ def _pairs(mapping: Any) -> list[tuple[str, float | None]]:
 
 
 def _message(message: Message) -> dict[str, str]:
-    return {"role": message.role, "content": "".join(_texts(message))}
-
-
-def _texts(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        if isinstance(part, str):
-            yield part
-        else:
-            yield IMAGE_MARKER * len(getattr(part, "frames", [part]))
+    return {"role": message.role, "content": message.plain()}
 
 
 def _segment(segment: Segment) -> dict[str, Any]:

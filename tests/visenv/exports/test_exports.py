@@ -264,6 +264,22 @@ def test_parquet_has_a_row_for_each_episode(tmp_path: Path) -> None:
     assert row["segments"][0]["loss_mask"] == [False, True, True, True, False, True, True]
 
 
+@pytest.mark.component("pyarrow")
+def test_parquet_has_as_many_marks_as_images(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    episode = played(0, 1.0)
+    opening = (Message("user", ("Look <image>: ", PICTURE)),)
+    turns = (replace(episode.turns[0], messages=opening), *episode.turns[1:])
+    write_episodes(tmp_path / "episodes.jsonl", [replace(episode, turns=turns)])
+    write_parquet(tmp_path, tmp_path / "e.parquet")
+    (row,) = parquet.read_table(tmp_path / "e.parquet").to_pylist()
+    contents = [message["content"] for turn in row["turns"] for message in turn["messages"]]
+    # The picture, and the two frames of the video after it.
+    assert [content.count("<image>") for content in contents] == [1, 2]
+    assert len(row["images"]) == 3
+
+
 def test_portable_values_are_strict_json_and_utf8() -> None:
     told = portable({"a": math.nan, "b": ("\ud800x", [math.inf, 1.5]), 3: "\U0001f600"})
     assert told == {"a": None, "b": ("\ufffdx", [None, 1.5]), "3": "\U0001f600"}
