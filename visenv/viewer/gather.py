@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from visenv.episodes import read_episodes
 from visenv.errors import DataError, VisenvError
@@ -75,7 +76,8 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
         problems: Gets a text for each file and each episode that cannot be read.
     """
     for saved_in, path in episode_files(folder).items():
-        images = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
+        beside = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
+        images = quote(os.fsencode(beside))  # a name may hold what ends a path in a link
         try:
             for line, episode in enumerate(read_episodes(path, check_pixels=False)):
                 try:

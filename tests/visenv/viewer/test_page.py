@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -184,6 +185,13 @@ def test_sorts_by_a_column_and_keeps_the_order_in_the_link(run: Page) -> None:
     run.locator("#list th[aria-sort=ascending]", has_text="Answer").wait_for()
     assert cells(run, "answer") == sorted(cells(run, "answer"))
     assert set(cells(run, "outcome")) == {"right"}
+
+
+def test_a_link_with_an_unknown_measure_shows_all(run: Page) -> None:
+    visit(run, "#/episodes?measure=metrics/gone&low=0.5&outcome=right")
+    run.locator("#count", has_text="of 29 episodes").wait_for()
+    assert set(cells(run, "outcome")) == {"right"}
+    assert run.locator("#list .row").count() > 0
 
 
 def test_columns_that_tell_nothing_apart_are_left_out(run: Page) -> None:
@@ -611,6 +619,22 @@ def test_two_runs_are_compared_sample_by_sample(
     assert page.locator(".member-head a").all_inner_texts() == ["A: episodes", "B: two: episodes"]
     assert_quiet(found)
     page.close()
+
+
+def test_images_of_a_compared_run_are_shown_whatever_its_folder_is_called(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    other = tmp_path / "50%25 #2? a b"
+    for folder in (tmp_path / "one", other):
+        write_episodes(folder / "episodes.jsonl", [make_episode()])
+    path = write_report(tmp_path / "one", other)
+    found = opened(path, f"#/episode/{quote(f'{other.name}: episodes', safe='')}/0")
+    picture = found.page.locator("#detail img").first
+    picture.scroll_into_view_if_needed()
+    picture.evaluate("image => image.decode()")
+    assert picture.evaluate("image => image.naturalWidth") == 100
+    assert_quiet(found)
+    found.page.close()
 
 
 @pytest.mark.parametrize(
