@@ -139,11 +139,12 @@ def read_episodes(
         messages: Whether to read messages, hidden frames and segments as well. Without them no
             image is opened, and episodes are as `Episode.without_messages` returns them.
         check_pixels: Whether the pixels of each image are compared with the hash that the episode
-            holds. Without it no image is decoded, and a file that was changed is not noticed.
+            holds. Without it no image is opened: a file that was changed is not noticed, and one
+            that is missing or broken raises `ImageError` when its pixels or size are asked for.
 
     Raises:
-        DataError: At a line that is broken, breaks an invariant or lacks an image; it names the
-            file and the line.
+        DataError: At a line that is broken or breaks an invariant, and with `check_pixels` at one
+            that lacks an image; it names the file and the line.
     """
     path = Path(path)
     if not path.is_file():

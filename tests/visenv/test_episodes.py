@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from visenv.env import Limits, VisEnv
 from visenv.episodes import read_episodes, write_episodes
-from visenv.errors import DataError, EpisodeError
+from visenv.errors import DataError, EpisodeError, ImageError
 from visenv.grammar import KeyValueGrammar
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.records import UnknownRecord
@@ -342,6 +342,16 @@ def test_read_episodes_without_a_check_of_pixels_opens_no_image(tmp_path: Path) 
     (tmp_path / "images" / f"{PICTURES[0].sha256}.png").write_bytes(b"no image")
     (episode,) = read_episodes(tmp_path / "a.jsonl", check_pixels=False)
     assert [image.sha256 for image in episode.images] == [PICTURES[0].sha256]
+
+
+def test_read_episodes_without_a_check_of_pixels_finds_a_missing_image_on_use(
+    tmp_path: Path,
+) -> None:
+    write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0])])
+    (tmp_path / "images" / f"{PICTURES[0].sha256}.png").unlink()
+    (episode,) = read_episodes(tmp_path / "a.jsonl", check_pixels=False)
+    with pytest.raises(ImageError, match="There is no image file"):
+        _ = episode.images[0].pixels
 
 
 def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:

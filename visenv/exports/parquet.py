@@ -2,7 +2,8 @@
 
 The column `images` has the layout of the image lists of Hugging Face's datasets (bytes and path);
 each message has the mark ``<image>`` where one of them stands, in their order. A mark that a text
-itself contains is broken by a blank (`Message.plain`).
+itself contains is broken by a blank (`Message.plain`). An image that is missing or broken has no
+bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from visenv.episodes import read_episodes
 from visenv.errors import ConfigurationError, RunError
-from visenv.exports.portable import portable, portable_text
+from visenv.exports.portable import portable, portable_text, saved_png
 from visenv.files import replacing
 from visenv.records import event_to_json, truth_to_json
 from visenv.types import Answered, Episode, Message, Segment
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 ROWS_IN_GROUP = 64
 """Episodes of one row group, and the most that are in memory."""
 
+_EMPTY = "{} holds no episodes. Give the folder of a run."
 _PLAIN = ("env_id", "sample_id", "kind", "index", "group", "member", "status", "reason")
 _TURN = ("text", "reward", "finish_reason", "advantage", "sampling_seconds", "env_seconds")
 
@@ -56,13 +58,15 @@ def write_parquet(folder: Path, out: Path) -> int:
         ) from error
     found = episode_files(folder)
     if not found:
-        raise RunError(f"{folder} holds no episodes. Give the folder of a run.")
+        raise RunError(_EMPTY.format(folder))
     schema, count = _schema(), 0
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as partial, parquet.ParquetWriter(partial, schema) as writer:
         for rows in _batches(_rows(found)):
             writer.write_table(pa.Table.from_pylist(rows, schema))
             count += len(rows)
+        if not count:
+            raise RunError(_EMPTY.format(folder))
     return count
 
 
@@ -107,7 +111,7 @@ def portable_row(episode: Episode) -> dict[str, Any]:
         ],
         "env_spec": episode.env_spec,
     }
-    images = [{"bytes": each.png(), "path": f"{each.sha256}.png"} for each in episode.images]
+    images = [{"bytes": saved_png(each), "path": f"{each.sha256}.png"} for each in episode.images]
     row: dict[str, Any] = portable(told)
     return row | {
         "images": images,

@@ -27,7 +27,7 @@ function showGroups() {
   const titles = ["Rewards", "Mean", "Spread", "Right", ...["question", "truth"].filter(tells).map((name) => name[0].toUpperCase() + name.slice(1)), ...(several ? ["Saved in"] : [])];
   const head = make("tr", {}, ...titles.map((title) => make("th", ["Mean", "Spread", "Right"].includes(title) ? { class: "number" } : {}, title)));
   const turn = (by) => () => { groupState.page += by; showGroups(); };
-  const pages = fits.length > PAGE ? [make("div", { class: "bar-line" }, button("←", turn(-1), from ? {} : { disabled: "" }), make("span", {}, `${from + 1}–${Math.min(fits.length, from + PAGE)} of ${fits.length}`), button("→", turn(1), from + PAGE < fits.length ? {} : { disabled: "" }))] : [];
+  const pages = fits.length > PAGE ? [make("div", { id: "group-pages", class: "bar-line" }, button("←", turn(-1), from ? {} : { disabled: "" }), make("span", {}, `${from + 1}–${Math.min(fits.length, from + PAGE)} of ${fits.length}`), button("→", turn(1), from + PAGE < fits.length ? {} : { disabled: "" }))] : [];
   byId("groups").replaceChildren(bar, make("table", { id: "group-list", class: "list" }, make("thead", {}, head), make("tbody", {}, ...rows)), ...pages);
 }
 

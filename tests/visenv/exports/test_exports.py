@@ -285,11 +285,40 @@ def test_portable_values_are_strict_json_and_utf8() -> None:
     assert told == {"a": None, "b": ("\ufffdx", [None, 1.5]), "3": "\U0001f600"}
 
 
+@pytest.mark.component("pyarrow")
+@pytest.mark.parametrize("broken", [None, b"no image"])
+def test_exports_of_a_missing_or_broken_image_keep_its_episode(
+    tmp_path: Path, broken: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    from pyarrow import parquet
+
+    write_episodes(tmp_path / "episodes.jsonl", [played(0, 1.0)])
+    image = tmp_path / "images" / f"{PICTURE.sha256}.png"
+    image.unlink() if broken is None else image.write_bytes(broken)
+    (path,) = write_inspect_logs(tmp_path, tmp_path / "logs")
+    log = read_log(path)
+    check_log(log)
+    assert log["samples"][0]["input"][1]["content"] == [
+        {"type": "text", "text": "Look: "},
+        {"type": "text", "text": "[an image that cannot be read]"},
+    ]
+    assert write_parquet(tmp_path, tmp_path / "e.parquet") == 1
+    (row,) = parquet.read_table(tmp_path / "e.parquet").to_pylist()
+    assert [each["bytes"] is None for each in row["images"]] == [True, False, False]
+    assert "An image is left out of the export" in caplog.text
+
+
 @pytest.mark.parametrize("write", [write_inspect_logs, write_parquet])
-def test_a_folder_without_episodes_is_refused(tmp_path: Path, write: Any) -> None:
+@pytest.mark.parametrize("empty_file", [False, True])
+def test_exports_refuse_a_folder_without_episodes(
+    tmp_path: Path, write: Any, empty_file: bool
+) -> None:
+    if empty_file:
+        (tmp_path / "episodes.jsonl").touch()
+    before = list(tmp_path.iterdir())
     with pytest.raises(RunError, match="holds no episodes"):
         write(tmp_path, tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == before
 
 
 def test_the_command_exports_both_formats(

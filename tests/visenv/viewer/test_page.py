@@ -537,6 +537,20 @@ def test_advantages_of_a_group_are_those_that_were_saved(
     assert row.locator("td").all_inner_texts() == ["−1.250", "+1.250"]
 
 
+def test_the_keyboard_turns_pages_of_groups(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    page = page_of(*(make_episode(group=index // 2, member=index % 2) for index in range(120)))
+    visit(page, "#/groups")
+    rows = page.locator("#group-list .row")
+    rows.nth(49).wait_for()
+    page.keyboard.press("n")
+    page.locator("#groups", has_text="51–60 of 60").wait_for()
+    assert rows.count() == 10
+    page.keyboard.press("p")
+    page.locator("#groups", has_text="1–50 of 60").wait_for()
+
+
 def aborted(make_episode: MakeEpisode, **fields: Any) -> Episode:
     """Return an episode whose judge did not reply, which has the reward 0."""
     failure = Failure("service", "judge", "no reply")

@@ -269,6 +269,27 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_shown(
     ]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        *('{"seconds": null}', '{"seconds": 3, "rows": 5}', '{"rows": [null, 3]}', "3", "null"),
+        *("[" * 9999, '{"a": ' * 9999),
+    ],
+)
+def test_results_of_an_unknown_form_are_none(
+    tmp_path: Path, make_episode: MakeEpisode, content: str
+) -> None:
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
+    (tmp_path / "results.json").write_text(content)
+    (tmp_path / "metrics.jsonl").write_text(content + "\n")
+
+    data = data_of(write_report(tmp_path))
+
+    assert data["index"]["count"] == 1
+    assert (data["runs"][0]["results"], data["runs"][0]["seconds"]) == ([], {})
+    assert all("results.json" in each or "metrics.jsonl" in each for each in data["problems"])
+
+
 def test_half_a_line_of_a_run_that_is_going_on_is_no_problem(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 0.5}\n{"step": 2, "lo')
 
