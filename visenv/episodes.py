@@ -50,7 +50,11 @@ The first files of format 2 lack what is in `_ADDED`, which is then empty or Non
 _WORDS = ("env_id", "sample_id", "kind", "status", "reason", "question", "env_spec")
 _NUMBERS = ("seed", "group", "member")
 _PLAIN = (*_WORDS[:3], *_NUMBERS, *_WORDS[3:], "index")
-_MAPPINGS = ("terms", "term_notes", "metrics", "media")
+_TEXT_MAPPINGS = ("term_notes", "media")
+_NUMBER_MAPPINGS = ("terms", "metrics")
+_MAPPINGS = (*_TEXT_MAPPINGS, *_NUMBER_MAPPINGS)
+_LARGEST = 2**63 - 1
+"""Of `group`, `member` and `index`: other formats hold them in 64 bits."""
 _TYPES: dict[str, type | UnionType] = {
     **dict.fromkeys(_WORDS, str),
     **dict.fromkeys(_NUMBERS, int),
@@ -59,14 +63,17 @@ _TYPES: dict[str, type | UnionType] = {
     "failure": list | None,
     "answers": list,
 }
-_TURN_TYPES = {"text": str, "reward": float | int}
+_TURN_TYPES = {"text": str, "reward": float | int, "finish_reason": str}
 _TIMES = ("sampling_seconds", "env_seconds")
 _TURN_FACTS = (*_TIMES, "advantage")
 _ADDED: dict[str, Any] = {"term_weights": {}, **dict.fromkeys(_TURN_FACTS)}
 """Fields of episodes and turns that the first files of format 2 lack, with their values there."""
 _ARRAYS = {"token_ids": "<i4", "loss_mask": "|b1", "logprobs": "<f4", "policy_version": "<i4"}
-_SETTINGS = ("merge", "temperature", "processor")
-_BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, VisenvError)
+_SETTINGS = {"merge": int, "temperature": float | int, "processor": str}
+_BROKEN = (
+    *(ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError),
+    VisenvError,
+)
 """The errors that reading a line can raise, whatever its content."""
 
 
@@ -133,11 +140,12 @@ def read_episodes(
         messages: Whether to read messages, hidden frames and segments as well. Without them no
             image is opened, and episodes are as `Episode.without_messages` returns them.
         check_pixels: Whether the pixels of each image are compared with the hash that the episode
-            holds. Without it no image is decoded, and a file that was changed is not noticed.
+            holds. Without it no image is opened: a file that was changed is not noticed, and one
+            that is missing or broken raises `ImageError` when its pixels or size are asked for.
 
     Raises:
-        DataError: At a line that is broken, breaks an invariant or lacks an image; it names the
-            file and the line.
+        DataError: At a line that is broken or breaks an invariant, and with `check_pixels` at one
+            that lacks an image; it names the file and the line.
     """
     path = Path(path)
     if not path.is_file():
@@ -301,6 +309,12 @@ def _episode(record: Mapping[str, Any], images: _Images) -> Episode:
             "play the episode again, or read it with the version that wrote it."
         )
     _check_types(record, _TYPES)
+    for name in ("group", "member", "index"):
+        if abs(record[name] or 0) > _LARGEST:
+            raise ValueError(f"{name} does not fit into 64 bits")
+    for texts in (record["answers"], *(record[name].values() for name in _TEXT_MAPPINGS)):
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("an answer, a note or a hash is no text")
 
     def messages(records: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
         return tuple([_message(each, images) for each in records])
@@ -311,25 +325,27 @@ def _episode(record: Mapping[str, Any], images: _Images) -> Episode:
         Turn(
             messages(turn["messages"]),
             turn["text"],
-            turn["reward"],
+            float(turn["reward"]),
             tuple([event_from_json(event) for event in turn["events"]]),
             turn["finish_reason"],
             TurnRequest(**{**turn["request"], "stop": tuple(turn["request"]["stop"])}),
             tuple([_video(video, images) for video in turn["hidden_frames"]]),
-            **{name: _added(turn, name, float | int | None) for name in _TURN_FACTS},
+            **{name: _number(name, _added(turn, name, object)) for name in _TURN_FACTS},
         )
         for turn in record["turns"]
     ]
+    numbers: dict[str, Any] = {name: _numbers(name, record[name]) for name in _NUMBER_MAPPINGS}
     failure = record["failure"]
     return Episode(
-        **{name: record[name] for name in (*_PLAIN, *_MAPPINGS)},
+        **{name: record[name] for name in (*_PLAIN, *_TEXT_MAPPINGS)},
+        **numbers,
         failure=None if failure is None else Failure(*failure),
         answers=tuple(record["answers"]),
         ground_truth=truth_from_json(record["ground_truth"]),
         turns=tuple(turns),
         closing=messages(record["closing"]),
         segments=tuple([_segment(each) for each in record["segments"]]),
-        term_weights=_added(record, "term_weights", dict),
+        term_weights=_numbers("term_weights", _added(record, "term_weights", dict)),
     )
 
 
@@ -338,6 +354,17 @@ def _added(record: Mapping[str, Any], name: str, wanted: type | UnionType) -> An
     if not isinstance(value, wanted):
         raise TypeError(f"{name} is {type(value).__name__}")
     return value
+
+
+def _numbers(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _number(name, value) for key, value in values.items()}
+
+
+def _number(name: str, value: Any) -> float | None:
+    """Return a number as a float, NaN and infinity included, which then adds up to a float."""
+    if not isinstance(value, float | int | None):
+        raise TypeError(f"{name} holds {type(value).__name__}")
+    return None if value is None else float(value)
 
 
 def _drop_messages(record: dict[str, Any]) -> None:
@@ -371,6 +398,7 @@ def _video(record: Mapping[str, Any], images: _Images) -> Video:
 
 
 def _segment(record: Mapping[str, Any]) -> Segment:
+    _check_types(record, _SETTINGS)
     arrays: dict[str, Any] = {name: _decode(record[name], dtype) for name, dtype in _ARRAYS.items()}
     images = [
         ImageSpan(offset, length, sha256, tuple(grid), placeholder)
@@ -382,7 +410,8 @@ def _segment(record: Mapping[str, Any]) -> Segment:
     ]
     return Segment(
         **arrays,
-        **{name: record[name] for name in _SETTINGS},
+        **{name: record[name] for name in ("merge", "processor")},
+        temperature=float(record["temperature"]),
         placeholder_ids=tuple(record["placeholder_ids"]),
         turns=tuple([TurnSpan(*span) for span in record["turns"]]),
         images=tuple(images),

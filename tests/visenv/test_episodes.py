@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from visenv.env import Limits, VisEnv
 from visenv.episodes import read_episodes, write_episodes
-from visenv.errors import DataError, EpisodeError
+from visenv.errors import DataError, EpisodeError, ImageError
 from visenv.grammar import KeyValueGrammar
 from visenv.policies.scripted import ScriptedPolicy
 from visenv.records import UnknownRecord
@@ -189,7 +189,7 @@ def episodes(draw: st.DrawFn) -> Episode:
         env_id=draw(texts),
         sample_id=draw(texts),
         kind=draw(texts),
-        seed=draw(st.integers(0, 2**63 - 1)),
+        seed=draw(st.integers(-(2**70), 2**70)),
         group=draw(turn_numbers),
         member=draw(turn_numbers),
         turns=taken,
@@ -344,6 +344,16 @@ def test_read_episodes_without_a_check_of_pixels_opens_no_image(tmp_path: Path) 
     assert [image.sha256 for image in episode.images] == [PICTURES[0].sha256]
 
 
+def test_read_episodes_without_a_check_of_pixels_finds_a_missing_image_on_use(
+    tmp_path: Path,
+) -> None:
+    write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0])])
+    (tmp_path / "images" / f"{PICTURES[0].sha256}.png").unlink()
+    (episode,) = read_episodes(tmp_path / "a.jsonl", check_pixels=False)
+    with pytest.raises(ImageError, match="There is no image file"):
+        _ = episode.images[0].pixels
+
+
 def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
     PIL.Image.new("RGB", (2, 2)).save(tmp_path / "secret.png")
     (tmp_path / "run").mkdir()
@@ -420,6 +430,51 @@ def test_any_change_of_a_line_gives_an_episode_or_a_named_error(
     except DataError as error:
         said = str(error)
     assert "a.jsonl, line 1 holds no episode" in said or len(read) == 1
+
+
+HUGE = 10**400
+"""More than a float holds, which Python's JSON reads as any other integer."""
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((("turns", 0, "reward"), value) for value in (HUGE, "1", None)),
+        *((("turns", 0, name), HUGE) for name in ("sampling_seconds", "env_seconds", "advantage")),
+        (("turns", 0, "sampling_seconds"), "x"),
+        (("turns", 0, "finish_reason"), 5),
+        *(((name, "vqa"), "x") for name in ("terms", "metrics", "term_weights")),
+        *(((name, "vqa"), HUGE) for name in ("terms", "metrics", "term_weights")),
+        *(((name, "vqa"), [1.0]) for name in ("terms", "metrics", "term_weights")),
+        *(((name,), value) for name in ("group", "member", "index") for value in (HUGE, 2**63)),
+        (("answers",), [5]),
+        (("term_notes",), {"vqa": 5}),
+    ],
+)
+def test_read_episodes_names_a_value_that_is_no_number_or_too_large(
+    tmp_path: Path, place: tuple[Any, ...], value: Any
+) -> None:
+    path = tmp_path / "a.jsonl"
+    write_episodes(path, [_shows(PICTURES[0])])
+    record = json.loads(path.read_text())
+    *parents, last = place
+    inside = record
+    for key in parents:
+        inside = inside[key]
+    inside[last] = value
+    path.write_text(json.dumps(record) + "\n")
+    with pytest.raises(DataError, match=r"a\.jsonl, line 1 holds no episode"):
+        list(read_episodes(path))
+
+
+def test_read_episodes_adds_large_rewards_up_to_a_float(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write_episodes(path, [_shows(PICTURES[0])])
+    record = json.loads(path.read_text())
+    record["turns"] = [record["turns"][0] | {"reward": 10**308}] * 2
+    path.write_text(json.dumps(record) + "\n")
+    (episode,) = read_episodes(path)
+    assert episode.reward == math.inf  # 2 * 10**308 is more than a float holds
 
 
 def test_files_without_weights_times_and_advantages_are_still_read(tmp_path: Path) -> None:

@@ -45,17 +45,17 @@ def write_inspect_logs(folder: Path, out: Path) -> list[Path]:
         DataError: If a file of episodes cannot be read.
         RunError: If the folder holds no episodes.
     """
-    found = episode_files(folder)
+    found = [
+        (path, summary)
+        for saved_in, path in episode_files(folder).items()
+        for summary in _summaries(saved_in, path)
+    ]
     if not found:
         raise RunError(f"{folder} holds no episodes. Give the folder of a run.")
     facts = run_facts(folder, [])["chief"]
     model = facts.get("policy") or facts.get("model") or "unknown"
     out.mkdir(parents=True, exist_ok=True)
-    return [
-        _write_log(out, summary, path, model)
-        for saved_in, path in found.items()
-        for summary in _summaries(saved_in, path)
-    ]
+    return [_write_log(out, summary, path, model) for path, summary in found]
 
 
 @dataclass
@@ -72,7 +72,9 @@ class _Summary:
 
     def add(self, episode: Episode) -> None:
         self.ids.append(_sample_id(episode))
-        self.aborted += episode.status == "aborted"
+        if episode.status == "aborted":  # its reward is 0 and says nothing about the policy
+            self.aborted += 1
+            return
         for name, value in scores(episode).items():
             self.sums[name] += value
             self.counts[name] += 1

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from visenv.exports.portable import saved_png
 from visenv.records import event_to_json, known_fields
 from visenv.types import Answered, Episode, Image, Message, Part, ToolCalled, Turn, TurnTaken
 
@@ -16,7 +17,8 @@ _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "abort": "unknown"}
 def inspect_sample(episode: Episode, sample_id: str, epoch: int, model: str) -> dict[str, Any]:
     """Return the episode as a JSON object with the fields of `EvalSample`.
 
-    Images are data URIs, so that the log needs no other file. The frames of a video are images with
+    Images are data URIs, so that the log needs no other file; a text stands for one that is missing
+    or broken. The frames of a video are images with
     their times. A tool call of a turn is a tool call of its message; results of tools are messages
     of the user, as the policy read them.
 
@@ -105,7 +107,10 @@ def _content(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 
 def _image(image: Image) -> dict[str, Any]:
-    encoded = base64.b64encode(image.png()).decode("ascii")
+    png = saved_png(image)
+    if png is None:
+        return {"type": "text", "text": "[an image that cannot be read]"}
+    encoded = base64.b64encode(png).decode("ascii")
     return {"type": "image", "image": f"data:image/png;base64,{encoded}", "detail": "auto"}
 
 

@@ -1,7 +1,9 @@
 """Saved episodes as one parquet file, a row for each episode, for data frames and data sets.
 
 The column `images` has the layout of the image lists of Hugging Face's datasets (bytes and path);
-each message has the mark ``<image>`` where one of them stands, in their order.
+each message has the mark ``<image>`` where one of them stands, in their order. A mark that a text
+itself contains is broken by a blank (`Message.plain`). An image that is missing or broken has no
+bytes.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from visenv.episodes import read_episodes
 from visenv.errors import ConfigurationError, RunError
-from visenv.exports.portable import portable, portable_text
+from visenv.exports.portable import portable, portable_text, saved_png
 from visenv.files import replacing
 from visenv.records import event_to_json, truth_to_json
-from visenv.types import IMAGE_MARKER, Answered, Episode, Message, Segment
+from visenv.types import Answered, Episode, Message, Segment
 from visenv.viewer.gather import episode_files
 from visenv.viewer.index import outcome
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 ROWS_IN_GROUP = 64
 """Episodes of one row group, and the most that are in memory."""
 
-_PLAIN = ("env_id", "sample_id", "kind", "seed", "index", "group", "member", "status", "reason")
+_EMPTY = "{} holds no episodes. Give the folder of a run."
+_PLAIN = ("env_id", "sample_id", "kind", "index", "group", "member", "status", "reason")
 _TURN = ("text", "reward", "finish_reason", "advantage", "sampling_seconds", "env_seconds")
 
 
@@ -55,13 +58,15 @@ def write_parquet(folder: Path, out: Path) -> int:
         ) from error
     found = episode_files(folder)
     if not found:
-        raise RunError(f"{folder} holds no episodes. Give the folder of a run.")
+        raise RunError(_EMPTY.format(folder))
     schema, count = _schema(), 0
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as partial, parquet.ParquetWriter(partial, schema) as writer:
         for rows in _batches(_rows(found)):
             writer.write_table(pa.Table.from_pylist(rows, schema))
             count += len(rows)
+        if not count:
+            raise RunError(_EMPTY.format(folder))
     return count
 
 
@@ -87,6 +92,7 @@ def portable_row(episode: Episode) -> dict[str, Any]:
     answer = next((e.answer for e in reversed(episode.events) if isinstance(e, Answered)), None)
     told = {
         **{name: getattr(episode, name) for name in _PLAIN},
+        "seed": str(episode.seed),  # may exceed 64 bits
         "failure": None if episode.failure is None else str(episode.failure),
         "outcome": outcome(episode),
         "reward": episode.reward,
@@ -105,7 +111,7 @@ def portable_row(episode: Episode) -> dict[str, Any]:
         ],
         "env_spec": episode.env_spec,
     }
-    images = [{"bytes": each.png(), "path": f"{each.sha256}.png"} for each in episode.images]
+    images = [{"bytes": saved_png(each), "path": f"{each.sha256}.png"} for each in episode.images]
     row: dict[str, Any] = portable(told)
     return row | {
         "images": images,
@@ -118,15 +124,7 @@ def _pairs(mapping: Any) -> list[tuple[str, float | None]]:
 
 
 def _message(message: Message) -> dict[str, str]:
-    return {"role": message.role, "content": "".join(_texts(message))}
-
-
-def _texts(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        if isinstance(part, str):
-            yield part
-        else:
-            yield IMAGE_MARKER * len(getattr(part, "frames", [part]))
+    return {"role": message.role, "content": message.plain()}
 
 
 def _segment(segment: Segment) -> dict[str, Any]:
@@ -164,9 +162,8 @@ def _schema() -> pa.Schema:
         "temperature": number,
     }
     columns = {
-        **dict.fromkeys(("saved_in", "env_id", "sample_id", "kind"), text),
+        **dict.fromkeys(("saved_in", "env_id", "sample_id", "kind", "seed"), text),
         **dict.fromkeys(("line", "index", "group", "member"), whole),
-        "seed": pa.uint64(),
         **dict.fromkeys(("status", "reason", "failure", "outcome"), text),
         "reward": number,
         **dict.fromkeys(("question", "answer", "ground_truth", "env_spec"), text),

@@ -1,9 +1,15 @@
-"""Values that every reader of JSON and UTF-8 takes."""
+"""Values that every reader of JSON and UTF-8 takes, and images that may be missing."""
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any
+
+from visenv.errors import ImageError
+from visenv.types import Image
+
+_logger = logging.getLogger(__name__)
 
 
 def portable(value: Any) -> Any:
@@ -24,3 +30,12 @@ def portable(value: Any) -> Any:
 def portable_text(text: str) -> str:
     """Return the text with U+FFFD in place of halves of surrogate pairs."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def saved_png(image: Image) -> bytes | None:
+    """Return a saved image as a PNG file; None, with a warning, if it is missing or broken."""
+    try:
+        return image.png()
+    except ImageError as error:
+        _logger.warning("An image is left out of the export: %s", error)
+        return None

@@ -64,17 +64,18 @@ function pairsOf(one, other) {
 function pairPanel(pairs) {
   if (!pairs.length) return make("p", { class: "empty" }, "No sample was played in both.");
   const count = (holds) => pairs.filter(({ change }) => change !== null && holds(change)).length;
-  const [better, worse] = [count((change) => change > 1e-9), count((change) => change < -1e-9)];
+  const [better, worse, alike] = [count((change) => change > 1e-9), count((change) => change < -1e-9), count((change) => Math.abs(change) <= 1e-9)];
+  const unknown = pairs.length - better - worse - alike;
   const columns = ["B − A", "A", "B", ...(tells("question") ? ["Question"] : []), "Truth", "Answer A", "Answer B"];
   const head = make("tr", {}, ...columns.map((title) => make("th", title === "B − A" ? { class: "number" } : {}, title)));
   const list = make("table", { id: "pair-list", class: "list" }, make("thead", {}, head), make("tbody", {}, ...pairs.slice(0, PAGE).map(pairRow)));
-  const said = `${pairs.length} samples in both: ${better} better, ${worse} worse, ${pairs.length - better - worse} alike${pairs.length > PAGE ? `; the ${PAGE} largest differences` : ""}`;
+  const said = `${pairs.length} samples in both: ${better} better, ${worse} worse, ${alike} alike${unknown ? `, ${unknown} without a difference of rewards` : ""}${pairs.length > PAGE ? `; the ${PAGE} largest differences` : ""}`;
   return make("div", { class: "panel" }, make("h2", {}, "Pairs ", make("small", {}, said)), list);
 }
 
 function pairRow({ one, other, change }) {
   const cell = (title, content, kind = "") => make("td", { "data-title": title, "data-column": title.toLowerCase().replace(" ", "-"), class: kind }, content);
-  const ended = (place) => make("span", {}, badge(textOf("outcome", place)), ` ${number(numberOf("reward", place))}`);
+  const ended = (place) => make("span", {}, badge(textOf("outcome", place)), ` ${rewardText(textOf("outcome", place), numberOf("reward", place))}`);
   const brief = (text) => make("div", { class: "brief" }, text || "–");
   const row = make("tr", { class: "row", tabindex: 0, role: "link" },
     cell("B − A", change === null ? "–" : make("span", { class: sign(change) }, signed(change)), "number"), cell("A", ended(one)), cell("B", ended(other)),

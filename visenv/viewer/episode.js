@@ -29,7 +29,7 @@ function verdict(episode) {
   const given = advantageOf(episode);
   return make("dl", { class: "panel verdict" },
     item("Outcome", badge(episode.outcome)),
-    item("Reward", number(episode.reward)),
+    item("Reward", rewardText(episode.outcome, episode.reward)),
     ...(given === null ? [] : [item("Advantage", make("span", { class: sign(given) }, signed(given)))]),
     ...(episode.answer === null && !answers.length ? [] : [item("Answer", make("pre", {}, episode.answer ?? "–"))]),
     ...(answers.length ? [item(answers.length > 1 ? "Accepted" : "Truth", make("pre", {}, answers.join("\n")))] : []));
@@ -86,9 +86,9 @@ function rewardTable(episode) {
   }));
   const span = weighed ? 3 : 1;
   const line = (name, value, attributes) => make("tr", attributes, make("td", { colspan: span }, name), make("td", { class: "number" }, value));
-  const rest = weighed ? (episode.reward ?? 0) - names.reduce((sum, name) => sum + (paidBy(episode, name) ?? 0), 0) : 0;
+  const rest = weighed && episode.outcome !== "aborted" ? (episode.reward ?? 0) - names.reduce((sum, name) => sum + (paidBy(episode, name) ?? 0), 0) : 0;
   if (Math.abs(rest) > 1e-6) body.append(line("paid beside the terms", number(rest), { title: "by the environment's steps, a rule that combines the terms, or a wrapper" }));
-  const total = line("reward", number(episode.reward), { class: "total" });
+  const total = line("reward", rewardText(episode.outcome, episode.reward), { class: "total" });
   const note = make("tr", {}, make("td", { colspan: 2, class: "soft" }, "A rule combines the terms, or their weights were not saved."));
   table.append(body, make("tfoot", {}, total, ...(names.length && !weighed ? [note] : [])));
   return table;

@@ -22,6 +22,9 @@ from visenv.viewer.grounding import Mark, grounding_marks, lanes
 from visenv.viewer.index import outcome
 from visenv.viewer.tokens import turn_tokens
 
+_FURTHEST = 1e9
+"""Pixels. A box that reaches further is none: a data set may have written any number."""
+
 _ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
 """The name of the image that follows, as the grammars write it."""
 
@@ -174,7 +177,7 @@ def _box(value: object) -> bool:
     return (
         isinstance(value, list | tuple)
         and len(value) == 4
-        and all(isinstance(side, int | float) for side in value)
+        and all(isinstance(side, int | float) and abs(side) <= _FURTHEST for side in value)
         and value[0] < value[2]
         and value[1] < value[3]
     )

@@ -50,7 +50,7 @@ function withText(places, name, wanted) {
 }
 
 function withNumber(places, column, low, high) {
-  if (Number.isNaN(low) && Number.isNaN(high)) return places;
+  if (!column || (Number.isNaN(low) && Number.isNaN(high))) return places;  // a link may name anything
   return places.filter((place) => column[place] !== null && !(column[place] < low) && !(column[place] > high));
 }
 
@@ -67,7 +67,7 @@ function sorted(places) {
   const name = state.sort.replace(/^-/, ""), down = state.sort.startsWith("-");
   if (!name) return places;
   const keys = index.texts[name]?.rows ?? numbers(name);  // the texts of a column are in order
-  if (!keys) return places;  // a link may name anything
+  if (!keys) return places;
   const known = places.filter((place) => keys[place] !== null), unknown = places.filter((place) => keys[place] === null);
   const order = known.slice().sort((one, other) => (down ? keys[other] - keys[one] : keys[one] - keys[other]) || one - other);
   return [...order, ...unknown];

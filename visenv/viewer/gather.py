@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from visenv.episodes import read_episodes
 from visenv.errors import DataError, VisenvError
@@ -47,12 +48,13 @@ def run_data(folder: Path, problems: list[str]) -> dict[str, Any]:
         ``results`` (rows of a table); ``seconds`` by phase.
     """
     results = _results(folder, problems)
-    seconds = results.get("seconds", {})
+    seconds, rows = results.get("seconds"), results.get("rows")
+    seconds = seconds if isinstance(seconds, dict) else {}
     return {
         "name": folder.resolve().name,
         "facts": run_facts(folder, problems),
         "metrics": list(_metrics(folder, list(seconds), problems)),
-        "results": results.get("rows", []),
+        "results": [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else [],
         "seconds": seconds,
     }
 
@@ -75,7 +77,8 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
         problems: Gets a text for each file and each episode that cannot be read.
     """
     for saved_in, path in episode_files(folder).items():
-        images = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
+        beside = os.path.relpath(path.parent / "images", page_folder).replace(os.sep, "/")
+        images = quote(os.fsencode(beside))  # a name may hold what ends a path in a link
         try:
             for line, episode in enumerate(read_episodes(path, check_pixels=False)):
                 try:
@@ -93,7 +96,7 @@ def _results(folder: Path, problems: list[str]) -> dict[str, Any]:
         if path.is_file():
             try:
                 found = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 problems.append(f"{path}: {error}")
                 continue
             return found if isinstance(found, dict) else {"rows": found}
@@ -123,6 +126,6 @@ def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[d
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
                 yield {"phase": path.parent.name, **json.loads(line)}
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 problems.append(f"{path}, line {number}: {error}")
                 break

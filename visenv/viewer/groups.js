@@ -3,7 +3,7 @@
 const GROUP_ORDERS = [["", "as saved"], ["-spread", "spread ↓"], ["spread", "spread ↑"], ["-mean", "mean reward ↓"], ["mean", "mean reward ↑"]];
 const groupState = { order: "", differing: false, page: 0 };
 
-/** A group with its rewards; those that are not finite are left out of the mean. */
+/** A group with its rewards; aborted members and rewards that are not finite are left out of the mean. */
 function groupFacts([key, members]) {
   const rewards = members.map((place) => numberOf("reward", place));
   const known = rewards.filter((reward) => reward !== null);
@@ -27,7 +27,7 @@ function showGroups() {
   const titles = ["Rewards", "Mean", "Spread", "Right", ...["question", "truth"].filter(tells).map((name) => name[0].toUpperCase() + name.slice(1)), ...(several ? ["Saved in"] : [])];
   const head = make("tr", {}, ...titles.map((title) => make("th", ["Mean", "Spread", "Right"].includes(title) ? { class: "number" } : {}, title)));
   const turn = (by) => () => { groupState.page += by; showGroups(); };
-  const pages = fits.length > PAGE ? [make("div", { class: "bar-line" }, button("←", turn(-1), from ? {} : { disabled: "" }), make("span", {}, `${from + 1}–${Math.min(fits.length, from + PAGE)} of ${fits.length}`), button("→", turn(1), from + PAGE < fits.length ? {} : { disabled: "" }))] : [];
+  const pages = fits.length > PAGE ? [make("div", { id: "group-pages", class: "bar-line" }, button("←", turn(-1), from ? {} : { disabled: "" }), make("span", {}, `${from + 1}–${Math.min(fits.length, from + PAGE)} of ${fits.length}`), button("→", turn(1), from + PAGE < fits.length ? {} : { disabled: "" }))] : [];
   byId("groups").replaceChildren(bar, make("table", { id: "group-list", class: "list" }, make("thead", {}, head), make("tbody", {}, ...rows)), ...pages);
 }
 
@@ -42,11 +42,12 @@ const tells = (name) => valuesOf(name).length > 1;
 
 function groupRow(group, several) {
   const [first] = group.members;
-  const outcomes = group.members.map((place) => textOf("outcome", place));
+  const outcomes = countedOutcomes(group.members);
+  const told = (value) => (outcomes.length ? number(value) : "–");
   const right = outcomes.some((each) => ["right", "wrong"].includes(each)) ? `${outcomes.filter((each) => each === "right").length}/${outcomes.length}` : "–";
   const cell = (title, content, kind = "") => make("td", { "data-title": title, "data-column": title.toLowerCase(), class: kind }, content);
   const row = make("tr", { class: "row", tabindex: 0, role: "link" },
-    cell("Rewards", rewardDots(group)), cell("Mean", number(group.mean), "number"), cell("Spread", number(group.spread), "number"), cell("Right", right, "number"),
+    cell("Rewards", rewardDots(group)), cell("Mean", told(group.mean), "number"), cell("Spread", told(group.spread), "number"), cell("Right", right, "number"),
     ...["question", "truth"].filter(tells).map((name) => cell(name[0].toUpperCase() + name.slice(1), make("div", { class: "brief" }, textOf(name, first) || "–"))),
     ...(several ? [cell("Saved in", textOf("saved_in", first))] : []));
   const open = () => go(groupLink(group.key));
@@ -111,12 +112,13 @@ function bestOf(places) {
 
 /** A row for each fact in which members differ; those that all share stand below in a line. */
 function memberTable(episodes, places, labels) {
-  const rewards = episodes.map(({ reward }) => reward ?? 0);
+  const rewards = places.map((place) => numberOf("reward", place));
+  const middleReward = mean(rewards.filter((reward) => reward !== null));
   const saved = episodes.map(advantageOf);
   const facts = [
     ["outcome", episodes.map(({ outcome }) => outcome), (value) => badge(value)],
-    ["reward", episodes.map(({ reward }) => number(reward))],
-    saved.some((each) => each !== null) ? ["advantage", saved, advantageCell] : ["reward − mean", rewards.map((reward) => reward - mean(rewards)), advantageCell],
+    ["reward", episodes.map(({ outcome, reward }) => rewardText(outcome, reward))],
+    saved.some((each) => each !== null) ? ["advantage", saved, advantageCell] : ["reward − mean", rewards.map((reward) => (reward === null ? null : reward - middleReward)), advantageCell],
     ["answer", episodes.map(({ answer }) => answer ?? "–"), (value) => make("pre", {}, value)],
     ...termRows(episodes),
     ...[...new Set(episodes.flatMap(({ metrics }) => Object.keys(metrics)))].map((name) => [name, episodes.map(({ metrics }) => (Object.hasOwn(metrics, name) ? number(metrics[name]) : "–"))]),
@@ -149,7 +151,7 @@ function termRows(episodes) {
 /** A column for each member and a row for each turn, so that the same turns stand beside each other. */
 function memberTurns(episodes, places, labels, reference, again) {
   const longest = Math.max(...episodes.map(({ turns }) => turns.length));
-  const heads = places.map((place, member) => make("div", { class: "member-head" }, make("a", { href: episodeLink(place) }, labels[member]), badge(episodes[member].outcome), make("span", {}, number(episodes[member].reward)),
+  const heads = places.map((place, member) => make("div", { class: "member-head" }, make("a", { href: episodeLink(place) }, labels[member]), badge(episodes[member].outcome), make("span", {}, rewardText(episodes[member].outcome, episodes[member].reward)),
     member === reference ? make("small", {}, "reference") : button("compare with this", () => again(member), { class: "quiet" })));
   const cells = Array.from({ length: longest }, (_, turn) => episodes.map((episode, member) => memberTurn(episode, turn, member === reference ? null : episodes[reference]))).flat();
   return make("div", { class: "side-by-side wide", style: `--members: ${places.length}` }, ...heads, ...cells);

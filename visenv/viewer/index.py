@@ -55,7 +55,7 @@ class Index:
         self._metrics: dict[str, list[float | None]] = {}
 
     def add(self, episode: Episode, saved_in: str, line: int) -> None:
-        """Add an episode.
+        """Add an episode; of an aborted one no reward, terms or metrics, so that no mean counts it.
 
         Args:
             episode: The episode.
@@ -66,8 +66,9 @@ class Index:
             self._texts.setdefault(name, TextColumn()).add(text)
         for name, number in (_numbers(episode) | {"line": line}).items():
             self._numbers.setdefault(name, []).append(_short(number))
+        counts = episode.status != "aborted"
         for columns, values in ((self._terms, episode.terms), (self._metrics, episode.metrics)):
-            for name, value in values.items():
+            for name, value in values.items() if counts else ():
                 columns.setdefault(name, [None] * self.count).append(_short(value))
         self.count += 1
         for columns in (self._terms, self._metrics):
@@ -135,7 +136,7 @@ def _numbers(episode: Episode) -> dict[str, float | None]:
     return {
         "group": episode.group,
         "member": episode.member,
-        "reward": episode.reward,
+        "reward": None if episode.status == "aborted" else episode.reward,
         "advantage": float(np.mean(given)) if given else None,
         "turns": len(episode.turns),
         "tokens": tokens if episode.segments else None,

@@ -22,7 +22,7 @@ function moveRow(by) {
 
 /** Press the button that leads on, or back, in the view that is shown. */
 function pressStep(place) {
-  const steps = document.querySelectorAll(".view:not([hidden]) .crumbs button, .view:not([hidden]) #pages button");
+  const steps = document.querySelectorAll(".view:not([hidden]) .crumbs button, .view:not([hidden]) :is(#pages, #group-pages) button");
   steps[place]?.click();
 }
 

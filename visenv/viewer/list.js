@@ -65,7 +65,7 @@ function cellOf(column, place) {
     return column.brief ? make("td", shape, make("div", { class: "brief" }, text)) : make("td", shape, text);
   }
   const value = numbers(column.name)[place];
-  const told = value === null || value === undefined ? (column.name === "reward" ? "not finite" : "–") : value.toFixed(column.digits);
+  const told = value === null || value === undefined ? (column.name === "reward" ? rewardText(textOf("outcome", place), null) : "–") : value.toFixed(column.digits);
   return make("td", { ...shape, class: "number" }, told);
 }
 

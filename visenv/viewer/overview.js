@@ -43,8 +43,8 @@ function showSaved() {
       const values = places.map((place) => numbers(name)[place]).filter((value) => value !== null);
       return values.length ? number(mean(values)) : "–";
     };
-    const outcomes = places.map((place) => textOf("outcome", place));
-    const right = outcomes.some((each) => ["right", "wrong"].includes(each)) ? `${(100 * outcomes.filter((each) => each === "right").length / places.length).toFixed(0)} %` : "–";
+    const outcomes = countedOutcomes(places);
+    const right = outcomes.some((each) => ["right", "wrong"].includes(each)) ? `${(100 * outcomes.filter((each) => each === "right").length / outcomes.length).toFixed(0)} %` : "–";
     const cells = [String(places.length), average("reward"), right, ...names.map(([name]) => average(name)), ...known.map(average)];
     return make("tr", {}, make("td", {}, make("a", { href: `#/episodes?${new URLSearchParams({ saved_in: savedIn })}` }, savedIn)), ...cells.map((text) => make("td", { class: "number" }, text)));
   });

@@ -12,6 +12,9 @@ function number(value) {
   return size >= 1000 ? value.toFixed(0) : size >= 0.01 ? value.toFixed(3) : value.toPrecision(2);
 }
 
+/** The reward of an episode; an aborted one has none. */
+const rewardText = (outcome, reward) => (outcome === "aborted" ? "–" : number(reward));
+
 /** A number with its sign, for differences and advantages; what is left of rounding counts as nothing. */
 const signed = (value) => (Math.abs(value) < 1e-9 ? "0" : value > 0 ? `+${number(value)}` : number(value).replace("-", "−"));
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from visenv.errors import RunError
+from visenv.files import replacing
 from visenv.viewer.bounded import bounded
 from visenv.viewer.gather import Saved, run_data, saved_episodes
 from visenv.viewer.index import Index, searched_text
@@ -48,7 +49,8 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
         compare: The folder of another run to compare with. Its images stay where they are.
 
     Returns:
-        The page's path. A file that cannot be read is named on the page, the rest is shown.
+        The page's path. A file that cannot be read is named on the page, the rest is shown. Until
+        the new report is complete, the one before stays as it is.
 
     Raises:
         RunError: If there is no such folder, or it holds nothing to report.
@@ -59,29 +61,29 @@ def write_report(folder: str | Path, compare: str | Path | None = None) -> Path:
         _require_folder(each)
     problems: list[str] = []
     told = [run_data(each, problems) for each in runs]
-    store, index = Store(folder / PARTS), Index()
-    for number, each in enumerate(runs):
-        before = index.count
-        label = f"{told[number]['name']}: " if number else ""
-        for saved in saved_episodes(each, folder, problems):
-            _add(store, index, saved, label)
-        told[number]["episodes"] = index.count - before
-        _require_content(each, told[number], problems)
-    store.close()
-    data = {
-        "runs": told,
-        "index": index.to_json(),
-        "problems": problems,
-        "parts": {
-            "folder": PARTS,
-            "token": store.token,
-            "episodes": EPISODES_IN_PART,
-            "texts": TEXTS_IN_PART,
-            "bytes_of_texts": store.bytes_of_texts,
-        },
-    }
-    path = folder / "report.html"
-    path.write_text(_page(data), encoding="utf-8")
+    path, index = folder / "report.html", Index()
+    with Store(folder / PARTS) as store, replacing(path) as partial:
+        for number, each in enumerate(runs):
+            before = index.count
+            label = f"{told[number]['name']}: " if number else ""
+            for saved in saved_episodes(each, folder, problems):
+                _add(store, index, saved, label)
+            told[number]["episodes"] = index.count - before
+            _require_content(each, told[number], problems)
+        store.close()
+        data = {
+            "runs": told,
+            "index": index.to_json(),
+            "problems": problems,
+            "parts": {
+                "folder": PARTS,
+                "token": store.token,
+                "episodes": EPISODES_IN_PART,
+                "texts": TEXTS_IN_PART,
+                "bytes_of_texts": store.bytes_of_texts,
+            },
+        }
+        partial.write_text(_page(data), encoding="utf-8")
     return path
 
 

@@ -22,22 +22,21 @@ const waiting = new Map();
 const loaded = new Map();
 
 /** Called by each part, with JSON in a string. */
-function receive(token, kind, number, packed) {
+function receive(kind, number, packed) {
   const key = `${kind}-${number}`;
-  const [resolve, reject] = waiting.get(key) ?? [() => {}, () => {}];
+  waiting.get(key)?.(JSON.parse(packed));
   waiting.delete(key);
-  if (token === parts.token) resolve(JSON.parse(packed));
-  else reject(new Error("The report was written again. Reload the page."));
 }
 
 function loadPart(kind, number) {
   const key = `${kind}-${number}`;
   if (!loaded.has(key)) {
     loaded.set(key, new Promise((resolve, reject) => {
-      waiting.set(key, [resolve, reject]);
-      const script = make("script", { src: `${parts.folder}/${key}.js` });
+      waiting.set(key, resolve);
+      const path = `${parts.folder}/${kind}-${parts.token}-${number}.js`;
+      const script = make("script", { src: path });
       script.addEventListener("load", () => script.remove());
-      script.addEventListener("error", () => reject(new Error(`${parts.folder}/${key}.js cannot be read. The folder ${parts.folder} belongs beside the page.`)));
+      script.addEventListener("error", () => reject(new Error(`${path} cannot be read. Reload the page if the report was written again. The folder ${parts.folder} belongs beside the page.`)));
       document.head.append(script);
     }));
     loaded.get(key).catch(() => loaded.delete(key));
@@ -81,6 +80,9 @@ const textsAreThere = () => searched.length === index.count;
 /** Places of the episodes of each file. */
 const files = new Map(valuesOf("saved_in").map((name) => [name, []]));
 for (const place of EVERYONE) files.get(textOf("saved_in", place)).push(place);
+
+/** How the episodes ended that count: an aborted one says nothing about the policy. */
+const countedOutcomes = (places) => places.map((place) => textOf("outcome", place)).filter((outcome) => outcome !== "aborted");
 
 const placesIn = (savedIn) => files.get(savedIn) ?? [];
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from visenv.viewer.bounded import bounded
@@ -18,26 +19,42 @@ TEXTS_IN_PART = 1000
 
 
 class Store:
-    """Writes the parts of a report.
+    """Writes the parts of a report, as a context manager.
+
+    The parts of the report before are removed when the block ends well. When it raises, the new
+    ones are removed, and the page of the report before still finds its own.
 
     Args:
-        folder: Gets ``episodes-<number>.js`` and ``texts-<number>.js``; older ones are removed.
+        folder: Gets ``episodes-<token>-<number>.js`` and ``texts-<token>-<number>.js``.
 
     Attributes:
-        token: Written into every part, so that a page that is still open notices a new report.
+        token: Stands in the names of the parts, so that a page never reads those of another report.
         bytes_of_texts: Size of the searched texts.
     """
 
     def __init__(self, folder: Path) -> None:
-        for kind in ("episodes", "texts"):
-            for old in folder.glob(f"{kind}-*.js"):
-                old.unlink()
         self._folder = folder
         self.token = secrets.token_hex(8)
         self.bytes_of_texts = 0
         self._episodes: list[Any] = []
         self._texts: list[str] = []
         self._counts = {"episodes": 0, "texts": 0}
+
+    def __enter__(self) -> Store:
+        """Return the store."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove the parts of other reports, or after an error those of this one."""
+        for part in (*self._folder.glob("episodes-*.js"), *self._folder.glob("texts-*.js")):
+            own = part.name.split("-")[1] == self.token
+            if own == (error is not None):
+                part.unlink()
 
     def add(self, record: dict[str, Any], text: str) -> None:
         """Add an episode as the page shows it, and the text in which the page searches."""
@@ -58,8 +75,8 @@ class Store:
         number = self._counts[kind]
         packed = json.dumps(json.dumps(rows, ensure_ascii=True, allow_nan=False))
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / f"{kind}-{number}.js"
-        path.write_text(f'receive("{self.token}","{kind}",{number},{packed})\n', encoding="ascii")
+        path = self._folder / f"{kind}-{self.token}-{number}.js"
+        path.write_text(f'receive("{kind}",{number},{packed})\n', encoding="ascii")
         if kind == "texts":
             self.bytes_of_texts += len(packed)
         self._counts[kind] += 1

@@ -187,6 +187,17 @@ def test_inspect_log_says_how_episodes_ended(tmp_path: Path) -> None:
     assert second["metadata"]["reason"] == "turns"
 
 
+def test_inspect_log_leaves_aborted_episodes_out_of_its_means(tmp_path: Path) -> None:
+    aborted = played(0, 0.0, status="aborted", failure=Failure("service", "judge", "no reply"))
+    results = exported(tmp_path, aborted, played(1, 1.0), played(2, 0.5))["results"]
+    told = {each["name"]: each for each in results["scores"]}
+    # (1.0 + 0.5) / 2, as an evaluation counts; with the aborted one it would be 0.5.
+    assert told["reward"]["metrics"]["mean"]["value"] == 0.75
+    assert told["accuracy"]["metrics"]["mean"]["value"] == 0.75
+    assert told["reward"]["scored_samples"] == 2
+    assert (results["total_samples"], results["completed_samples"]) == (3, 2)
+
+
 def test_inspect_logs_are_one_for_each_file_and_environment(tmp_path: Path) -> None:
     other = replace(played(0, 1.0), env_id="visenv/Other-v0")
     write_episodes(tmp_path / "rl" / "episodes" / "step_1.jsonl", [played(0, 1.0), other])
@@ -216,7 +227,17 @@ def test_exports_take_any_episode(
     assert sum(len(log["samples"]) for log in logs) == len(saved)
     assert write_parquet(folder, folder / "e.parquet") == len(saved)
     rows = parquet.read_table(folder / "e.parquet").to_pylist()
-    assert [row["seed"] for row in rows] == [episode.seed for episode in saved]
+    assert [row["seed"] for row in rows] == [str(episode.seed) for episode in saved]
+
+
+@pytest.mark.component("pyarrow")
+@pytest.mark.parametrize("seed", [-1, 2**64, 0])
+def test_parquet_takes_any_seed(tmp_path: Path, seed: int) -> None:
+    from pyarrow import parquet
+
+    write_episodes(tmp_path / "episodes.jsonl", [replace(played(0, 1.0), seed=seed)])
+    assert write_parquet(tmp_path, tmp_path / "e.parquet") == 1
+    assert parquet.read_table(tmp_path / "e.parquet")["seed"].to_pylist() == [str(seed)]
 
 
 @pytest.mark.component("pyarrow")
@@ -243,16 +264,61 @@ def test_parquet_has_a_row_for_each_episode(tmp_path: Path) -> None:
     assert row["segments"][0]["loss_mask"] == [False, True, True, True, False, True, True]
 
 
+@pytest.mark.component("pyarrow")
+def test_parquet_has_as_many_marks_as_images(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    episode = played(0, 1.0)
+    opening = (Message("user", ("Look <image>: ", PICTURE)),)
+    turns = (replace(episode.turns[0], messages=opening), *episode.turns[1:])
+    write_episodes(tmp_path / "episodes.jsonl", [replace(episode, turns=turns)])
+    write_parquet(tmp_path, tmp_path / "e.parquet")
+    (row,) = parquet.read_table(tmp_path / "e.parquet").to_pylist()
+    contents = [message["content"] for turn in row["turns"] for message in turn["messages"]]
+    # The picture, and the two frames of the video after it.
+    assert [content.count("<image>") for content in contents] == [1, 2]
+    assert len(row["images"]) == 3
+
+
 def test_portable_values_are_strict_json_and_utf8() -> None:
     told = portable({"a": math.nan, "b": ("\ud800x", [math.inf, 1.5]), 3: "\U0001f600"})
     assert told == {"a": None, "b": ("\ufffdx", [None, 1.5]), "3": "\U0001f600"}
 
 
+@pytest.mark.component("pyarrow")
+@pytest.mark.parametrize("broken", [None, b"no image"])
+def test_exports_of_a_missing_or_broken_image_keep_its_episode(
+    tmp_path: Path, broken: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    from pyarrow import parquet
+
+    write_episodes(tmp_path / "episodes.jsonl", [played(0, 1.0)])
+    image = tmp_path / "images" / f"{PICTURE.sha256}.png"
+    image.unlink() if broken is None else image.write_bytes(broken)
+    (path,) = write_inspect_logs(tmp_path, tmp_path / "logs")
+    log = read_log(path)
+    check_log(log)
+    assert log["samples"][0]["input"][1]["content"] == [
+        {"type": "text", "text": "Look: "},
+        {"type": "text", "text": "[an image that cannot be read]"},
+    ]
+    assert write_parquet(tmp_path, tmp_path / "e.parquet") == 1
+    (row,) = parquet.read_table(tmp_path / "e.parquet").to_pylist()
+    assert [each["bytes"] is None for each in row["images"]] == [True, False, False]
+    assert "An image is left out of the export" in caplog.text
+
+
 @pytest.mark.parametrize("write", [write_inspect_logs, write_parquet])
-def test_a_folder_without_episodes_is_refused(tmp_path: Path, write: Any) -> None:
+@pytest.mark.parametrize("empty_file", [False, True])
+def test_exports_refuse_a_folder_without_episodes(
+    tmp_path: Path, write: Any, empty_file: bool
+) -> None:
+    if empty_file:
+        (tmp_path / "episodes.jsonl").touch()
+    before = list(tmp_path.iterdir())
     with pytest.raises(RunError, match="holds no episodes"):
         write(tmp_path, tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == before
 
 
 def test_the_command_exports_both_formats(

@@ -79,6 +79,17 @@ def test_index_numbers_of_an_episode(make_episode: MakeEpisode) -> None:
     assert (numbers["group"], numbers["member"]) == ([3, 0], [1, 0])
 
 
+def test_index_of_an_aborted_episode_has_nothing_that_a_mean_would_count(
+    make_episode: MakeEpisode,
+) -> None:
+    failure = Failure("service", "judge", "no reply")
+    aborted = make_episode(reward=0.0, status="aborted", failure=failure, terms={"vqa": 0.0})
+    told = indexed(aborted, make_episode(reward=0.5))
+    assert told["numbers"]["reward"] == [None, 0.5]
+    assert told["terms"] == {"vqa": [None, 0.5]}
+    assert told["metrics"] == {"accuracy": [None, 1.0]}
+
+
 def test_index_names_events_and_tools_with_failed_calls(make_episode: MakeEpisode) -> None:
     episode = make_episode()
     calls = (ToolCalled(0, "zoom", {}, True), ToolCalled(0, "search", {}, False, "down"))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -184,6 +185,13 @@ def test_sorts_by_a_column_and_keeps_the_order_in_the_link(run: Page) -> None:
     run.locator("#list th[aria-sort=ascending]", has_text="Answer").wait_for()
     assert cells(run, "answer") == sorted(cells(run, "answer"))
     assert set(cells(run, "outcome")) == {"right"}
+
+
+def test_a_link_with_an_unknown_measure_shows_all(run: Page) -> None:
+    visit(run, "#/episodes?measure=metrics/gone&low=0.5&outcome=right")
+    run.locator("#count", has_text="of 29 episodes").wait_for()
+    assert set(cells(run, "outcome")) == {"right"}
+    assert run.locator("#list .row").count() > 0
 
 
 def test_columns_that_tell_nothing_apart_are_left_out(run: Page) -> None:
@@ -529,6 +537,76 @@ def test_advantages_of_a_group_are_those_that_were_saved(
     assert row.locator("td").all_inner_texts() == ["−1.250", "+1.250"]
 
 
+def test_the_keyboard_turns_pages_of_groups(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    page = page_of(*(make_episode(group=index // 2, member=index % 2) for index in range(120)))
+    visit(page, "#/groups")
+    rows = page.locator("#group-list .row")
+    rows.nth(49).wait_for()
+    page.keyboard.press("n")
+    page.locator("#groups", has_text="51–60 of 60").wait_for()
+    assert rows.count() == 10
+    page.keyboard.press("p")
+    page.locator("#groups", has_text="1–50 of 60").wait_for()
+
+
+def aborted(make_episode: MakeEpisode, **fields: Any) -> Episode:
+    """Return an episode whose judge did not reply, which has the reward 0."""
+    failure = Failure("service", "judge", "no reply")
+    return make_episode(reward=0.0, status="aborted", failure=failure, terms={}, **fields)
+
+
+def test_aborted_members_count_in_no_mean(
+    page_of: Callable[..., Page], make_episode: MakeEpisode
+) -> None:
+    page = page_of(
+        make_episode(reward=1.0, member=0),
+        make_episode(reward=0.5, accuracy=0.0, member=1),
+        aborted(make_episode, member=2),
+    )
+    assert cells(page, "reward") == ["1.000", "0.500", "–"]
+    visit(page, "#/overview")
+    saved = page.locator("#saved tbody td").all_inner_texts()
+    # (1 + 0.5) / 2; one of the two that ended is right.
+    assert saved[:4] == ["episodes", "3", "0.750", "50 %"]
+    visit(page, "#/groups")
+    row = page.locator("#group-list tbody td")
+    # Rewards 0.25 from their mean.
+    assert row.all_inner_texts()[1:4] == ["0.750", "0.250", "1/2"]
+    assert page.locator("#group-list circle").count() == 2
+    visit(page, "#/group/episodes%2F0")
+    table = page.locator(".member-table tr")
+    table.filter(has_text="reward − mean").wait_for()
+    shown = {line.locator("th").first.inner_text(): line for line in table.all()[1:]}
+    assert shown["reward"].locator("td").all_inner_texts() == ["1", "0.500", "–"]
+    assert shown["reward − mean"].locator("td").all_inner_texts() == ["+0.250", "−0.250", "–"]
+
+
+def test_aborted_episodes_count_in_no_comparison(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    write_episodes(
+        tmp_path / "one" / "episodes.jsonl",
+        [make_episode(seed=0), make_episode(seed=1), make_episode(seed=2)],
+    )
+    write_episodes(
+        tmp_path / "two" / "episodes.jsonl",
+        [make_episode(seed=0), make_episode(reward=0.5, seed=1), aborted(make_episode, seed=2)],
+    )
+    found = opened(write_report(tmp_path / "one", tmp_path / "two"), "#/compare")
+    page = found.page
+    means = [row.locator("td").all_inner_texts() for row in page.locator(".means tbody tr").all()]
+    assert means[1] == ["reward", "1", "0.750", "−0.250"]  # (1 + 0.5) / 2
+    said = page.locator("#compare h2 small").all_inner_texts()
+    assert said == [
+        "3 samples in both: 0 better, 1 worse, 1 alike, 1 without a difference of rewards"
+    ]
+    assert page.locator("#pair-list td:first-child").all_inner_texts() == ["−0.500", "0", "–"]
+    assert_quiet(found)
+    page.close()
+
+
 def test_two_runs_are_compared_sample_by_sample(
     opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
@@ -555,6 +633,22 @@ def test_two_runs_are_compared_sample_by_sample(
     assert page.locator(".member-head a").all_inner_texts() == ["A: episodes", "B: two: episodes"]
     assert_quiet(found)
     page.close()
+
+
+def test_images_of_a_compared_run_are_shown_whatever_its_folder_is_called(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
+) -> None:
+    other = tmp_path / "50%25 #2? a b"
+    for folder in (tmp_path / "one", other):
+        write_episodes(folder / "episodes.jsonl", [make_episode()])
+    path = write_report(tmp_path / "one", other)
+    found = opened(path, f"#/episode/{quote(f'{other.name}: episodes', safe='')}/0")
+    picture = found.page.locator("#detail img").first
+    picture.scroll_into_view_if_needed()
+    picture.evaluate("image => image.decode()")
+    assert picture.evaluate("image => image.naturalWidth") == 100
+    assert_quiet(found)
+    found.page.close()
 
 
 @pytest.mark.parametrize(
@@ -593,13 +687,17 @@ def test_nothing_is_wider_than_a_phone(opened: Open, run_folder: Path, link: str
     page.close()
 
 
-def test_a_part_of_another_report_is_refused(
-    page_of: Callable[..., Page], make_episode: MakeEpisode, tmp_path: Path
+def test_a_page_whose_report_was_written_again_says_to_reload(
+    opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
-    page = page_of(make_episode())
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
+    page = opened(write_report(tmp_path), "#/episodes").page
     write_report(tmp_path)  # while the page is open
     page.locator("#list .row").click()
-    page.locator("#detail .empty", has_text="The report was written again").wait_for()
+    page.locator("#detail .empty", has_text="Reload the page if the report").wait_for()
+    page.reload()
+    page.locator("#detail .verdict").wait_for()
+    page.close()
 
 
 def test_a_run_without_episodes_shows_its_curves_alone(

@@ -22,6 +22,7 @@ from visenv.types import Episode, Image, Message, QuestionTruth, ToolCalled, Tur
 from visenv.viewer import write_report
 from visenv.viewer.bounded import DEEPEST, LONGEST_TEXT
 from visenv.viewer.episode import marks
+from visenv.viewer.index import Index
 from visenv.viewer.store import EPISODES_IN_PART
 
 MakeEpisode = Callable[..., Episode]
@@ -38,10 +39,11 @@ def data_of(page: Path) -> dict[str, Any]:
 def parts_of(page: Path, kind: str = "episodes") -> list[list[Any]]:
     """Return what the parts beside the page hold, in their order."""
     count = len(list((page.parent / "report").glob(f"{kind}-*.js")))
+    token = data_of(page)["parts"]["token"]
     found = []
     for number in range(count):
-        text = (page.parent / "report" / f"{kind}-{number}.js").read_text(encoding="ascii")
-        call = re.fullmatch(rf'receive\("\w+","{kind}",{number},(".*")\)\n', text)
+        text = (page.parent / "report" / f"{kind}-{token}-{number}.js").read_text(encoding="ascii")
+        call = re.fullmatch(rf'receive\("{kind}",{number},(".*")\)\n', text)
         assert call
         found.append(json.loads(json.loads(call[1])))
     return found
@@ -116,6 +118,11 @@ def test_boxes_of_the_truth_are_scaled_to_the_image_as_shown(make_episode: MakeE
     assert drawn[0].point == [30, 30]
 
 
+def test_boxes_without_an_end_are_not_drawn(make_episode: MakeEpisode) -> None:
+    truth = UnknownRecord("Truth", {"target_box": [0, 0, 10**400, 10**400]})
+    assert [mark.what for mark in marks(make_episode(ground_truth=truth))] == ["zoom"]
+
+
 def test_without_a_zoom_nothing_tells_the_scale_and_nothing_is_drawn(
     make_episode: MakeEpisode,
 ) -> None:
@@ -158,7 +165,32 @@ def test_report_that_is_written_again_leaves_no_part_of_the_old_one(
     assert len(records_of(page)) == 1
     token = data_of(page)["parts"]["token"]
     assert token != first
-    assert token in (tmp_path / "report" / "episodes-0.js").read_text()
+    names = sorted(path.name for path in (tmp_path / "report").iterdir())
+    assert names == [f"episodes-{token}-0.js", f"texts-{token}-0.js"]
+
+
+def test_report_stays_whole_when_the_next_one_cannot_be_written(
+    tmp_path: Path, make_episode: MakeEpisode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_episodes(tmp_path / "run" / "episodes.jsonl", [make_episode()] * 40)
+    (tmp_path / "empty").mkdir()
+    page = write_report(tmp_path / "run")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    with pytest.raises(RunError, match="empty holds no"):
+        write_report(tmp_path / "run", tmp_path / "empty")
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+    def interrupt(index: object, episode: object, saved_in: str, line: int) -> None:
+        if line == 35:  # after a part of 32 was written
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Index, "add", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(tmp_path / "run")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert len(records_of(page)) == 40
 
 
 def test_policy_of_the_page_allows_its_own_script_and_style_only(
@@ -235,6 +267,27 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_shown(
         "metrics.jsonl, line 2",
         "bad.jsonl, line 1",
     ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *('{"seconds": null}', '{"seconds": 3, "rows": 5}', '{"rows": [null, 3]}', "3", "null"),
+        *("[" * 9999, '{"a": ' * 9999),
+    ],
+)
+def test_results_of_an_unknown_form_are_none(
+    tmp_path: Path, make_episode: MakeEpisode, content: str
+) -> None:
+    write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
+    (tmp_path / "results.json").write_text(content)
+    (tmp_path / "metrics.jsonl").write_text(content + "\n")
+
+    data = data_of(write_report(tmp_path))
+
+    assert data["index"]["count"] == 1
+    assert (data["runs"][0]["results"], data["runs"][0]["seconds"]) == ([], {})
+    assert all("results.json" in each or "metrics.jsonl" in each for each in data["problems"])
 
 
 def test_half_a_line_of_a_run_that_is_going_on_is_no_problem(tmp_path: Path) -> None:
