@@ -73,6 +73,23 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             {"category": "Art"},
         ),
         ({"answer": "7 cm", "A": "", "B": ""}, "How much?", (), "7 cm", "open", {}),  # MMMU
+        (  # MMMU: an option that reads "None" keeps its letter, and so do those behind it
+            {"answer": "C", "A": "1", "B": "None", "C": "3", "D": "4", "E": "nan"},
+            "How much?\n(A) 1\n(B) None\n(C) 3\n(D) 4\nAnswer with the letter of the right option.",
+            ("1", "None", "3", "4"),
+            "C",
+            "choice",
+            {},
+        ),
+        (  # MMMU: the last option reads "None", and is the right one
+            {"answer": "C", "A": "1", "B": "2", "C": "None", "D": "nan"},
+            "How much?\n(A) 1\n(B) 2\n(C) None\nAnswer with the letter of the right option.",
+            ("1", "2", "None"),
+            "C",
+            "choice",
+            {},
+        ),
+        ({"answer": "B", "A": "nan", "B": "nan"}, "How much?", (), "B", "open", {}),
         (  # MathVista
             {
                 "question": f"Which?\n{CHOICES}",
@@ -213,6 +230,7 @@ def test_the_file_is_named_where_there_are_several(tmp_path: Path) -> None:
         ({"answer": ""}, "no answer"),
         ({"question": " "}, "no question"),
         ({"A": "x", "B": "y", "answer": "Q"}, "not among the options"),
+        ({"A": "x", "B": "y", "answer": "AB"}, "not among the options"),
         ({"choices": "['a', "}, "not a list"),
     ],
 )
