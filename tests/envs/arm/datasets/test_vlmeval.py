@@ -292,6 +292,8 @@ def test_wemath_counts_whole_problems() -> None:
         *played("by rote", _1=0, _2=1, _multi=1),
         *played("all by rote", _1=0, _2=0, _3=0, _multi=1),
         *played("incomplete", _1=1, _multi=1),
+        *played("of other steps", _1=1, _3=1, _multi=1),
+        *played("without the whole", _1=1, _2=1, _3=1),
     ]
     # Strict: IG 1, IK 1, RM 2 of 5 problems; loose: "by rote" counts as mastered.
     totals = wemath_totals(episodes)
