@@ -21,6 +21,7 @@ TOLERANCE = 1e-6
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,15})?")
+_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3}){1,5}(?!\d|,)")
 _LETTERS_ALONE = re.compile(r"[A-Za-z0-9]{1,8}|[A-Za-z0-9](?:[\s,;]+[A-Za-z0-9]){0,7}")
 
 
@@ -122,7 +123,9 @@ def _same(given: str, reference: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    plain = text.replace(",", "").removeprefix("$").strip()
+    plain = text.removeprefix("$").strip()
+    if _THOUSANDS.match(plain):
+        plain = plain.replace(",", "")
     if not _NUMBER.fullmatch(plain):
         return None
     try:
