@@ -33,14 +33,15 @@ class Policy(NamedTuple):
         name: What it does.
         moves: Its turns before the answer.
         thought: Its last thought.
-        kind: ``"honest"``, ``"cheat"`` (calls tools without looking for anything) or ``"lucky"``
-            (looks anywhere, and may see the evidence by chance).
+        kind: ``"honest"``, ``"cheat"`` (calls tools without looking for anything), ``"lucky"``
+            (looks anywhere, and may see the evidence by chance) or ``"thoughtless"`` (looks where
+            the evidence is, and then guesses).
     """
 
     name: str
     moves: Moves = lambda judge: []
     thought: str = "so"
-    kind: Literal["honest", "cheat", "lucky"] = "cheat"
+    kind: Literal["honest", "cheat", "lucky", "thoughtless"] = "cheat"
 
 
 def call(name: str, thought: str = "look", **arguments: Any) -> str:
@@ -72,6 +73,21 @@ def _any_page(judge: Judge) -> str:
 def _any_quarter(judge: Judge) -> str:
     x, y = (500 * int(each) for each in _rng(judge).integers(0, 2, 2))
     return crop(x, y, x + 500, y + 500)
+
+
+def _quarters(number: int) -> list[str]:
+    """Zooms into that many quarters of the image, the upper ones first."""
+    corners = [(0, 0), (500, 0), (0, 500), (500, 500)]
+    return [crop(x, y, x + 500, y + 500) for x, y in corners[:number]]
+
+
+def _ask(judge: Judge) -> str:
+    """A search for the question itself."""
+    return call(
+        "doc_page_retrieval_by_query",
+        filename=judge.truth.document,
+        query=judge.sample.question,
+    )
 
 
 def _rng(judge: Judge) -> np.random.Generator:
@@ -141,6 +157,7 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
         ),
         Policy("retrieve the cover again and again", lambda judge: [page(judge, 1)] * 3),
         Policy("retrieve any page", lambda judge: [_any_page(judge)], kind="lucky"),
+        Policy("search for the question", lambda judge: [_ask(judge)], kind="thoughtless"),
     ),
     "ArmZoom": (
         Policy("zoom into a corner of 28 pixels", lambda judge: [crop(0, 0, 9, 9)]),
@@ -155,7 +172,9 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
             lambda judge: [crop(0, 0, 500, 500, image="observation_7")],
         ),
         Policy("zoom with the corners in the wrong order", lambda judge: [crop(500, 500, 0, 0)]),
+        Policy("zoom into all four quarters", lambda judge: _quarters(4)),
         Policy("zoom into any quarter", lambda judge: [_any_quarter(judge)], kind="lucky"),
+        Policy("zoom into the two upper quarters", lambda judge: _quarters(2), kind="lucky"),
     ),
     "ArmIF": (
         Policy(
@@ -231,7 +250,7 @@ def rows(samples: int, reward: str = "stage2") -> Iterator[Row]:
 
 def table(lines: list[Row]) -> str:
     """The rows in Markdown."""
-    shown = {"honest": "**{}**", "cheat": "{}", "lucky": "*{}*"}
+    shown = {"honest": "**{}**", "cheat": "{}", "lucky": "*{}*", "thoughtless": "*{}*"}
     head = '| environment | policy | default | `call_rule="published"` |\n|---|---|--:|--:|'
     body = [
         f"| {row.env} | {shown[row.kind].format(row.policy)} "

@@ -42,6 +42,12 @@ def score_of(log: Log, sample: Sample, rule: AnswerScore) -> float:
     return 0.0 if log.answer is None else float(rule(log.answer, sample))
 
 
+def short_answer(log: Log) -> str | None:
+    """Return the answer of an episode, None without one; what a judge extracted goes first."""
+    judged = log.of_type(AnswerJudged)
+    return judged[-1].extracted if judged else log.answer
+
+
 def letters_of(sample: Sample) -> str:
     """Return the letters to choose from, ``""`` where the question is no lettered choice."""
     truth = sample.ground_truth

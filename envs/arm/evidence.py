@@ -12,13 +12,17 @@ evidence  as ``belongs``, and the calls together have shown all that decides the
 What decides is known of procedural samples: ``evidence_pages``, ``detail_boxes`` or ``detail_box``,
 or ``check`` of the `JudgingTruth`; ``evidence_pages`` of the `DocumentTruth`; the boxes of the
 `QuestionTruth`, but for those that are too large for a crop to show them better than the image.
-Where a sample names none of them, ``evidence`` is ``belongs``.
+Where a sample names none of them, ``evidence`` is ``belongs``. The log cannot tell a policy that
+looks and does not think from one that looks and thinks: calls that look where the evidence is count
+whatever is answered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
+
+import numpy as np
 
 from visenv.types import GroundTruth, Log, QuestionTruth, Sample, ToolCalled
 from visenv.types.ground_truth import Box
@@ -35,6 +39,10 @@ when it is shown at its native size: the lines of procedural scenes are a third 
 
 LARGEST_PART = 0.25
 """A crop of more than this share of an image is a look at everything and shows no region of it."""
+
+LARGEST_SWEEP = 0.5
+"""Crops that together cover more than this share of an image are a sweep and show no region of it:
+a policy that zooms into all quarters has not looked for anything."""
 
 LARGEST_TARGET = LARGEST_PART / 4
 """A target of more than this share of an image can be seen without a crop."""
@@ -92,7 +100,8 @@ def shows_evidence(calls: Iterable[ToolCalled], sample: Sample) -> bool:
         pages = {page for call in calls for page in call.detail.get("pages", ())}
         if not set(truth.evidence_pages) <= pages:
             return False
-    if not all(any(_shows(call, box, sample) for call in calls) for box in deciding_boxes(sample)):
+    boxes = deciding_boxes(sample)
+    if boxes and not _show_all(_close_looks(calls, sample), boxes, sample):
         return False
     check = truth.check if isinstance(truth, JudgingTruth) else None
     if check is None:
@@ -115,18 +124,37 @@ def deciding_boxes(sample: Sample) -> Sequence[Box]:
     return [box for box in boxes if _area(box) <= LARGEST_TARGET * width * height]
 
 
-def _shows(call: ToolCalled, region: Box, sample: Sample) -> bool:
-    """Return whether a call has cut a region out of the first image, and enlarged it."""
-    detail = call.detail
-    if detail.get("origin") != original_name(0):
-        return False
+def _close_looks(calls: Iterable[ToolCalled], sample: Sample) -> list[Sequence[float]]:
+    """Return the boxes of the calls that cut a part out of the first image, and enlarged it."""
     width, height = sample.images[0].size
-    box = detail["box"]
-    return (
-        _area(box) <= LARGEST_PART * width * height
-        and _area(_common(box, region)) >= COVERED * _area(region)
-        and (detail["scale"] >= 1 or detail["enlarged"] >= ENLARGED)
+    return [
+        call.detail["box"]
+        for call in calls
+        if call.detail.get("origin") == original_name(0)
+        and _area(call.detail["box"]) <= LARGEST_PART * width * height
+        and (call.detail["scale"] >= 1 or call.detail["enlarged"] >= ENLARGED)
+    ]
+
+
+def _show_all(looks: Sequence[Sequence[float]], regions: Sequence[Box], sample: Sample) -> bool:
+    """Return whether each region is in one of the boxes, and the boxes are no sweep."""
+    width, height = sample.images[0].size
+    return _area_of_all(looks) <= LARGEST_SWEEP * width * height and all(
+        any(_area(_common(look, region)) >= COVERED * _area(region) for look in looks)
+        for region in regions
     )
+
+
+def _area_of_all(boxes: Sequence[Sequence[float]]) -> float:
+    """Return the area that boxes cover together; what two of them share counts once."""
+    across = np.unique([edge for box in boxes for edge in box[::2]])
+    down = np.unique([edge for box in boxes for edge in box[1::2]])
+    covered = np.zeros((len(down), len(across)), bool)
+    for left, top, right, bottom in boxes:
+        rows = slice(*np.searchsorted(down, (top, bottom)))
+        covered[rows, slice(*np.searchsorted(across, (left, right)))] = True
+    areas = np.outer(np.diff(down, append=0), np.diff(across, append=0))
+    return float(areas[covered].sum())
 
 
 def _common(one: Sequence[float], two: Sequence[float]) -> tuple[float, float, float, float]:

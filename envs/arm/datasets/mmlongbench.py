@@ -22,6 +22,7 @@ from visenv.data.rows import Place, existing_folder, text_of
 from visenv.errors import DataError
 from visenv.types import Episode, Log, Sample
 
+from ..answers import short_answer
 from ..ground_truth import DocumentTruth
 from .document_rows import document_of, library_of
 from .mmlongbench_score import FORMATS, NOT_ANSWERABLE, mmlongbench_score
@@ -39,7 +40,7 @@ class MMLongBench(HubSource):
 
     Attributes:
         library: The documents.
-        answer_note: What prompts say about the answers of this data set.
+        answer_note: What prompts and a judge are told about the answers of this data set.
 
     Raises:
         DataError: If the folder has no such file, or no row can be used.
@@ -62,17 +63,18 @@ class MMLongBench(HubSource):
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """``F1``: precision counts the questions that were answered, recall those that can be.
 
-        An episode without an answer counts as one that answered wrongly.
+        The answer is what a judge extracted, where there was one. An episode without an answer
+        counts as one that answered wrongly.
         """
         hits, answerable, answered = 0.0, 0, 0
         for episode in episodes:
             sample = self._known(episode.sample_id)
             if sample is None or episode.status == "aborted":
                 continue
-            answer = Log(episode.events).answer
+            answer = short_answer(Log(episode.events))
             can_be = sample.answers[0] != NOT_ANSWERABLE
             if can_be and answer is not None:
-                accuracy = episode.metrics.get("accuracy")  # a judge may have extracted the answer
+                accuracy = episode.metrics.get("accuracy")  # not of every saved episode
                 hits += self.score(answer, sample) if accuracy is None else accuracy
             answerable += can_be
             answered += answer is None or answer.strip().lower() != NOT_ANSWERABLE.lower()

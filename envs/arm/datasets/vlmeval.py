@@ -36,6 +36,7 @@ from visenv.data.rows import (
     Place,
     RowSource,
     as_choices,
+    lettered,
     contents,
     existing_folder,
     image_from_cell,
@@ -148,13 +149,14 @@ def _asked(row: Mapping[str, str]) -> _Asked:
     question = _IMAGE_TOKEN.sub(_image_name, text_of(row, "question")).strip()
     if row.get("hint", "") not in _EMPTY:
         question = f"{row['hint']}\n{question}"
-    columns = [row[letter] for letter in ascii_uppercase if row.get(letter, "") not in _EMPTY]
-    if len(columns) > 1:
+    columns = _columns(row, answer)
+    if columns:
         return _choice(as_choices(question, columns), columns, answer)
     listed = [str(each) for each in _listed(row.get("choices", ""))]
     if len(listed) > 1:
         letter = row.get("answer_option", "") or answer
-        shown = all(each in question for each in listed)
+        lines = {line.strip() for line in question.splitlines()}
+        shown = lines.issuperset(lettered(listed))
         return _choice(question if shown else as_choices(question, listed), listed, letter)
     full = row.get("question_for_eval", "") or question
     written = dict(_LINE.findall(full.partition("Choices:")[2]))
@@ -167,9 +169,25 @@ def _asked(row: Mapping[str, str]) -> _Asked:
     return _Asked(question, (), answer, "open")
 
 
+def _columns(row: Mapping[str, str], answer: str) -> list[str]:
+    """Return the options of the columns ``A``, ``B``, …; none if fewer than two are filled.
+
+    An option may read "None" or "nan". It keeps its letter if a filled column follows, or if it is
+    the right one; otherwise the cell stands for no option.
+    """
+    filled = [
+        place
+        for place, letter in enumerate(ascii_uppercase)
+        if row.get(letter, "") not in (("",) if letter == answer else _EMPTY)
+    ]
+    if len(filled) < 2:
+        return []
+    return [row.get(letter, "") for letter in ascii_uppercase[: filled[-1] + 1]]
+
+
 def _choice(question: str, options: Sequence[str], answer: str) -> _Asked:
     letters = ascii_uppercase[: len(options)]
-    if answer not in letters:
+    if len(answer) != 1 or answer not in letters:
         places = [place for place, option in enumerate(options) if option.strip() == answer]
         if len(places) != 1:
             raise DataError(f"the answer {answer!r:.80} is not among the options {letters}")

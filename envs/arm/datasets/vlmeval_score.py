@@ -21,6 +21,7 @@ TOLERANCE = 1e-6
 
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,15})?")
+_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3}){1,5}(?!\d|,)")
 _LETTERS_ALONE = re.compile(r"[A-Za-z0-9]{1,8}|[A-Za-z0-9](?:[\s,;]+[A-Za-z0-9]){0,7}")
 
 
@@ -81,9 +82,9 @@ def wemath_totals(played: Sequence[tuple[Episode, Sample]]) -> dict[str, float]:
         if number in ("2", "3") and truth.problem and episode.status != "aborted":
             steps[truth.problem, number][step] = episode.metrics.get("accuracy") == 1.0
     whole = {
-        key: (right["multi"], [right[str(each)] for each in range(1, int(key[1]) + 1)])
+        key: (right["multi"], [right[each] for each in _steps(key[1])])
         for key, right in steps.items()
-        if len(right) == int(key[1]) + 1 and "multi" in right
+        if set(right) == {"multi", *_steps(key[1])}
     }
     if not whole:
         return {}
@@ -96,6 +97,11 @@ def wemath_totals(played: Sequence[tuple[Episode, Sample]]) -> dict[str, float]:
             for name in lost:
                 lost[name] += 0.5 if all(parts) else 1.0
     return {f"WeMath ({name})": 1 - value / len(whole) for name, value in lost.items()}
+
+
+def _steps(number: str) -> list[str]:
+    """The names of the steps of a problem of so many, from ``"1"``."""
+    return [str(each) for each in range(1, int(number) + 1)]
 
 
 def _letters(text: str) -> str:
@@ -117,7 +123,9 @@ def _same(given: str, reference: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    plain = text.replace(",", "").removeprefix("$").strip()
+    plain = text.removeprefix("$").strip()
+    if _THOUSANDS.match(plain):
+        plain = plain.replace(",", "")
     if not _NUMBER.fullmatch(plain):
         return None
     try:

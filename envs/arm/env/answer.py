@@ -21,7 +21,7 @@ class AnswerEnv(ArmEnv):
     """Base of the environments in which the policy answers a question.
 
     A source says by its method ``score`` how an answer is scored, and by its attribute
-    ``answer_note`` what the prompt tells about its answers; both may be missing.
+    ``answer_note`` what the prompt and the judge are told about its answers; both may be missing.
 
     Args:
         judge: Scores answers that the rule of the data set does not accept; None: the rule alone.
@@ -34,6 +34,7 @@ class AnswerEnv(ArmEnv):
         super().__init__(**arguments)
         self._judge = judge
         self.rule = rule_of(self.source)
+        self._note = str(getattr(self.source, "answer_note", ""))
 
     def initial_messages(self) -> list[Message]:
         """Show the images, and ask."""
@@ -46,7 +47,7 @@ class AnswerEnv(ArmEnv):
             self.sample,
             pictures,
             self.document(),
-            str(getattr(self.source, "answer_note", "")),
+            self._note,
             self._tool_call,
             list(self.tools.values()),
             self.limits.turns,
@@ -62,7 +63,7 @@ class AnswerEnv(ArmEnv):
         answer = self.log.answer
         if self._judge is None or answer is None:
             return ()
-        return self._judge.events(self.turn, answer, self.sample, self.rule)
+        return self._judge.events(self.turn, answer, self.sample, self.rule, self._note)
 
     def task_score(self) -> float:
         """The score of the answer, 0 to 1."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -38,6 +39,8 @@ def reply(request: ScoreRequest) -> dict[str, str]:
         same = {said, prompt.partition("Right answer: ")[2].partition("\n")[0]} == {"half", "0.5"}
         return {"text": json.dumps({"score": int(same)})}
     found = {"the sky": "B", "the grass": "Q"}.get(said, said.partition("answer: ")[2] or "none")
+    if "Nowhere" in said and NOTE in prompt:
+        found = "Not answerable"
     return {"text": json.dumps({"answer": found})}
 
 
@@ -46,6 +49,7 @@ def broken(request: ScoreRequest) -> dict[str, str]:
     return {"text": "I think it is right."}
 
 
+NOTE = "If the document does not tell, answer: Not answerable"
 HERE = "rules:tests.envs.arm.test_answer_judge"
 OPEN = Sample("1", "How much is it?", (PICTURE,), ("0.5",), "", QuestionTruth())
 CHOICE = Sample(
@@ -60,11 +64,13 @@ class Exact:
         return float(answer in sample.answers)
 
 
-def judged(answer: str, sample: Sample, model: str = "reply") -> tuple[AnswerJudged, int]:
+def judged(
+    answer: str, sample: Sample, model: str = "reply", note: str = ""
+) -> tuple[AnswerJudged, int]:
     judge = AnswerJudge.parse(f"{HERE}:{model}")
     assert judge is not None
     ASKED.clear()
-    (event,) = asyncio.run(judge.events(3, answer, sample, rule_of(Exact())))  # type: ignore[arg-type]
+    (event,) = asyncio.run(judge.events(3, answer, sample, rule_of(Exact()), note))  # type: ignore[arg-type]
     assert isinstance(event, AnswerJudged)
     return event, len(ASKED)
 
@@ -129,8 +135,17 @@ class Asking:
         return OPEN
 
 
-def episode(answer: str, **options: Any) -> Any:
-    env = gym.make("visenv/ArmVQA-v0", data=Asking(), judge=f"{HERE}:reply", **options)
+class Refusing(Asking):
+    """A source whose question has no answer in the picture, and which says what to answer then."""
+
+    answer_note = NOTE
+
+    def __getitem__(self, index: int) -> Sample:
+        return replace(OPEN, answers=("Not answerable",))
+
+
+def episode(answer: str, data: Any = None, **options: Any) -> Any:
+    env = gym.make("visenv/ArmVQA-v0", data=data or Asking(), judge=f"{HERE}:reply", **options)
     policy = ScriptedPolicy([f"<think>so</think><answer>{answer}</answer>"])
     return asyncio.run(play(env, policy, EpisodeSpec(0, index=0)))
 
@@ -144,6 +159,19 @@ def test_the_judges_score_is_the_accuracy_and_pays() -> None:
     ]
     assert episode("So I say answer: two").reward == pytest.approx(0.3)
     assert episode("So I say answer: half", reward="outcome").reward == 1.0
+
+
+def test_a_refusal_in_words_is_extracted_in_the_words_of_the_data_set() -> None:
+    played = episode("Nowhere in it is this told", Refusing())
+    assert played.metrics["accuracy"] == 1.0
+    assert played.events[-1] == AnswerJudged(0, 1.0, "Not answerable")
+    assert judged("Nowhere in it is this told", OPEN)[0].extracted == ""
+
+
+def test_a_note_is_no_place_for_a_template() -> None:
+    event, _ = judged("answer: 0.5", OPEN, note='{answer} {"a": 1}')
+    assert event.score == 1.0
+    assert 'The student was told: {answer} {"a": 1}\n' in ASKED[0]
 
 
 def test_a_plain_step_waits_for_the_judge() -> None:

@@ -32,6 +32,9 @@ def test_no_cheat_earns_more_than_an_honest_guess(
         assert max(row.evidence for row in caught) <= guess.evidence + 1e-9
         # What makes the test able to fail: the published rule pays some of them.
         assert max(row.published for row in caught) > guess.published + 0.2
+    # What the log cannot tell from thinking: the right search, then a guess. 1.5 or 0.4 is paid.
+    (searched,) = (row for row in rows if row.kind == "thoughtless")
+    assert searched.evidence == pytest.approx(0.95)
 
 
 @pytest.mark.parametrize("reward", ["stage1", "fixed_bonus"])

@@ -99,6 +99,35 @@ def test_every_region_must_be_shown() -> None:
     assert useful(Log([first, second]), two, "evidence")
 
 
+LEFT_TOP, TOP = (0, 0, 100, 50), (100, 0, 200, 50)  # quarters of the image of 200 x 100
+LEFT, REST = (0, 50, 100, 100), (100, 50, 200, 100)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "shown"),
+    [
+        ([LEFT_TOP, (90, 30, 130, 70)], True),
+        ([TOP, (90, 30, 130, 70)], True),
+        ([TOP, TOP, (90, 30, 130, 70), (90, 30, 130, 70)], True),  # a part counts once
+        ([LEFT_TOP, (100, 20, 200, 70)], True),  # exactly half of the image
+        ([LEFT_TOP, (100, 20, 200, 70), (0, 50, 1, 51)], False),
+        ([(100, 20, 200, 70), LEFT_TOP, LEFT], False),
+        ([(100, 20, 200, 70), (0, 0, 200, 100)], True),  # all of the image is no close look
+        ([LEFT_TOP, TOP, LEFT, REST, (90, 30, 130, 70)], False),
+    ],
+)
+def test_crops_that_sweep_over_the_image_show_nothing(
+    boxes: list[tuple[int, int, int, int]], shown: bool
+) -> None:
+    assert useful(Log([crop(box) for box in boxes]), SIGN, "evidence") is shown
+    assert useful(Log([crop(box) for box in boxes]), SIGN, "belongs")
+
+
+def test_a_crop_that_is_not_enlarged_is_no_part_of_a_sweep() -> None:
+    seen = [crop(box, scale=0.5) for box in (LEFT_TOP, TOP, LEFT, REST)]
+    assert useful(Log([*seen, crop((90, 30, 130, 70))]), SIGN, "evidence")
+
+
 @pytest.mark.parametrize(
     ("given", "decides"),
     [

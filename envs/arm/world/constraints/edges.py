@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from visenv.worlds.draws import pick
 
-from .made import Made
-from .prose import between, clause, finished, sentences, spread
+from .made import Made, Maker
+from .prose import between, capitalized, clause, finished, sentences, spread
 
 OPENERS: Final = (
     "Admittedly",
@@ -43,71 +44,6 @@ _END = (
     'End {each} with "{it}".',
     'See to it that {each} closes with the words "{it}".',
 )
-
-
-def each_sentence_begins(rng: np.random.Generator, keeps: bool) -> Made:
-    """Each sentence with the same words first; one has them second, or others."""
-    opener = pick(rng, OPENERS)
-    made, case = _all_but_one(rng, between(rng, 3, 6), opener, keeps, _opened, _opened_wrongly)
-    constraint = _each(rng, _BEGIN, "Each sentence", opener)
-    return Made(spread(rng, made), constraint, {"substring": opener}, case)
-
-
-def each_sentence_ends(rng: np.random.Generator, keeps: bool) -> Made:
-    """Each sentence with the same words last; one has them elsewhere, or others."""
-    closer = pick(rng, CLOSERS)
-    made, case = _all_but_one(rng, between(rng, 3, 6), closer, keeps, _closed, _closed_wrongly)
-    constraint = _each(rng, _END, "Each sentence", closer)
-    return Made(spread(rng, made), constraint, {"substring": closer}, case)
-
-
-def each_paragraph_begins(rng: np.random.Generator, keeps: bool) -> Made:
-    """Each paragraph with the same words first; one does not."""
-    opener = pick(rng, OPENERS)
-    made, case = _all_but_one(rng, between(rng, 2, 4), opener, keeps, _opened, _opened_wrongly)
-    text = "\n\n".join([" ".join([each, *sentences(rng, between(rng, 0, 2))]) for each in made])
-    return Made(text, _each(rng, _BEGIN, "Each paragraph", opener), {"substring": opener}, case)
-
-
-def each_paragraph_ends(rng: np.random.Generator, keeps: bool) -> Made:
-    """Each paragraph with the same words last; one does not."""
-    closer = pick(rng, CLOSERS)
-    made, case = _all_but_one(rng, between(rng, 2, 4), closer, keeps, _closed, _closed_wrongly)
-    text = "\n\n".join([" ".join([*sentences(rng, between(rng, 0, 2)), each]) for each in made])
-    return Made(text, _each(rng, _END, "Each paragraph", closer), {"substring": closer}, case)
-
-
-def response_begins(rng: np.random.Generator, keeps: bool) -> Made:
-    """The whole text with certain words first."""
-    opener = pick(rng, OPENERS)
-    (first,), case = _all_but_one(rng, 1, opener, keeps, _opened, _opened_wrongly)
-    text = spread(rng, [first, *sentences(rng, between(rng, 2, 5))])
-    return Made(text, _each(rng, _BEGIN, "The response", opener), {"substring": opener}, case)
-
-
-def response_ends(rng: np.random.Generator, keeps: bool) -> Made:
-    """The whole text with certain words last."""
-    closer = pick(rng, CLOSERS)
-    (last,), case = _all_but_one(rng, 1, closer, keeps, _closed, _closed_wrongly)
-    text = spread(rng, [*sentences(rng, between(rng, 2, 5)), last])
-    return Made(text, _each(rng, _END, "The response", closer), {"substring": closer}, case)
-
-
-def _all_but_one(
-    rng: np.random.Generator,
-    number: int,
-    phrase: str,
-    keeps: bool,
-    right: Callable[[np.random.Generator, str], str],
-    wrong: Callable[[np.random.Generator, str], tuple[str, str]],
-) -> tuple[list[str], str]:
-    """Sentences made the right way, but for one where the constraint is to be broken."""
-    made = [right(rng, phrase) for _ in range(number)]
-    if keeps:
-        return made, "kept"
-    place = int(rng.integers(number))
-    made[place], case = wrong(rng, phrase)
-    return made, case if number == 1 else f"{case} in one of {number}"
 
 
 def _opened(rng: np.random.Generator, opener: str) -> str:
@@ -144,5 +80,141 @@ def _closed_wrongly(rng: np.random.Generator, closer: str) -> tuple[str, str]:
     )
 
 
-def _each(rng: np.random.Generator, wordings: tuple[str, ...], each: str, phrase: str) -> str:
-    return pick(rng, wordings).format(Each=each, each=each.lower(), it=phrase)
+def _opened_literally(rng: np.random.Generator, opener: str) -> str:
+    return finished(rng, f"{opener}, {clause(rng, between(rng, 4, 8))}")
+
+
+def _not_opened_literally(rng: np.random.Generator, opener: str) -> tuple[str, str]:
+    if rng.integers(2):
+        return _opened_literally(rng, opener.upper()), "in capitals"
+    return _opened_wrongly(rng, opener)
+
+
+def _closed_literally(rng: np.random.Generator, closer: str) -> str:
+    return capitalized(f"{clause(rng, between(rng, 4, 8))}, {closer}")
+
+
+def _not_closed_literally(rng: np.random.Generator, closer: str) -> tuple[str, str]:
+    words = closer.removesuffix(".")
+    near = (
+        (_closed_literally(rng, closer.upper()), "in capitals"),
+        (_closed_literally(rng, f"{words}!"), "with another mark"),
+    )
+    return pick(rng, near) if rng.integers(2) else _closed_wrongly(rng, words)
+
+
+class Edge(NamedTuple):
+    """One end of sentences, and how they are made to have certain words there.
+
+    Attributes:
+        phrases: The words that can be asked for.
+        wordings: How they are asked for.
+        right: Makes a sentence that has the words at this end.
+        wrong: Makes one that does not, and tells how it fails.
+    """
+
+    phrases: tuple[str, ...]
+    wordings: tuple[str, ...]
+    right: Callable[[np.random.Generator, str], str]
+    wrong: Callable[[np.random.Generator, str], tuple[str, str]]
+
+
+BEGIN: Final = Edge(OPENERS, _BEGIN, _opened, _opened_wrongly)
+END: Final = Edge(CLOSERS, _END, _closed, _closed_wrongly)
+LITERAL_BEGIN: Final = Edge(OPENERS, _BEGIN, _opened_literally, _not_opened_literally)
+"""For checks that compare letter for letter: no capitals and no emphasis."""
+LITERAL_END: Final = Edge(
+    tuple([f"{closer}." for closer in CLOSERS]), _END, _closed_literally, _not_closed_literally
+)
+"""As `LITERAL_BEGIN`; what is asked for has the full stop at the end of a sentence."""
+
+
+def each_sentence_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
+    """Each sentence with the same words first; one has them second, or others."""
+    opener = pick(rng, edge.phrases)
+    made, case = _all_but_one(rng, between(rng, 3, 6), opener, keeps, edge)
+    constraint = _each(rng, edge, "Each sentence", opener)
+    return Made(spread(rng, made), constraint, {"substring": opener}, case)
+
+
+def each_sentence_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
+    """Each sentence with the same words last; one has them elsewhere, or others."""
+    closer = pick(rng, edge.phrases)
+    made, case = _all_but_one(rng, between(rng, 3, 6), closer, keeps, edge)
+    constraint = _each(rng, edge, "Each sentence", closer)
+    return Made(spread(rng, made), constraint, {"substring": closer}, case)
+
+
+def each_paragraph_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
+    """Each paragraph with the same words first; one does not."""
+    opener = pick(rng, edge.phrases)
+    made, case = _all_but_one(rng, between(rng, 2, 4), opener, keeps, edge)
+    text = "\n\n".join([" ".join([each, *sentences(rng, between(rng, 0, 2))]) for each in made])
+    return Made(text, _each(rng, edge, "Each paragraph", opener), {"substring": opener}, case)
+
+
+def each_paragraph_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
+    """Each paragraph with the same words last; one does not."""
+    closer = pick(rng, edge.phrases)
+    made, case = _all_but_one(rng, between(rng, 2, 4), closer, keeps, edge)
+    text = "\n\n".join([" ".join([*sentences(rng, between(rng, 0, 2)), each]) for each in made])
+    return Made(text, _each(rng, edge, "Each paragraph", closer), {"substring": closer}, case)
+
+
+def response_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
+    """The whole text with certain words first."""
+    opener = pick(rng, edge.phrases)
+    (first,), case = _all_but_one(rng, 1, opener, keeps, edge)
+    text = spread(rng, [first, *sentences(rng, between(rng, 2, 5))])
+    return Made(text, _each(rng, edge, "The response", opener), {"substring": opener}, case)
+
+
+def response_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
+    """The whole text with certain words last."""
+    closer = pick(rng, edge.phrases)
+    (last,), case = _all_but_one(rng, 1, closer, keeps, edge)
+    text = spread(rng, [*sentences(rng, between(rng, 2, 5)), last])
+    return Made(text, _each(rng, edge, "The response", closer), {"substring": closer}, case)
+
+
+LITERAL: Final[Mapping[str, Maker]] = {
+    "check_whether_each_sentence_begin_with_certain_substring": partial(
+        each_sentence_begins, edge=LITERAL_BEGIN
+    ),
+    "check_whether_each_paragraph_begin_with_certain_substring": partial(
+        each_paragraph_begins, edge=LITERAL_BEGIN
+    ),
+    "check_whether_each_paragraph_end_with_certain_substring": partial(
+        each_paragraph_ends, edge=LITERAL_END
+    ),
+    "check_whether_each_sentence_end_with_certain_substring": partial(
+        each_sentence_ends, edge=LITERAL_END
+    ),
+    "check_whether_whole_response_begin_with_certain_substring": partial(
+        response_begins, edge=LITERAL_BEGIN
+    ),
+    "check_whether_whole_response_end_with_certain_substring": partial(
+        response_ends, edge=LITERAL_END
+    ),
+}
+"""Name of a check -> what makes texts for it where it compares letter for letter (``mmif``)."""
+
+
+def _all_but_one(
+    rng: np.random.Generator,
+    number: int,
+    phrase: str,
+    keeps: bool,
+    edge: Edge,
+) -> tuple[list[str], str]:
+    """Sentences made the right way, but for one where the constraint is to be broken."""
+    made = [edge.right(rng, phrase) for _ in range(number)]
+    if keeps:
+        return made, "kept"
+    place = int(rng.integers(number))
+    made[place], case = edge.wrong(rng, phrase)
+    return made, case if number == 1 else f"{case} in one of {number}"
+
+
+def _each(rng: np.random.Generator, edge: Edge, each: str, phrase: str) -> str:
+    return pick(rng, edge.wordings).format(Each=each, each=each.lower(), it=phrase)

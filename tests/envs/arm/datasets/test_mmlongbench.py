@@ -10,6 +10,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
+from visenv.envs.arm.answers import AnswerJudged
 from visenv.envs.arm.datasets.mmlongbench import MMLongBench
 from visenv.errors import DataError
 from visenv.types import Answered, Episode, Message, Turn
@@ -93,6 +94,24 @@ def test_f1_by_hand(folder: Path) -> None:
     assert source.totals(episodes[2:3]) == {"F1": 0.0}
     assert source.totals(episodes[3:]) == {}  # nothing that can be answered
     assert source.totals([answered("of another set", "6")]) == {}
+
+
+def test_f1_counts_as_answered_what_the_judge_extracted(folder: Path) -> None:
+    source = MMLongBench(write(folder, row(), row(), row(**ABSENT), row(**ABSENT)))
+    said = ["There are 6", "It is not told", "It is not told", "I see 5"]
+    extracted = ["6", "Not answerable", "Not answerable", "5"]
+    episodes = []
+    for place, (answer, short) in enumerate(zip(said, extracted, strict=True)):
+        sample = source[place]
+        score = source.score(short, sample)
+        events = (Answered(0, answer), AnswerJudged(0, score, short))
+        episode = answered(sample.id, answer)
+        turn = replace(episode.turns[0], events=events)
+        episodes.append(replace(episode, turns=(turn,), metrics={"accuracy": score}))
+    # Of 2 answerable questions 1 is right: recall 1/2. Answered: "6" and "5", so precision 1/2.
+    assert source.totals(episodes) == {"F1": pytest.approx(0.5)}
+    # Without the last precision is 1: F1 = 2 x 1/2 / (3/2) = 2/3.
+    assert source.totals(episodes[:3]) == {"F1": pytest.approx(2 / 3)}
 
 
 @pytest.mark.component("pyarrow")

@@ -73,6 +73,23 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             {"category": "Art"},
         ),
         ({"answer": "7 cm", "A": "", "B": ""}, "How much?", (), "7 cm", "open", {}),  # MMMU
+        (  # MMMU: an option that reads "None" keeps its letter, and so do those behind it
+            {"answer": "C", "A": "1", "B": "None", "C": "3", "D": "4", "E": "nan"},
+            "How much?\n(A) 1\n(B) None\n(C) 3\n(D) 4\nAnswer with the letter of the right option.",
+            ("1", "None", "3", "4"),
+            "C",
+            "choice",
+            {},
+        ),
+        (  # MMMU: the last option reads "None", and is the right one
+            {"answer": "C", "A": "1", "B": "2", "C": "None", "D": "nan"},
+            "How much?\n(A) 1\n(B) 2\n(C) None\nAnswer with the letter of the right option.",
+            ("1", "2", "None"),
+            "C",
+            "choice",
+            {},
+        ),
+        ({"answer": "B", "A": "nan", "B": "nan"}, "How much?", (), "B", "open", {}),
         (  # MathVista
             {
                 "question": f"Which?\n{CHOICES}",
@@ -88,6 +105,33 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             "B",
             "choice",
             {"task": "geometry"},
+        ),
+        (  # MathVista: the texts of the options occur in the question, which does not list them
+            {
+                "question": "Is AB longer than CD? AB is 35, CD is 3.",
+                "choices": "['3', '5']",
+                "answer_option": "B",
+                "answer": "5",
+            },
+            "Is AB longer than CD? AB is 35, CD is 3.\n(A) 3\n(B) 5\n"
+            "Answer with the letter of the right option.",
+            ("3", "5"),
+            "B",
+            "choice",
+            {},
+        ),
+        (  # other lettered texts
+            {
+                "question": "Which?\n(A) 35\n(B) 5",
+                "choices": "['3', '5']",
+                "answer_option": "B",
+                "answer": "5",
+            },
+            "Which?\n(A) 35\n(B) 5\n(A) 3\n(B) 5\nAnswer with the letter of the right option.",
+            ("3", "5"),
+            "B",
+            "choice",
+            {},
         ),
         (
             {"answer": "14", "choices": "", "answer_type": "integer", "question_type": "free_form"},
@@ -162,6 +206,14 @@ def truth(kind: Any, answer: str, *options: str) -> Sample:
         ("14", truth("number", "14"), 1),
         ("14.0", truth("number", "14"), 1),
         ("1,400", truth("number", "1400"), 1),
+        ("-1,234,567.5", truth("number", "-1234567.5"), 1),
+        ("$1,400", truth("open", "1400"), 1),
+        ("1,2", truth("number", "12"), 0),
+        ("1,2", truth("open", "12"), 0),
+        ("12", truth("open", "1, 2"), 0),
+        ("1,2", truth("open", "1,2"), 1),
+        ("1,40", truth("number", "140"), 0),
+        ("1400,000", truth("number", "1400000"), 0),
         ("14.1", truth("number", "14"), 0),
         (r"So \boxed{0.75}", truth("open", "3/4"), 1),
         ("0.7501", truth("open", "3/4"), 0),
@@ -213,6 +265,7 @@ def test_the_file_is_named_where_there_are_several(tmp_path: Path) -> None:
         ({"answer": ""}, "no answer"),
         ({"question": " "}, "no question"),
         ({"A": "x", "B": "y", "answer": "Q"}, "not among the options"),
+        ({"A": "x", "B": "y", "answer": "AB"}, "not among the options"),
         ({"choices": "['a', "}, "not a list"),
     ],
 )
@@ -274,6 +327,8 @@ def test_wemath_counts_whole_problems() -> None:
         *played("by rote", _1=0, _2=1, _multi=1),
         *played("all by rote", _1=0, _2=0, _3=0, _multi=1),
         *played("incomplete", _1=1, _multi=1),
+        *played("of other steps", _1=1, _3=1, _multi=1),
+        *played("without the whole", _1=1, _2=1, _3=1),
     ]
     # Strict: IG 1, IK 1, RM 2 of 5 problems; loose: "by rote" counts as mastered.
     totals = wemath_totals(episodes)

@@ -11,7 +11,8 @@ from visenv.checks import CHECKS, DIALECTS, Dialect, check
 from visenv.checks.english import ABBREVIATIONS
 from visenv.data.source import ProceduralSource
 from visenv.envs.arm.world.constraints import MAKERS, ConstraintWorld, prose
-from visenv.errors import ConfigurationError, UnknownNameError
+from visenv.envs.arm.world.constraints.made import Made
+from visenv.errors import ConfigurationError, DataError, UnknownNameError
 from visenv.types import Sample
 
 WORLD = ConstraintWorld()
@@ -58,6 +59,33 @@ def test_the_verdict_follows_the_dialect(dialect: Dialect) -> None:
     true = sum(sample.answers == ("True",) for sample in samples)
     assert abs(true - 200) < 4 * 100**0.5
     assert {sample.kind for sample in samples} == set(MAKERS)
+
+
+@pytest.mark.parametrize("dialect", ["arm", "mmif"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_half_of_the_verdicts_are_true_for_each_check_in_a_published_dialect(
+    name: str, dialect: Dialect
+) -> None:
+    """With mmif, no text of the three checks of endings was ever True."""
+    samples = drawn(8, 40, ConstraintWorld([name], dialect=dialect))
+    for sample in samples:
+        called = sample.ground_truth.check
+        said = check(name, response(sample), called.arguments, dialect)
+        assert (str(said),) == sample.answers
+        assert sample.ground_truth.case.startswith("kept") == said
+    # 40 draws of a fair coin: 20, give or take 3.2 (one sigma).
+    assert abs(sum(sample.answers == ("True",) for sample in samples) - 20) < 4 * 10**0.5
+
+
+def test_a_maker_whose_texts_the_dialect_never_accepts_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "check_whether_whole_response_end_with_certain_substring"
+    made = Made("The end!", "It must end with a stop.", {"substring": "end."}, "kept")
+    world = ConstraintWorld([name], dialect="mmif")
+    monkeypatch.setattr(world, "_makers", {name: lambda rng, keeps: made})
+    with pytest.raises(DataError, match=r"Found no text on which .* in the dialect mmif"):
+        drawn(0, 20, world)
 
 
 def test_there_are_three_hundred_instructions_some_about_images() -> None:
