@@ -48,7 +48,8 @@ class Sandbox:
         wait_seconds: Longest time that a program waits for a worker.
 
     Raises:
-        ConfigurationError: If there would be no worker, or no time to wait for one.
+        ConfigurationError: If there would be no worker, or `wait_seconds` is not above 0 and at
+            most `threading.TIMEOUT_MAX`.
     """
 
     def __init__(
@@ -59,8 +60,11 @@ class Sandbox:
         workers: int | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
-        if not wait_seconds > 0:
-            raise ConfigurationError(f"wait_seconds must be above 0, got {wait_seconds!r}.")
+        if not 0 < wait_seconds <= threading.TIMEOUT_MAX:
+            raise ConfigurationError(
+                f"wait_seconds must be above 0 and at most {threading.TIMEOUT_MAX:g}, the longest "
+                f"time that a thread can wait; got {wait_seconds!r}."
+            )
         if workers is not None and workers < 1:
             raise ConfigurationError(f"A sandbox needs at least 1 worker, got {workers}.")
         self.backend = LocalBackend() if backend is None else backend
