@@ -169,3 +169,10 @@ def test_a_switch_is_true_or_false() -> None:
 def test_an_unknown_tool_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="json_box"):
         played(tool="json_bo")
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta", "gamma", "lambda_"])
+@pytest.mark.parametrize("weight", ["1", None, [1.0], 1j, pytest.param(10**400, id="10**400")])
+def test_a_weight_that_is_no_finite_number_is_refused(name: str, weight: Any) -> None:
+    with pytest.raises(ConfigurationError, match="finite numbers"):
+        played(**{name: weight})
