@@ -10,11 +10,13 @@ that come anew cannot keep an old one waiting forever.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from visenv.errors import ServiceError
@@ -56,7 +58,7 @@ class _Turn:
 
 
 class FairQueue:
-    """Shares workers fairly among owners. Use it from any thread.
+    """Shares workers fairly among owners. Use it from any thread and any event loop.
 
     Args:
         workers: Programs at a time.
@@ -96,6 +98,28 @@ class FairQueue:
             yield
         finally:
             self._leave(turn)
+
+    async def acquire(self, owner: Hashable) -> Callable[[], None]:
+        """Wait for a worker without blocking the event loop.
+
+        Args:
+            owner: For whom the program runs; owners get the same share of time.
+
+        Returns:
+            The function that gives the worker back, to be called once, from any thread.
+
+        Raises:
+            ServiceError: If no worker was free before the deadline.
+        """
+        turn = _Turn(owner)
+        try:
+            self._join(turn)
+            await asyncio.wait([asyncio.wrap_future(turn.ready)], timeout=self._wait_seconds)
+            self._require(turn)
+        except BaseException:
+            self._leave(turn)
+            raise
+        return partial(self._leave, turn)
 
     def _join(self, turn: _Turn) -> None:
         with self._lock:

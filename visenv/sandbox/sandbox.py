@@ -6,8 +6,8 @@ import asyncio
 import os
 import threading
 from collections.abc import Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from visenv.errors import ConfigurationError
@@ -28,9 +28,10 @@ WAIT_SECONDS = 120.0
 class Sandbox:
     r"""Runs untrusted Python with images in and out.
 
-    Any number of threads may call `run`; at most `workers` programs run at a time and the others
-    wait, so that a burst does not eat up anybody's time limit. Owners share the workers fairly, and
-    nobody waits longer than `wait_seconds` (`visenv.sandbox.queue`). Nothing of a program survives
+    Any number of threads may call `run`, and any number of coroutines `run_async`. At most
+    `workers` programs run at a time and the others wait in one queue (`visenv.sandbox.queue`), so
+    that a burst does not use up the time limit of a program. Owners share the workers fairly, and
+    no program waits longer than `wait_seconds`. Nothing of a program survives
     it, and no two share anything. It pickles, and works in forked children: there it starts anew.
 
         with Sandbox() as sandbox:
@@ -127,13 +128,23 @@ class Sandbox:
         limits: Limits | None = None,
         owner: Hashable = None,
     ) -> Execution:
-        """`run`, for coroutines. One that is cancelled leaves its program to end at its limit.
+        """Do the same as `run` without blocking the event loop.
+
+        A program whose coroutine is cancelled while it runs keeps its worker until it ends, at its
+        limit at the latest.
 
         Raises:
             ConfigurationError, ImageError, ServiceError: As `run`.
         """
-        call = partial(self.run, code, images, output=output, limits=limits, owner=owner)
-        return await asyncio.get_running_loop().run_in_executor(self._threads(), call)
+        program = Program(code, dict(images or {}), output, limits or self.limits)
+        give_back = await self._queue.acquire(owner)
+        try:
+            running = self._submit(program)
+        except BaseException:
+            give_back()
+            raise
+        running.add_done_callback(lambda _: give_back())
+        return await asyncio.wrap_future(running)
 
     @property
     def waits(self) -> Waits:
@@ -148,11 +159,12 @@ class Sandbox:
         if executor is not None:
             executor.shutdown(cancel_futures=True)
 
-    def _threads(self) -> ThreadPoolExecutor:
+    def _submit(self, program: Program) -> Future[Execution]:
+        """Run a program that has a worker in a thread, of which there is one for each worker."""
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self.workers, "visenv-sandbox")
-            return self._executor
+            return self._executor.submit(self.backend.run, program)
 
     def __enter__(self) -> Sandbox:
         return self

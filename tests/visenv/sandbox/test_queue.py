@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -176,3 +177,104 @@ def test_a_sandbox_has_a_deadline_and_tells_what_was_waited() -> None:
 def test_a_time_that_cannot_be_waited_is_refused(seconds: float) -> None:
     with pytest.raises(ConfigurationError, match="wait_seconds"):
         Sandbox(wait_seconds=seconds)
+
+
+class Recording:
+    """A backend whose programs take the time that is their code, and which keeps the order."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.running = self.most = 0
+
+    def start(self) -> None:
+        return
+
+    def run(self, program: Program) -> Execution:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.order.append(program.code)
+        time.sleep(float(program.code))
+        self.running -= 1
+        return Execution("ok", result=program.code)
+
+    def close(self) -> None:
+        return
+
+
+def test_coroutines_share_workers_fairly_without_a_thread_each() -> None:
+    """The program of the honest owner is asked for last and runs among the first."""
+    backend = Recording()
+
+    async def ask(sandbox: Sandbox) -> int:
+        greedy = [asyncio.create_task(sandbox.run_async("0.03", owner="greedy")) for _ in range(20)]
+        await asyncio.sleep(0.1)
+        honest = await sandbox.run_async("0.0", owner="honest")
+        threads = threading.active_count()
+        assert honest.result == "0.0"
+        await asyncio.gather(*greedy)
+        return threads
+
+    before = threading.active_count()
+    with Sandbox(backend, workers=1) as sandbox:
+        assert asyncio.run(ask(sandbox)) <= before + 1
+        programs, seconds, longest, given_up = sandbox.waits
+    assert backend.order.index("0.0") <= 6  # 3 had run in 0.1 s; the machine may be slow
+    assert backend.most == 1
+    assert (programs, given_up) == (21, 0)
+    assert 0.1 < longest < seconds
+
+
+def test_coroutines_have_the_deadline_of_threads() -> None:
+    backend = Slow()
+
+    async def ask(sandbox: Sandbox) -> None:
+        running = asyncio.create_task(sandbox.run_async("1"))
+        await asyncio.sleep(0.05)
+        try:
+            with pytest.raises(ServiceError, match="no worker was free"):
+                await sandbox.run_async("2")
+        finally:
+            backend.may_end.set()
+        assert (await running).status == "ok"
+
+    with Sandbox(backend, workers=1, wait_seconds=0.1) as sandbox:
+        asyncio.run(ask(sandbox))
+        assert (sandbox.waits.programs, sandbox.waits.given_up) == (1, 1)
+
+
+def test_a_cancelled_coroutine_holds_its_worker_until_its_program_ends() -> None:
+    backend = Recording()
+
+    async def ask(sandbox: Sandbox) -> None:
+        task = asyncio.create_task(sandbox.run_async("0.2"))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await sandbox.run_async("0.0")
+
+    with Sandbox(backend, workers=1) as sandbox:
+        asyncio.run(ask(sandbox))
+        assert sandbox.run("0.01").status == "ok"
+    assert (backend.order, backend.most) == (["0.2", "0.0", "0.01"], 1)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_coroutine_that_is_cancelled_in_the_queue_loses_no_worker(given: bool) -> None:
+    """With `given`, it is cancelled after it was given the worker and before it learns of it."""
+
+    async def cancel(queue: FairQueue) -> None:
+        give_back = await queue.acquire("a")
+        waiting = asyncio.create_task(queue.acquire("b"))
+        await asyncio.sleep(0)
+        if given:
+            give_back()
+            assert queue._free == 0
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        if not given:
+            give_back()
+
+    queue = FairQueue(1, 60.0)
+    asyncio.run(cancel(queue))
+    assert (queue._free, queue._waiting) == (1, [])
+    assert queue.waits.given_up == 0
