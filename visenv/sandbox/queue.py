@@ -20,6 +20,7 @@ from functools import partial
 from typing import NamedTuple
 
 from visenv.errors import ServiceError
+from visenv.sandbox.account import add_wait
 
 
 class Waits(NamedTuple):
@@ -128,6 +129,7 @@ class FairQueue:
 
     def _require(self, turn: _Turn) -> None:
         """Raise `ServiceError` if the deadline came before the worker; the lock decides."""
+        add_wait(time.monotonic() - turn.since)
         with self._lock:
             if turn not in self._waiting:
                 return
