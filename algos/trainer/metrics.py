@@ -80,6 +80,7 @@ def advantages_by_tool(
 _MEANS = (
     *("engine_busy", "staleness"),
     *("sampling_seconds", "env_seconds", "scoring_seconds", "waiting_seconds"),
+    "sandbox_wait_seconds",
 )
 _LARGEST = ("longest_seconds", "stalest", "waited_seconds")
 

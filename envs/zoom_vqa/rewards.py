@@ -16,9 +16,10 @@ term        weight  score, 0 to 1
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Literal, NamedTuple
 
 from visenv.errors import ConfigurationError
@@ -54,13 +55,18 @@ class Weights(NamedTuple):
         """Check the weights.
 
         Raises:
-            ConfigurationError: If a weight is below 0 or not finite, or `lambda_` is above 1.
+            ConfigurationError: If a weight is no number, below 0 or not finite, or `lambda_` is
+                above 1.
         """
-        if not all(math.isfinite(each) and each >= 0 for each in self) or self.lambda_ > 1:
+        if not all(map(_is_weight, self)) or self.lambda_ > 1:
             raise ConfigurationError(
-                "alpha, beta and gamma must be at least 0, and lambda_ from 0 to 1, "
-                f"got {tuple(self)}."
+                "alpha, beta and gamma must be finite numbers of at least 0, and lambda_ a number "
+                f"from 0 to 1, got {tuple(self)!s:.200}."
             )
+
+
+def _is_weight(value: float) -> bool:
+    return isinstance(value, Real) and 0 <= value <= sys.float_info.max
 
 
 def paper_terms(

@@ -23,6 +23,7 @@ from visenv.images import (
     size_within,
 )
 from visenv.tools.base import Arguments, ArgumentsT, Store, Tool, ToolResult, shown
+from visenv.tools.crop_box import MOST_ASPECT, is_too_thin
 from visenv.types import Image, Sample
 
 if TYPE_CHECKING:
@@ -122,13 +123,22 @@ class _Zoom(Tool[ArgumentsT]):
         self._native = None
 
     def _show(self, view: Image, window: Window, detail: dict[str, Any], least: int) -> ToolResult:
-        """Cut a window of the view, and enlarge it to the view's long side, `least` at least."""
+        """Cut a window of the view, and enlarge it to the view's long side, `least` at least.
+
+        Raises:
+            ToolError: If one side of the result would be more than `MOST_ASPECT` times the other.
+        """
         native = self._native or view
         native_window = scale_window(window, view.size, native.size)
         from_native = self.source == "native"
         part = cut(native, native_window) if from_native else cut(view, window)
         size = size_with_long_side(window.size, max(*view.size, least))
         size = size_within(size if self.enlarge else part.size, self.max_pixels)
+        if is_too_thin(size):
+            raise ToolError(
+                f"The part {list(window)} cannot be shown, because one side of it is more than "
+                f"{MOST_ASPECT} times as long as the other. Name a part that is less thin."
+            )
         shown_box, box = list(window), list(native_window)
         named = {"image": INPUT_IMAGE, **detail, "shown_box": shown_box, "box": box}
         return ToolResult((_resample(part, size),), named)
@@ -175,7 +185,8 @@ class KeypointZoom(_Zoom[ZoomArguments]):
         ``[left, top, right, bottom]`` in native pixels.
 
         Raises:
-            ToolError: If there is no input image, or the keypoint is outside it.
+            ToolError: If there is no input image, the keypoint is outside it, or the image is so
+                thin that one side of the window is more than `MOST_ASPECT` times the other.
         """
         view = store.image(INPUT_IMAGE)
         keypoint = self._keypoint(arguments, view.size)
@@ -219,7 +230,8 @@ class BoxZoom(_Zoom[BoxArguments]):
         `KeypointZoom`.
 
         Raises:
-            ToolError: If there is no input image, or the box is not inside it.
+            ToolError: If there is no input image, the box is not inside it, or one side of the box
+                is more than `MOST_ASPECT` times as long as the other.
         """
         view = store.image(INPUT_IMAGE)
         left, top, right, bottom = arguments.bbox

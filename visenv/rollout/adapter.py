@@ -21,6 +21,7 @@ from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, DataError
 from visenv.rewards.wrapper import RewardWrapper
 from visenv.rollout.advice import Advisor
+from visenv.sandbox.account import sandbox_waits
 from visenv.types import AdviceRequest, EpisodeInfo, Failure, StepResult
 from visenv.wrappers import changes_steps, check_wrappers, layers
 
@@ -106,6 +107,11 @@ class EnvAdapter:
         Raises:
             ConfigurationError: If a wrapper returns something other than `step` must return.
         """
+        with sandbox_waits() as waits:
+            result = self._act(text)
+        return result._replace(sandbox_wait_seconds=sum(waits))
+
+    def _act(self, text: str) -> StepResult:
         reward, terminated, truncated, info = self._checked(self.env.step(text))
         result = self._result_of(info)
         if info.get("aborted") and result.failure is None:

@@ -158,6 +158,7 @@ class _Player:
             self._stats.sampled(len(reply.token_ids))
             with self._stats.stepping:
                 self._result = await self._slot.call("act", text=reply.text)
+            self._stats.waited_for_sandbox(self._result.sandbox_wait_seconds)
             seconds = (replied - asked, time.perf_counter() - replied)
             self._turns.append(_turn(shown, reply, self._result, seconds))
         self._segments = await session.fetch_segments()

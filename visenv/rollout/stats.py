@@ -75,10 +75,15 @@ class RolloutStats:
             gauge.reset()
         self._counts = Counter(episodes=0, retries=0, cancelled=0)
         self._longest = 0.0
+        self._sandbox_wait = 0.0
 
     def sampled(self, tokens: int) -> None:
         """Count a sampled turn of so many tokens."""
         self._counts["tokens"] += tokens
+
+    def waited_for_sandbox(self, seconds: float) -> None:
+        """Add the seconds for which a step waited for workers of a sandbox."""
+        self._sandbox_wait += seconds
 
     def aborted(self, boundary: str, again: bool) -> None:
         """Count an attempt that a failure of that name aborted, and whether it is repeated."""
@@ -103,9 +108,10 @@ class RolloutStats:
             ``episodes_per_second``, ``tokens_per_second`` (sampled), and ``engine_busy``, the share
             of these seconds in which a turn was being sampled. Means over these seconds:
             ``turns_in_flight``, ``calls_in_flight`` (of environments) and ``waiting`` (for a slot).
-            Means over episodes: ``sampling_seconds``, ``env_seconds``, ``scoring_seconds`` and
-            ``waiting_seconds``; ``longest_seconds`` is the longest episode. Empty if nothing was
-            played.
+            Means over episodes: ``sampling_seconds``, ``env_seconds``, ``scoring_seconds``,
+            ``waiting_seconds`` and ``sandbox_wait_seconds`` (the part of ``env_seconds`` in which
+            programs waited for a worker of a sandbox); ``longest_seconds`` is the longest episode.
+            Empty if nothing was played.
         """
         seconds, episodes = self.playing.busy, self._counts["episodes"]
         measured: dict[str, float] = {}
@@ -123,6 +129,7 @@ class RolloutStats:
                 "env_seconds": self.stepping.seconds / max(episodes, 1),
                 "scoring_seconds": self.scoring.seconds / max(episodes, 1),
                 "waiting_seconds": self.waiting.seconds / max(episodes, 1),
+                "sandbox_wait_seconds": self._sandbox_wait / max(episodes, 1),
                 "longest_seconds": self._longest,
             }
         self._begin()

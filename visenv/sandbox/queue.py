@@ -10,13 +10,17 @@ that come anew cannot keep an old one waiting forever.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from visenv.errors import ServiceError
+from visenv.sandbox.account import add_wait
 
 
 class Waits(NamedTuple):
@@ -35,29 +39,39 @@ class Waits(NamedTuple):
     given_up: int = 0
 
 
-class _Waiting:
-    """A program that waits: its owner, and the start tag with which it was given a worker."""
+class _Turn:
+    """A program in the queue, and the worker that it gets.
 
-    __slots__ = ("owner", "ready", "start")
+    Attributes:
+        owner: For whom the program runs.
+        since: When it began to wait, a `time.monotonic` value.
+        ready: Done when it has a worker.
+        start: The start tag with which it was given the worker.
+        began: When it was given the worker.
+    """
+
+    __slots__ = ("began", "owner", "ready", "since", "start")
 
     def __init__(self, owner: Hashable) -> None:
-        self.owner, self.start = owner, 0.0
-        self.ready = threading.Event()
+        self.owner, self.start, self.began = owner, 0.0, 0.0
+        self.since = time.monotonic()
+        self.ready: Future[None] = Future()
 
 
 class FairQueue:
-    """Shares workers fairly among owners. Use it from any thread.
+    """Shares workers fairly among owners. Use it from any thread and any event loop.
 
     Args:
         workers: Programs at a time.
-        wait_seconds: Longest time that a program waits for a worker.
+        wait_seconds: Longest time that a program waits for a worker; at most
+            `threading.TIMEOUT_MAX`.
     """
 
     def __init__(self, workers: int, wait_seconds: float) -> None:
         self._free = workers
         self._wait_seconds = wait_seconds
         self._lock = threading.Lock()
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_Turn] = []
         self._finish: dict[Hashable, float] = {}
         self._virtual = 0.0
         self._waits = Waits()
@@ -77,41 +91,68 @@ class FairQueue:
         Raises:
             ServiceError: If no worker was free before the deadline.
         """
-        start = self._enter(owner)
-        began = time.monotonic()
-        try:
+        turn = _Turn(owner)
+        try:  # around the wait too: an interrupt may come after the worker was given
+            self._join(turn)
+            wait([turn.ready], self._wait_seconds)
+            self._require(turn)
             yield
         finally:
-            self._leave(owner, start, time.monotonic() - began)
+            self._leave(turn)
 
-    def _enter(self, owner: Hashable) -> float:
-        since = time.monotonic()
-        with self._lock:
-            mine = _Waiting(owner)
-            self._waiting.append(mine)
-            self._serve()
-        # The lock decides whether the worker or the deadline came first.
-        mine.ready.wait(self._wait_seconds)
-        with self._lock:
-            waited = time.monotonic() - since
-            if mine in self._waiting:
-                self._waiting.remove(mine)
-                self._waits = self._waits._replace(given_up=self._waits.given_up + 1)
-                reason = f"no worker was free within {self._wait_seconds:g} s"
-                raise ServiceError("sandbox", reason)
-            programs, seconds, longest, given_up = self._waits
-            self._waits = Waits(programs + 1, seconds + waited, max(longest, waited), given_up)
-        return mine.start
+    async def acquire(self, owner: Hashable) -> Callable[[], None]:
+        """Wait for a worker without blocking the event loop.
 
-    def _leave(self, owner: Hashable, start: float, seconds: float) -> None:
+        Args:
+            owner: For whom the program runs; owners get the same share of time.
+
+        Returns:
+            The function that gives the worker back, to be called once, from any thread.
+
+        Raises:
+            ServiceError: If no worker was free before the deadline.
+        """
+        turn = _Turn(owner)
+        try:
+            self._join(turn)
+            await asyncio.wait([asyncio.wrap_future(turn.ready)], timeout=self._wait_seconds)
+            self._require(turn)
+        except BaseException:
+            self._leave(turn)
+            raise
+        return partial(self._leave, turn)
+
+    def _join(self, turn: _Turn) -> None:
         with self._lock:
-            self._free += 1
-            # Two programs of one owner may have begun at the same tag: both are counted.
-            self._finish[owner] = max(start, self._finish.get(owner, 0.0)) + seconds
-            self._virtual += seconds / len({owner, *(each.owner for each in self._waiting)})
+            self._waiting.append(turn)
             self._serve()
-            # Whoever is behind the virtual time begins at it: nothing needs to be remembered.
-            self._finish = {who: at for who, at in self._finish.items() if at > self._virtual}
+
+    def _require(self, turn: _Turn) -> None:
+        """Raise `ServiceError` if the deadline came before the worker; the lock decides."""
+        add_wait(time.monotonic() - turn.since)
+        with self._lock:
+            if turn not in self._waiting:
+                return
+            self._waiting.remove(turn)
+            self._waits = self._waits._replace(given_up=self._waits.given_up + 1)
+        raise ServiceError("sandbox", f"no worker was free within {self._wait_seconds:g} s")
+
+    def _leave(self, turn: _Turn) -> None:
+        """Take a program out of the queue, or its worker back."""
+        with self._lock:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            elif turn.ready.done():
+                self._take_back(turn.owner, turn.start, time.monotonic() - turn.began)
+
+    def _take_back(self, owner: Hashable, start: float, seconds: float) -> None:
+        self._free += 1
+        # Two programs of one owner may have begun at the same tag: both are counted.
+        self._finish[owner] = max(start, self._finish.get(owner, 0.0)) + seconds
+        self._virtual += seconds / len({owner, *(each.owner for each in self._waiting)})
+        self._serve()
+        # Whoever is behind the virtual time begins at it: nothing needs to be remembered.
+        self._finish = {who: at for who, at in self._finish.items() if at > self._virtual}
 
     def _serve(self) -> None:
         """Give free workers to the smallest start tags; of equal ones, to the first."""
@@ -119,8 +160,14 @@ class FairQueue:
             chosen = min(self._waiting, key=self._start)
             self._waiting.remove(chosen)
             chosen.start = self._virtual = self._start(chosen)
+            chosen.began = time.monotonic()
             self._free -= 1
-            chosen.ready.set()
+            self._count(chosen.began - chosen.since)
+            chosen.ready.set_result(None)
 
-    def _start(self, waiting: _Waiting) -> float:
-        return max(self._virtual, self._finish.get(waiting.owner, 0.0))
+    def _start(self, turn: _Turn) -> float:
+        return max(self._virtual, self._finish.get(turn.owner, 0.0))
+
+    def _count(self, waited: float) -> None:
+        programs, seconds, longest, given_up = self._waits
+        self._waits = Waits(programs + 1, seconds + waited, max(longest, waited), given_up)

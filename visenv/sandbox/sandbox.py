@@ -6,8 +6,8 @@ import asyncio
 import os
 import threading
 from collections.abc import Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from visenv.errors import ConfigurationError
@@ -28,9 +28,10 @@ WAIT_SECONDS = 120.0
 class Sandbox:
     r"""Runs untrusted Python with images in and out.
 
-    Any number of threads may call `run`; at most `workers` programs run at a time and the others
-    wait, so that a burst does not eat up anybody's time limit. Owners share the workers fairly, and
-    nobody waits longer than `wait_seconds` (`visenv.sandbox.queue`). Nothing of a program survives
+    Any number of threads may call `run`, and any number of coroutines `run_async`. At most
+    `workers` programs run at a time and the others wait in one queue (`visenv.sandbox.queue`), so
+    that a burst does not use up the time limit of a program. Owners share the workers fairly, and
+    no program waits longer than `wait_seconds`. Nothing of a program survives
     it, and no two share anything. It pickles, and works in forked children: there it starts anew.
 
         with Sandbox() as sandbox:
@@ -48,7 +49,8 @@ class Sandbox:
         wait_seconds: Longest time that a program waits for a worker.
 
     Raises:
-        ConfigurationError: If there would be no worker, or no time to wait for one.
+        ConfigurationError: If there would be no worker, or `wait_seconds` is not above 0 and at
+            most `threading.TIMEOUT_MAX`.
     """
 
     def __init__(
@@ -59,8 +61,11 @@ class Sandbox:
         workers: int | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
-        if not wait_seconds > 0:
-            raise ConfigurationError(f"wait_seconds must be above 0, got {wait_seconds!r}.")
+        if not 0 < wait_seconds <= threading.TIMEOUT_MAX:
+            raise ConfigurationError(
+                f"wait_seconds must be above 0 and at most {threading.TIMEOUT_MAX:g}, the longest "
+                f"time that a thread can wait; got {wait_seconds!r}."
+            )
         if workers is not None and workers < 1:
             raise ConfigurationError(f"A sandbox needs at least 1 worker, got {workers}.")
         self.backend = LocalBackend() if backend is None else backend
@@ -123,13 +128,23 @@ class Sandbox:
         limits: Limits | None = None,
         owner: Hashable = None,
     ) -> Execution:
-        """`run`, for coroutines. One that is cancelled leaves its program to end at its limit.
+        """Do the same as `run` without blocking the event loop.
+
+        A program whose coroutine is cancelled while it runs keeps its worker until it ends, at its
+        limit at the latest.
 
         Raises:
             ConfigurationError, ImageError, ServiceError: As `run`.
         """
-        call = partial(self.run, code, images, output=output, limits=limits, owner=owner)
-        return await asyncio.get_running_loop().run_in_executor(self._threads(), call)
+        program = Program(code, dict(images or {}), output, limits or self.limits)
+        give_back = await self._queue.acquire(owner)
+        try:
+            running = self._submit(program)
+        except BaseException:
+            give_back()
+            raise
+        running.add_done_callback(lambda _: give_back())
+        return await asyncio.wrap_future(running)
 
     @property
     def waits(self) -> Waits:
@@ -144,11 +159,12 @@ class Sandbox:
         if executor is not None:
             executor.shutdown(cancel_futures=True)
 
-    def _threads(self) -> ThreadPoolExecutor:
+    def _submit(self, program: Program) -> Future[Execution]:
+        """Run a program that has a worker in a thread, of which there is one for each worker."""
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self.workers, "visenv-sandbox")
-            return self._executor
+            return self._executor.submit(self.backend.run, program)
 
     def __enter__(self) -> Sandbox:
         return self

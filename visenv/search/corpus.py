@@ -35,7 +35,7 @@ class Corpus:
         problems: Lines and files that cannot be read, found so far: ``"file:line: problem"``.
 
     Raises:
-        DataError: If there is nothing to read there.
+        DataError: If there is nothing to read there, or only links that lead out of the folder.
         ConfigurationError: If `words` is below 1.
     """
 
@@ -87,8 +87,15 @@ def _files(path: Path) -> tuple[list[Path], list[Path]]:
     if not found:
         raise DataError(f"There is no {', '.join(suffixes)} file in {str(path)!r}.")
     folder = path.resolve()
-    inside = [each for each in found if each.resolve().is_relative_to(folder)]
-    return inside, [each for each in found if each not in set(inside)]
+    inside, outside = list[Path](), list[Path]()
+    for each in found:
+        (inside if each.resolve().is_relative_to(folder) else outside).append(each)
+    if not inside:
+        raise DataError(
+            f"Every text file in {str(path)!r} is a link that leads out of the folder. Copy the "
+            "files into it."
+        )
+    return inside, outside
 
 
 def _article(line: bytes) -> Passage:

@@ -48,7 +48,7 @@ def fit_box(
     across, down = right - left, bottom - top
     if thin == "pad_thin_side":
         across, down = _padded(across, down, min_side), _padded(down, across, min_side)
-    elif _too_thin(across, down):
+    elif is_too_thin((across, down)):
         return None
     elif min(across, down) < min_side:
         across, down = _grown(across, down, size, min_side)
@@ -56,7 +56,7 @@ def fit_box(
     top, bottom = _placed(top, bottom, down, height)
     window = Window(math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom))
     inside = min(window) >= 0  # otherwise the image is too small for what the box had to become
-    large = min(window.size) >= min_side and not _too_thin(*window.size)
+    large = min(window.size) >= min_side and not is_too_thin(window.size)
     return window if inside and large else None
 
 
@@ -83,8 +83,13 @@ def _placed(low: float, high: float, length: float, limit: int) -> tuple[float, 
     return start, min(start + length, limit)
 
 
-def _too_thin(across: float, down: float) -> bool:
-    return max(across, down) > MOST_ASPECT * min(across, down)
+def is_too_thin(size: tuple[float, float]) -> bool:
+    """Return whether one side is more than `MOST_ASPECT` times the other.
+
+    Processors of models fail on such an image (Qwen's ``smart_resize`` from 200 on), and training
+    with them.
+    """
+    return max(size) > MOST_ASPECT * min(size)
 
 
 def enlarged(size: tuple[int, int]) -> tuple[int, int]:

@@ -38,6 +38,8 @@ class StepResult(NamedTuple):
         late_events: The complete events of earlier turns by turn, where `VisEnv.turn_events` was
             deferred; on the last step only.
         advice: What an `AdviceRequest` asked for; None otherwise.
+        sandbox_wait_seconds: How long the step waited for workers of a sandbox. The player fills it
+            in for the statistics of the rollout, and it does not enter the episode.
     """
 
     messages: tuple[Message, ...] = ()
@@ -54,6 +56,7 @@ class StepResult(NamedTuple):
     term_notes: Mapping[str, str] = EMPTY
     late_events: Mapping[int, tuple[Any, ...]] = EMPTY
     advice: Any = None
+    sandbox_wait_seconds: float = 0.0
 
     @property
     def is_over(self) -> bool:

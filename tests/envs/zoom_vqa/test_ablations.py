@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import visenv  # noqa: F401 - registers the environments
@@ -73,18 +73,43 @@ def test_a_box_outside_the_image_is_refused(bbox: list[int]) -> None:
         tool.run({"bbox": bbox}, opened(tool))
 
 
-@given(st.lists(st.integers(-5, 70), min_size=4, max_size=4), st.booleans())
-def test_any_box_is_shown_or_refused(bbox: list[int], random: bool) -> None:
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[tuple[int, int], list[int]]:
+    """An image's size and a box, mostly inside it."""
+    width, height = draw(st.sampled_from([(60, 40), (2000, 10), (10, 2000)]))
+    x, y = st.integers(-5, width + 5), st.integers(-5, height + 5)
+    return (width, height), [*draw(st.tuples(x, y, x, y))]
+
+
+@given(asked=boxes(), random=st.booleans())
+@example(asked=((2000, 10), [0, 0, 2000, 1]), random=False)
+@example(asked=((2000, 10), [0, 0, 101, 1]), random=True)
+@example(asked=((10, 2000), [0, 0, 1, 100]), random=False)
+def test_any_box_is_shown_or_refused(
+    asked: tuple[tuple[int, int], list[int]], random: bool
+) -> None:
+    (width, height), bbox = asked
     tool = BoxZoom(keypoint_source="random" if random else "policy")
-    store = opened(tool)
+    store = opened(tool, width, height)
     try:
         image, detail = result(tool, store, bbox=bbox)
     except ToolError:
         return
     shown = Window(*detail["shown_box"])
     assert shown.size == (bbox[2] - bbox[0], bbox[3] - bbox[1])
-    assert max(image.size) == 60
-    assert 0 <= shown.left < shown.right <= 60
+    assert max(image.size) == max(width, height)
+    assert max(image.size) <= 100 * min(image.size)
+    assert 0 <= shown.left < shown.right <= width
+
+
+@pytest.mark.component("opencv")
+def test_the_thinnest_box_that_is_shown_has_sides_of_1_to_100() -> None:
+    tool = BoxZoom()
+    store = opened(tool, 2000, 10)
+    image, _ = result(tool, store, bbox=[0, 0, 100, 1])
+    assert image.size == (2000, 20)
+    with pytest.raises(ToolError, match="more than 100 times as long as the other"):
+        tool.run({"bbox": [0, 0, 112, 1]}, store)
 
 
 def played(**options: Any) -> tuple[Any, ZoomVQA]:
@@ -144,3 +169,10 @@ def test_a_switch_is_true_or_false() -> None:
 def test_an_unknown_tool_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="json_box"):
         played(tool="json_bo")
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta", "gamma", "lambda_"])
+@pytest.mark.parametrize("weight", ["1", None, [1.0], 1j, pytest.param(10**400, id="10**400")])
+def test_a_weight_that_is_no_finite_number_is_refused(name: str, weight: Any) -> None:
+    with pytest.raises(ConfigurationError, match="finite numbers"):
+        played(**{name: weight})

@@ -51,6 +51,8 @@ def test_rollout_stats_take(clock: Clock) -> None:
         with stats.sampling:
             clock.now += 6
             stats.sampled(30)
+            stats.waited_for_sandbox(2.0)
+            stats.waited_for_sandbox(0.5)
         with stats.playing, stats.stepping:
             clock.now += 3
         with stats.scoring:
@@ -77,6 +79,7 @@ def test_rollout_stats_take(clock: Clock) -> None:
         "env_seconds": (1 + 3) / 2,
         "scoring_seconds": 10 / 2,
         "waiting_seconds": 1 / 2,
+        "sandbox_wait_seconds": 2.5 / 2,
         "longest_seconds": 10.0,
     }
     assert stats.take() == {}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 import pytest
 
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.sandbox import Execution, Program, Sandbox
-from visenv.sandbox.queue import FairQueue, _Waiting
+from visenv.sandbox.queue import FairQueue, _Turn
 
 
 def later(act: Callable[[], object]) -> threading.Thread:
@@ -45,18 +48,19 @@ def test_tags_worked_by_hand() -> None:
     """
     queue = FairQueue(1, 60.0)
     queue._free = 0
-    a, b = _Waiting("A"), _Waiting("B")
+    a, b = _Turn("A"), _Turn("B")
     queue._waiting = [b]
-    queue._leave("A", 0.0, 4.0)
+    queue._take_back("A", 0.0, 4.0)
     assert (queue._finish["A"], b.start, queue._virtual) == (4.0, 2.0, 2.0)
     queue._waiting = [a]
     queue._free = -1  # nobody is served now
-    queue._leave("B", 2.0, 1.0)
+    queue._take_back("B", 2.0, 1.0)
     assert (queue._finish["B"], queue._virtual) == (3.0, 2.5)
+    b = _Turn("B")
     queue._waiting, queue._free = [a, b], 1
     queue._serve()
-    assert b.ready.is_set()
-    assert not a.ready.is_set()
+    assert b.ready.done()
+    assert not a.ready.done()
 
 
 def test_a_program_that_gets_no_worker_in_time_is_a_service_error() -> None:
@@ -84,6 +88,52 @@ def test_waiting_is_measured() -> None:
     programs, seconds, longest, given_up = queue.waits
     assert (programs, given_up) == (2, 0)
     assert 0.05 < longest <= seconds < 5
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[], threading.Thread]]:
+    """Interrupts the main thread after 0.2 s, as Ctrl-C does."""
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+
+    def send() -> None:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    yield lambda: later(send)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interrupted_wait_loses_no_worker(interrupt: Callable[[], threading.Thread]) -> None:
+    queue, may_end = FairQueue(1, 60.0), threading.Event()
+
+    def run() -> None:
+        with queue.worker("a"):
+            may_end.wait(30)
+
+    running = later(run)
+    time.sleep(0.05)
+    sent = interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        queue.worker("b").__enter__()
+    may_end.set()
+    running.join()
+    sent.join()
+    assert (queue._free, queue._waiting) == (1, [])
+    assert (queue.waits.programs, queue.waits.given_up) == (1, 0)
+
+
+def test_an_interrupt_after_the_worker_was_given_gives_it_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    queue = FairQueue(1, 60.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("visenv.sandbox.queue.wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            queue.worker("a").__enter__()
+    assert queue._free == 1
 
 
 def test_nothing_is_remembered_of_owners_that_are_even() -> None:
@@ -123,7 +173,108 @@ def test_a_sandbox_has_a_deadline_and_tells_what_was_waited() -> None:
     assert (sandbox.waits.programs, sandbox.waits.given_up) == (1, 1)
 
 
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-def test_no_time_to_wait_is_refused(seconds: float) -> None:
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), threading.TIMEOUT_MAX * 2])
+def test_a_time_that_cannot_be_waited_is_refused(seconds: float) -> None:
     with pytest.raises(ConfigurationError, match="wait_seconds"):
         Sandbox(wait_seconds=seconds)
+
+
+class Recording:
+    """A backend whose programs take the time that is their code, and which keeps the order."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.running = self.most = 0
+
+    def start(self) -> None:
+        return
+
+    def run(self, program: Program) -> Execution:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.order.append(program.code)
+        time.sleep(float(program.code))
+        self.running -= 1
+        return Execution("ok", result=program.code)
+
+    def close(self) -> None:
+        return
+
+
+def test_coroutines_share_workers_fairly_without_a_thread_each() -> None:
+    """The program of the honest owner is asked for last and runs among the first."""
+    backend = Recording()
+
+    async def ask(sandbox: Sandbox) -> int:
+        greedy = [asyncio.create_task(sandbox.run_async("0.03", owner="greedy")) for _ in range(20)]
+        await asyncio.sleep(0.1)
+        honest = await sandbox.run_async("0.0", owner="honest")
+        threads = threading.active_count()
+        assert honest.result == "0.0"
+        await asyncio.gather(*greedy)
+        return threads
+
+    before = threading.active_count()
+    with Sandbox(backend, workers=1) as sandbox:
+        assert asyncio.run(ask(sandbox)) <= before + 1
+        programs, seconds, longest, given_up = sandbox.waits
+    assert backend.order.index("0.0") <= 6  # 3 had run in 0.1 s; the machine may be slow
+    assert backend.most == 1
+    assert (programs, given_up) == (21, 0)
+    assert 0.1 < longest < seconds
+
+
+def test_coroutines_have_the_deadline_of_threads() -> None:
+    backend = Slow()
+
+    async def ask(sandbox: Sandbox) -> None:
+        running = asyncio.create_task(sandbox.run_async("1"))
+        await asyncio.sleep(0.05)
+        try:
+            with pytest.raises(ServiceError, match="no worker was free"):
+                await sandbox.run_async("2")
+        finally:
+            backend.may_end.set()
+        assert (await running).status == "ok"
+
+    with Sandbox(backend, workers=1, wait_seconds=0.1) as sandbox:
+        asyncio.run(ask(sandbox))
+        assert (sandbox.waits.programs, sandbox.waits.given_up) == (1, 1)
+
+
+def test_a_cancelled_coroutine_holds_its_worker_until_its_program_ends() -> None:
+    backend = Recording()
+
+    async def ask(sandbox: Sandbox) -> None:
+        task = asyncio.create_task(sandbox.run_async("0.2"))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await sandbox.run_async("0.0")
+
+    with Sandbox(backend, workers=1) as sandbox:
+        asyncio.run(ask(sandbox))
+        assert sandbox.run("0.01").status == "ok"
+    assert (backend.order, backend.most) == (["0.2", "0.0", "0.01"], 1)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_coroutine_that_is_cancelled_in_the_queue_loses_no_worker(given: bool) -> None:
+    """With `given`, it is cancelled after it was given the worker and before it learns of it."""
+
+    async def cancel(queue: FairQueue) -> None:
+        give_back = await queue.acquire("a")
+        waiting = asyncio.create_task(queue.acquire("b"))
+        await asyncio.sleep(0)
+        if given:
+            give_back()
+            assert queue._free == 0
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        if not given:
+            give_back()
+
+    queue = FairQueue(1, 60.0)
+    asyncio.run(cancel(queue))
+    assert (queue._free, queue._waiting) == (1, [])
+    assert queue.waits.given_up == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 from hypothesis import given
@@ -86,3 +86,29 @@ def test_links_out_of_the_folder_are_left_out_and_named(tmp_path: Path) -> None:
     corpus = Corpus(folder)
     assert [passage.text for passage in corpus] == ["for indexes"] * 2
     assert corpus.problems == [f"{folder / 'link.txt'}: leads out of the folder"]
+
+
+def test_a_folder_of_links_out_of_it_is_an_error(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "secret.txt", tmp_path / "corpus"
+    outside.write_text("not for indexes")
+    folder.mkdir()
+    (folder / "link.txt").symlink_to(outside)
+    with pytest.raises(DataError, match="leads out of the folder"):
+        Corpus(folder)
+
+
+def test_the_work_for_each_file_does_not_grow_with_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set of all paths that is built for each of 200 files would hash 40,000 paths."""
+    for number in range(200):
+        (tmp_path / f"{number}.txt").write_text("text")
+    hashed, hash_of = [0], PurePath.__hash__
+
+    def counted(path: PurePath) -> int:
+        hashed[0] += 1
+        return hash_of(path)
+
+    monkeypatch.setattr(PurePath, "__hash__", counted)
+    Corpus(tmp_path)
+    assert hashed[0] <= 10 * 200

@@ -12,7 +12,7 @@ from visenv.errors import ConfigurationError, ToolError
 from visenv.grammar.foreign import neutralized
 from visenv.sandbox import INPUT_IMAGE, OUTPUT_IMAGE, Execution, Limits, Sandbox, shared_sandbox
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
-from visenv.tools.crop_box import MOST_ASPECT
+from visenv.tools.crop_box import MOST_ASPECT, is_too_thin
 from visenv.types import Image, Part, Sample
 
 _SNIPPETS = (
@@ -163,11 +163,9 @@ def _lossless(image: Image) -> bytes:
 
 def _without_thin_image(execution: Execution) -> Execution:
     """Models' processors fail on an image whose sides are too unlike, and training with them."""
-    if execution.image is None:
+    if execution.image is None or not is_too_thin(execution.image.size):
         return execution
     width, height = execution.image.size
-    if max(width, height) <= MOST_ASPECT * min(width, height):
-        return execution
     problem = f"it is {width}x{height}, and a side can be at most {MOST_ASPECT} times the other"
     return replace(execution, image=None, file=None, image_problem=problem)
 

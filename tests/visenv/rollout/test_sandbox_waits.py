@@ -1,0 +1,137 @@
+"""The time that environments wait for a sandbox: measured by the rollout, wherever they run."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from visenv.env import Limits, VisEnv
+from visenv.errors import ServiceError
+from visenv.grammar import KeyValueGrammar
+from visenv.policies.oracle import OraclePolicy
+from visenv.rollout import Collector, Executor, InlineExecutor, ProcessExecutor, ThreadExecutor
+from visenv.sandbox import Execution, Program, Sandbox
+from visenv.sandbox.account import sandbox_waits
+from visenv.testing import toy
+from visenv.tools import Store, Tool, ToolResult
+from visenv.types import Episode
+
+HELD = 0.1
+"""Seconds for which somebody else keeps the only worker while a tool waits for it."""
+
+
+class Quick:
+    """A backend whose programs take no time."""
+
+    def start(self) -> None:
+        return
+
+    def run(self, program: Program) -> Execution:
+        return Execution("ok")
+
+    def close(self) -> None:
+        return
+
+
+def held(sandbox: Sandbox, seconds: float) -> None:
+    """Take the only worker, and keep it for so many seconds after somebody waits for it."""
+    taken = threading.Event()
+
+    def hold() -> None:
+        with sandbox._queue.worker("somebody else"):
+            taken.set()
+            until = time.monotonic() + 30
+            while not sandbox._queue._waiting and time.monotonic() < until:
+                time.sleep(0.001)
+            time.sleep(seconds)
+
+    threading.Thread(target=hold).start()
+    taken.wait(30)
+
+
+class Runs(Tool[toy.AddArguments]):
+    """Runs a program while somebody else has the only worker."""
+
+    name = "add"
+    description = "Runs a program."
+    arguments = toy.AddArguments
+
+    def __init__(self, seconds: float, wait_seconds: float = 60.0) -> None:
+        self.sandbox = Sandbox(Quick(), workers=1, wait_seconds=wait_seconds)
+        self.seconds = seconds
+
+    def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
+        if self.seconds:
+            held(self.sandbox, self.seconds)
+        self.sandbox.run("1")
+        return ToolResult(("ran",), {"total": 0})
+
+
+class RunsLater(Runs):
+    """Does the same in a coroutine, on the event loop of another thread."""
+
+    async def call(  # type: ignore[override]
+        self, arguments: toy.AddArguments, store: Store
+    ) -> ToolResult:
+        if self.seconds:
+            held(self.sandbox, self.seconds)
+        await self.sandbox.run_async("1")
+        return ToolResult(("ran",), {"total": 0})
+
+
+def with_tool(tool: Runs) -> VisEnv:
+    return toy.Adder(
+        source=toy.Sums(), grammar=KeyValueGrammar(), tools=[tool], limits=Limits(turns=4)
+    )
+
+
+def played(
+    tool: type[Runs], seconds: float, executor: Executor | None = None, wait_seconds: float = 60.0
+) -> tuple[Episode, dict[str, float]]:
+    """An episode of two calls of the tool and an answer, and what the rollout measured."""
+    collector = Collector(
+        lambda: with_tool(tool(seconds, wait_seconds)), OraclePolicy(), executor=executor
+    )
+    try:
+        ((episode,),) = collector.groups([0])
+        return episode, collector.stats.take()
+    finally:
+        collector.close()
+
+
+@pytest.mark.parametrize("tool", [Runs, RunsLater])
+@pytest.mark.parametrize("kind", [InlineExecutor, ThreadExecutor, ProcessExecutor])
+def test_rollout_stats_tell_the_wait_for_a_sandbox(tool: type[Runs], kind: type[Executor]) -> None:
+    episode, measured = played(tool, HELD, kind())
+    assert episode.failure is None
+    assert 2 * HELD <= measured["sandbox_wait_seconds"] <= measured["env_seconds"]  # two calls
+
+
+def test_a_wait_in_vain_is_measured_too() -> None:
+    episode, measured = played(Runs, 10 * HELD, wait_seconds=HELD)
+    assert episode.failure is not None
+    assert episode.failure.name == "sandbox"
+    assert HELD <= measured["sandbox_wait_seconds"] <= measured["env_seconds"]
+
+
+def test_episodes_do_not_differ_by_what_was_waited() -> None:
+    slow, slow_stats = played(Runs, HELD)
+    quick, quick_stats = played(Runs, 0.0)
+    assert slow == quick
+    assert quick_stats["sandbox_wait_seconds"] < slow_stats["sandbox_wait_seconds"]
+
+
+def test_waits_belong_to_the_innermost_block_around_them() -> None:
+    sandbox = Sandbox(Quick(), workers=1, wait_seconds=0.05)
+    sandbox.run("outside of any block")
+    with sandbox_waits() as outer:
+        sandbox.run("1")
+        with sandbox_waits() as inner:
+            sandbox.run("2")
+            held(sandbox, 0.2)
+            with pytest.raises(ServiceError, match="no worker was free"):
+                sandbox.run("3")
+    assert (len(outer), len(inner)) == (1, 2)
+    assert inner[1] >= 0.05
