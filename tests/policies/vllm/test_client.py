@@ -258,6 +258,38 @@ def test_what_the_trainer_raises_is_told(connect: Callable[..., ServerClient]) -
     assert client.submit(REQUEST).result(10).version == 2
 
 
+@pytest.mark.parametrize("fault", ["the server refuses", "a wrong shape"])
+def test_a_failed_transfer_leaves_the_other_weights_to_be_gathered(
+    server: FakeServer,
+    connect: Callable[..., ServerClient],
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+) -> None:
+    """Under ZeRO-3 all processes gather each weight together: one that stops makes them wait."""
+    shapes = {f"model.layers.{layer}.norm.weight": (2,) for layer in range(5)}
+    gathered: list[str] = []
+
+    def trainers() -> Iterator[tuple[str, Any]]:
+        for number, name in enumerate(shapes):
+            gathered.append(name)
+            yield name, torch.zeros(3 if fault == "a wrong shape" and number == 1 else 2)
+
+    def refuse(delivery: Delivery) -> None:
+        next(iter(delivery))
+        raise RuntimeError("server refused")
+
+    client, weights = connect(), trainers()
+    if fault == "the server refuses":
+        monkeypatch.setattr(client._transfer, "send", refuse)
+    manifest: Any = SimpleNamespace(shapes=shapes, tied=False)
+    with pytest.raises(PolicyError, match=r"server refused|must be"):
+        client.load(Delivery(manifest, weights, torch.float32, packs=False), 1)
+    assert len(gathered) < 5
+    for _ in weights:  # as `WeightSync` does
+        pass
+    assert gathered == list(shapes)
+
+
 class Model(torch.nn.Module):  # type: ignore[name-defined,misc]
     """Two weights, one of them a matrix."""
 
