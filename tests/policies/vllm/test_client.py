@@ -165,6 +165,17 @@ def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrup
         turn.result(10)
 
 
+def test_weights_that_another_program_sends_between_turns_are_noticed_by_the_next(
+    connect: Callable[..., ServerClient],
+) -> None:
+    client = connect()
+    client.load(delivery(1.0), 3)
+    client.submit(REQUEST).result(10)
+    connect().load(delivery(2.0), 3)
+    with pytest.raises(PolicyError, match="another program has sent it others"):
+        client.submit(REQUEST).result(10)
+
+
 def test_two_clients_of_one_server_are_sent_the_same_weights(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
