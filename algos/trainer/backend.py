@@ -123,13 +123,18 @@ def parameter_groups(
     parameters = [each for each in policy.parameters() if each.requires_grad]
     if not parameters:
         raise ConfigurationError("The policy has no parameter that may be trained.")
-    matrices = [each for each in parameters if each.ndim >= 2]
-    vectors = [each for each in parameters if each.ndim < 2]
+    matrices = [each for each in parameters if _dimensions(each) >= 2]
+    vectors = [each for each in parameters if _dimensions(each) < 2]
     groups = [
         {"params": matrices, "weight_decay": optimisation.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
     return [group for group in groups if group["params"]]
+
+
+def _dimensions(parameter: torch.nn.Parameter) -> int:
+    """The dimensions of a parameter; DeepSpeed leaves an empty vector of one it holds in shards."""
+    return len(getattr(parameter, "ds_shape", parameter.shape))
 
 
 class Replicated(Backend):

@@ -10,7 +10,7 @@ request is in flight while they change, so each piece is of one version.
 A server may be started anew by somebody else, or be sent weights by another program. So `load`
 gives its weights an identity, and what was sampled is accepted only after that has been found
 there since the last sign that it might be gone: a new connection, an error of one, a turn that
-nobody here interrupted, and each `load` itself.
+nobody here interrupted, a time without any turn, and each `load` itself.
 """
 
 from __future__ import annotations
@@ -293,6 +293,8 @@ class ServerClient:
         await self._gate.wait()
         if self.stale:
             raise PolicyError("The server has not the present weights: load them.")
+        if not self._flying:  # nothing of ours was there to be interrupted by another's transfer
+            self._doubts += 1
         self._flying += 1
         try:
             yield

@@ -74,7 +74,8 @@ def _given(
 ) -> Iterable[tuple[str, torch.Tensor]]:
     """Yield the trainer's weights; an error of the trainer ends them, and is the delivery's."""
     try:
-        yield from source
+        for weight in source:  # noqa: UP028 - `yield from` would close it when a transfer fails
+            yield weight
     except Exception as error:  # noqa: BLE001 - whatever the trainer's iterator raises
         delivery.fail(error)
 

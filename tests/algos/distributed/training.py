@@ -34,7 +34,9 @@ from visenv.rollout import Mixture
 CONFIG = TrainerConfig(
     steps=3,
     rollouts=Rollouts(groups=3, group_size=2, max_tokens=6),
-    optimisation=Optimisation(learning_rate=0.01, tokens_per_batch=500, minibatches=2),
+    optimisation=Optimisation(
+        learning_rate=0.01, weight_decay=0.1, tokens_per_batch=500, minibatches=2
+    ),
     saving=Saving(checkpoint_every=1, episodes_every=2),
     timeout=600,
 )

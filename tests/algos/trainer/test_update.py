@@ -12,7 +12,7 @@ from tests.algos import toy
 from tests.algos.runs import Sloped
 from visenv.algos.policy_gradient import DAPO, GRPO
 from visenv.algos.sft import SFT
-from visenv.algos.trainer.backend import make_backend
+from visenv.algos.trainer.backend import make_backend, parameter_groups
 from visenv.algos.trainer.config import Optimisation
 from visenv.algos.trainer.credit import Credits, credit
 from visenv.algos.trainer.processes import Processes
@@ -83,6 +83,17 @@ def test_it_is_what_adamw_does() -> None:
     torch.optim.AdamW([bias], 0.1, (0.9, 0.98), weight_decay=0.0).step()
     for one, other in zip(policy.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+
+
+def test_matrices_decay_and_vectors_do_not_also_where_deepspeed_holds_them_in_shards() -> None:
+    policy: Any = toy.ToyPolicy()
+    weight, bias = policy.parameters()
+    whole = parameter_groups(policy, Optimisation(weight_decay=0.5))
+    for each in (weight, bias):
+        each.ds_shape, each.data = each.shape, torch.empty(0)
+    for groups in (whole, parameter_groups(policy, Optimisation(weight_decay=0.5))):
+        assert [group["weight_decay"] for group in groups] == [0.5, 0.0]
+        assert [list(map(id, group["params"])) for group in groups] == [[id(weight)], [id(bias)]]
 
 
 def test_passes_and_minibatches_use_every_segment_equally() -> None:

@@ -165,6 +165,17 @@ def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrup
         turn.result(10)
 
 
+def test_weights_that_another_program_sends_between_turns_are_noticed_by_the_next(
+    connect: Callable[..., ServerClient],
+) -> None:
+    client = connect()
+    client.load(delivery(1.0), 3)
+    client.submit(REQUEST).result(10)
+    connect().load(delivery(2.0), 3)
+    with pytest.raises(PolicyError, match="another program has sent it others"):
+        client.submit(REQUEST).result(10)
+
+
 def test_two_clients_of_one_server_are_sent_the_same_weights(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
@@ -256,6 +267,38 @@ def test_what_the_trainer_raises_is_told(connect: Callable[..., ServerClient]) -
         client.load(wrong, 1)
     client.load(delivery(1.0), 2)
     assert client.submit(REQUEST).result(10).version == 2
+
+
+@pytest.mark.parametrize("fault", ["the server refuses", "a wrong shape"])
+def test_a_failed_transfer_leaves_the_other_weights_to_be_gathered(
+    server: FakeServer,
+    connect: Callable[..., ServerClient],
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+) -> None:
+    """Under ZeRO-3 all processes gather each weight together: one that stops makes them wait."""
+    shapes = {f"model.layers.{layer}.norm.weight": (2,) for layer in range(5)}
+    gathered: list[str] = []
+
+    def trainers() -> Iterator[tuple[str, Any]]:
+        for number, name in enumerate(shapes):
+            gathered.append(name)
+            yield name, torch.zeros(3 if fault == "a wrong shape" and number == 1 else 2)
+
+    def refuse(delivery: Delivery) -> None:
+        next(iter(delivery))
+        raise RuntimeError("server refused")
+
+    client, weights = connect(), trainers()
+    if fault == "the server refuses":
+        monkeypatch.setattr(client._transfer, "send", refuse)
+    manifest: Any = SimpleNamespace(shapes=shapes, tied=False)
+    with pytest.raises(PolicyError, match=r"server refused|must be"):
+        client.load(Delivery(manifest, weights, torch.float32, packs=False), 1)
+    assert len(gathered) < 5
+    for _ in weights:  # as `WeightSync` does
+        pass
+    assert gathered == list(shapes)
 
 
 class Model(torch.nn.Module):  # type: ignore[name-defined,misc]
