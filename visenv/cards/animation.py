@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping
-from itertools import count
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import PIL.Image
@@ -134,7 +134,7 @@ def _draw(scene: Scene, title: str) -> PIL.Image.Image:
     draw.text((left, 40), scene.speaker, _SPEAKERS[scene.speaker], ImageFont.load_default(22))
     font = ImageFont.load_default(_TEXT_SIZE)
     rows = (HEIGHT - 84 - _MARGIN // 2) // _LINE_HEIGHT
-    lines = list(wrapped(scene.text, font, WIDTH - left - _MARGIN))
+    lines = list(islice(wrapped(scene.text, font, WIDTH - left - _MARGIN), rows + 1))
     if len(lines) > rows:
         lines = [*lines[: rows - 1], "..."]
     for row, line in enumerate(lines):

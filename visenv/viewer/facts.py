@@ -9,7 +9,7 @@ from typing import Any
 
 _CHIEF = (
     *("command", "env", "option", "data", "policy", "policy_option", "model.name"),
-    *("model.options", "sampler.name", "episodes", "repeats", "temperature", "max_tokens", "seed"),
+    *("sampler.name", "episodes", "repeats", "temperature", "max_tokens", "seed"),
 )
 """Settings that the page shows at once, in this order; the others are folded."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import PIL.Image
 import PIL.ImageFont
@@ -120,6 +121,26 @@ def test_arguments_include_those_of_the_shared_settings_class() -> None:
     listed = arguments_of(make_doc)
     assert "- **`ranker`**:" in listed
     assert "- **`mode`**:" in listed
+
+
+def test_picture_measures_no_more_of_a_long_text_than_it_shows(
+    zoom: EnvCard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert zoom.episode is not None
+    measured = 0
+    getlength = PIL.ImageFont.FreeTypeFont.getlength
+
+    def counted(font: PIL.ImageFont.FreeTypeFont, text: str, *args: Any, **kwargs: Any) -> float:
+        nonlocal measured
+        measured += 1
+        return getlength(font, text, *args, **kwargs)
+
+    monkeypatch.setattr(PIL.ImageFont.FreeTypeFont, "getlength", counted)
+    turn = replace(zoom.episode.turns[0], text="x" * 16_000)
+    picture = animate(replace(zoom.episode, turns=(turn, *zoom.episode.turns[1:])), still=True)
+    assert PIL.Image.open(io.BytesIO(picture)).size == (WIDTH // 2, HEIGHT // 2)
+    # 15 rows of about 45 letters, each measured once; all 16,000 letters would be 16,000.
+    assert 0 < measured < 2000
 
 
 def test_picture_wraps_a_long_word_without_losing_a_character() -> None:

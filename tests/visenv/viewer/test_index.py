@@ -187,7 +187,7 @@ def test_facts_of_a_training_run(tmp_path: Path) -> None:
     recipe = {
         "seed": 3,
         "environments": {"scenes": {"id": "visenv/ZoomVQA-v0", "options": {"preset": "tiny"}}},
-        "model": {"name": "tiny", "options": {}},
+        "model": {"name": "tiny", "options": {"width": 8}},
         "phases": {"warm-up": {"algorithm": "sft"}, "rl": {"algorithm": "dapo"}},
     }
     (tmp_path / "recipe.json").write_text(json.dumps(recipe))
@@ -199,6 +199,7 @@ def test_facts_of_a_training_run(tmp_path: Path) -> None:
         "phases": "warm-up (sft), rl (dapo)",
     }
     assert facts["settings"]["environments.scenes.options.preset"] == "tiny"
+    assert facts["settings"]["model.options.width"] == "8"
 
 
 def test_facts_of_a_rollout(tmp_path: Path) -> None:

@@ -659,10 +659,6 @@ def test_images_of_a_compared_run_are_shown_whatever_its_folder_is_called(
     ],
 )
 def test_nothing_is_wider_than_a_phone(opened: Open, run_folder: Path, link: str) -> None:
-    link = {
-        "#/group/": "#/group/rl%2Fstep_000002%2F1",
-        "#/episode/": "#/episode/rl%2Fstep_000004/1",
-    }.get(link, link)
     found = opened(write_report(run_folder), link, width=390, height=844)
     page = found.page
     page.locator(".view:not([hidden])").wait_for()
