@@ -302,7 +302,11 @@ def image_from_cell(cell: Any, name: str) -> Image:
     return Image.from_bytes(encoded, name)
 
 
+def lettered(options: Sequence[str]) -> list[str]:
+    """Return the options with their letters, as in ``(A) red``."""
+    return [f"({letter}) {text}" for letter, text in zip(ascii_uppercase, options, strict=False)]
+
+
 def as_choices(question: str, options: Sequence[str]) -> str:
     """A multiple-choice question as text, one lettered option in a line."""
-    lines = [f"({letter}) {text}" for letter, text in zip(ascii_uppercase, options, strict=False)]
-    return "\n".join([question, *lines, "Answer with the letter of the right option."])
+    return "\n".join([question, *lettered(options), "Answer with the letter of the right option."])

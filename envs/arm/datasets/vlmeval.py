@@ -39,6 +39,7 @@ from visenv.data.rows import (
     contents,
     existing_folder,
     image_from_cell,
+    lettered,
     text_of,
 )
 from visenv.data.tsv import Record, TsvFile, TsvImages
@@ -154,7 +155,8 @@ def _asked(row: Mapping[str, str]) -> _Asked:
     listed = [str(each) for each in _listed(row.get("choices", ""))]
     if len(listed) > 1:
         letter = row.get("answer_option", "") or answer
-        shown = all(each in question for each in listed)
+        lines = {line.strip() for line in question.splitlines()}
+        shown = lines.issuperset(lettered(listed))
         return _choice(question if shown else as_choices(question, listed), listed, letter)
     full = row.get("question_for_eval", "") or question
     written = dict(_LINE.findall(full.partition("Choices:")[2]))

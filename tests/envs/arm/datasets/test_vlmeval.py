@@ -106,6 +106,32 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
             "choice",
             {"task": "geometry"},
         ),
+        (  # MathVista: the texts of the options occur in the question, which does not list them
+            {
+                "question": "AB is 35, CD is 3.",
+                "choices": "['3', '5']",
+                "answer_option": "B",
+                "answer": "5",
+            },
+            "AB is 35, CD is 3.\n(A) 3\n(B) 5\nAnswer with the letter of the right option.",
+            ("3", "5"),
+            "B",
+            "choice",
+            {},
+        ),
+        (  # other lettered texts
+            {
+                "question": "Which?\n(A) 35\n(B) 5",
+                "choices": "['3', '5']",
+                "answer_option": "B",
+                "answer": "5",
+            },
+            "Which?\n(A) 35\n(B) 5\n(A) 3\n(B) 5\nAnswer with the letter of the right option.",
+            ("3", "5"),
+            "B",
+            "choice",
+            {},
+        ),
         (
             {"answer": "14", "choices": "", "answer_type": "integer", "question_type": "free_form"},
             "How much?",
