@@ -209,14 +209,13 @@ def make_vqa(
         ConfigurationError: If an option has a value it cannot have.
         DataError: If the data set cannot be read.
     """
-    from visenv.worlds.scenes import ScenesWorld
-
     from .env.vqa import ArmVQA
+    from .world.asked_scenes import AskedScenes
 
     chosen = choose("visenv/ArmVQA-v0", make_vqa, settings)
     procedural = data == "procedural"
     chosen = _seen_small(chosen) if procedural else chosen
-    source = ScenesWorld(chosen.preset.world) if procedural else _opened(data)
+    source = AskedScenes(chosen.preset.world) if procedural else _opened(data)
     zoom = CropZoom(dialect=dialect, max_pixels=chosen.preset.image_pixels, compat=chosen.compat)
     return _finish_answer(ArmVQA, source, [zoom], judge, chosen)
 

@@ -303,7 +303,7 @@ def image_from_cell(cell: Any, name: str) -> Image:
 
 
 def lettered(options: Sequence[str]) -> list[str]:
-    """Return the options with their letters: ``(A) red``, ``(B) blue``…"""
+    """Return the options with their letters, as in ``(A) red``."""
     return [f"({letter}) {text}" for letter, text in zip(ascii_uppercase, options, strict=False)]
 
 

@@ -40,6 +40,7 @@ from visenv.data.rows import (
     contents,
     existing_folder,
     image_from_cell,
+    lettered,
     text_of,
 )
 from visenv.data.tsv import Record, TsvFile, TsvImages

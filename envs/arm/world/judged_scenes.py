@@ -8,14 +8,13 @@ import numpy as np
 
 from visenv.errors import ConfigurationError
 from visenv.types import Sample
-from visenv.worlds.draws import pick
 from visenv.worlds.scenes import KINDS, ScenesWorld, SceneTruth
 
 from ..ground_truth import JudgingTruth
 from ..samples import judging_sample
-from .references import refer
+from .asked_scenes import asked
 from .varied_scenes import VARIED, VariedScenes
-from .wordings import QUESTIONS, STATEMENTS
+from .wordings import STATEMENTS
 
 
 class JudgedScenes:
@@ -23,7 +22,7 @@ class JudgedScenes:
 
     A `ProceduralSource` of samples made by `judging_sample`. The preset ``"default"`` draws scenes
     of several styles and sizes (`VariedScenes`), and asks in several wordings about a sign that it
-    names by its look, its place or another sign (`refer`). All responses of a sample are the same
+    names by its look, its place or another sign (`asked`). All responses of a sample are the same
     sentence but for the decisive detail, so that only looking tells them apart: the right answer is
     drawn evenly from the options, the wrong ones from the rest. One response is right as often as
     not; of several, exactly one is right, and stands anywhere.
@@ -73,7 +72,7 @@ class JudgedScenes:
             answers = wrong[: self.candidates - 1]
             answers.insert(place, truth)
             verdict = place + 1
-        sign, question = self._asked(rng, scene)
+        sign, question = asked(rng, scene, self.world.is_varied)
         statement = str(rng.choice(STATEMENTS[kind]))
         return judging_sample(
             id=scene.id,
@@ -88,16 +87,3 @@ class JudgedScenes:
             images=scene.images,
             kind=kind,
         )
-
-    def _asked(self, rng: np.random.Generator, scene: Sample) -> tuple[str, str]:
-        """What the sign is called, and the question about it."""
-        if not self.world.is_varied:
-            return asked_sign(scene), scene.question
-        sign = refer(rng, scene.truth_as(SceneTruth).signs)
-        return sign, pick(rng, QUESTIONS[scene.kind]).format(sign=sign)
-
-
-def asked_sign(scene: Sample) -> str:
-    """How the question of a scene calls the sign it is about."""
-    signs = scene.truth_as(SceneTruth).signs
-    return signs[0].name if len(signs) > 1 else "the sign"

@@ -108,13 +108,12 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
         ),
         (  # MathVista: the texts of the options occur in the question, which does not list them
             {
-                "question": "Is AB longer than CD? AB is 35, CD is 3.",
+                "question": "AB is 35, CD is 3.",
                 "choices": "['3', '5']",
                 "answer_option": "B",
                 "answer": "5",
             },
-            "Is AB longer than CD? AB is 35, CD is 3.\n(A) 3\n(B) 5\n"
-            "Answer with the letter of the right option.",
+            "AB is 35, CD is 3.\n(A) 3\n(B) 5\nAnswer with the letter of the right option.",
             ("3", "5"),
             "B",
             "choice",

@@ -1,0 +1,59 @@
+"""Scenes of several styles and sizes with plain questions in several wordings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from visenv.types import Sample
+from visenv.worlds.draws import pick
+from visenv.worlds.scenes import SceneTruth
+
+from .references import refer
+from .varied_scenes import VARIED, VariedScenes
+from .wordings import QUESTIONS
+
+
+class AskedScenes:
+    """Scenes of `VariedScenes` with their questions, in the wordings of ArmZoom.
+
+    A `ProceduralSource`. The preset ``"default"`` asks in several wordings about a sign that it
+    names by its look, its place or another sign (`refer`); other presets ask as `ScenesWorld` does.
+    `Sample.kind` is the kind of detail; `Sample.ground_truth` is a `SceneTruth`.
+
+    Args:
+        preset: A preset of scenes.
+        **overrides: Fields of the preset to change.
+
+    Raises:
+        UnknownNameError: If there is no such preset or field.
+        ConfigurationError: If a value is out of its range.
+    """
+
+    ground_truth = SceneTruth
+
+    def __init__(self, preset: str = VARIED, **overrides: Any) -> None:
+        self.world = VariedScenes(preset, **overrides)
+
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Make a scene with its question; a function of the generator's state alone."""
+        scene = self.world.sample(rng)
+        _, question = asked(rng, scene, self.world.is_varied)
+        return replace(scene, question=question)
+
+
+def asked(rng: np.random.Generator, scene: Sample, is_varied: bool) -> tuple[str, str]:
+    """Return what the sign that a scene is about is called, and the question about it.
+
+    Args:
+        rng: Draws the name and the wording of a varied scene.
+        scene: A scene of `VariedScenes`.
+        is_varied: Whether there are several names and wordings; otherwise those of the scene.
+    """
+    signs = scene.truth_as(SceneTruth).signs
+    if not is_varied:
+        return (signs[0].name if len(signs) > 1 else "the sign"), scene.question
+    sign = refer(rng, signs)
+    return sign, pick(rng, QUESTIONS[scene.kind]).format(sign=sign)
