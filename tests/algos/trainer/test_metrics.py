@@ -126,3 +126,13 @@ def test_rows_of_a_curriculum_tell_their_stage(tmp_path: Path) -> None:
     log.close()
     row = json.loads((tmp_path / "metrics.jsonl").read_text())
     assert row == {"stage": "look", "step": 1, "reward": 0.5}
+
+
+def test_reduced_averages_the_times_of_an_episode_over_processes() -> None:
+    from visenv.algos.trainer.metrics import reduced
+
+    reports = [
+        {"rollout/sandbox_wait_seconds": 1.0, "rollout/episodes": 8.0},
+        {"rollout/sandbox_wait_seconds": 4.0, "rollout/episodes": 8.0},
+    ]
+    assert reduced(reports) == {"rollout/sandbox_wait_seconds": 2.5, "rollout/episodes": 16.0}
