@@ -36,7 +36,6 @@ from visenv.data.rows import (
     Place,
     RowSource,
     as_choices,
-    lettered,
     contents,
     existing_folder,
     image_from_cell,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -104,11 +104,22 @@ class Entries(NamedTuple):
 def write_entries(rng: np.random.Generator) -> Entries:
     """Draw a picture's text; the kinds of the four values are drawn one by one."""
     style = pick(rng, list(QUESTIONS))
-    names = shuffled(rng, NAMES)[:COUNT]
+    names = tuple(shuffled(rng, NAMES)[:COUNT])
+    values = _write_values(rng, names)
+    return Entries(style, names, values, int(rng.integers(COUNT)))
+
+
+def rewrite_values(rng: np.random.Generator, entries: Entries) -> Entries:
+    """Return the same names and question with other values."""
+    return entries._replace(values=_write_values(rng, entries.names))
+
+
+def _write_values(rng: np.random.Generator, names: Sequence[str]) -> tuple[str, ...]:
+    """Draw a value for each name, all different."""
     values: list[str] = []
     for name in names:
         value = _VALUES[name](rng)
         while value in values:
             value = _VALUES[name](rng)
         values.append(value)
-    return Entries(style, tuple(names), tuple(values), int(rng.integers(COUNT)))
+    return tuple(values)

@@ -57,6 +57,10 @@ class FlagPictures:
         """Draw the colors and the question."""
         return Flag(tuple(shuffled(rng, list(COLOURS))[:2]), pick(rng, list(QUESTIONS)))
 
+    def rewrite(self, rng: np.random.Generator, text: Flag) -> Flag:
+        """Return the same question about other colors."""
+        return text._replace(bands=tuple(shuffled(rng, list(COLOURS))[:2]))
+
     def draw(self, rng: np.random.Generator, text: Flag, small: bool = False) -> Sample:
         """Draw the flag."""
         return Sample(

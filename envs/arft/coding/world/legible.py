@@ -53,6 +53,10 @@ class Pictures(Protocol):
         """Return what a picture says: its question does not depend on what is wrong with it."""
         ...
 
+    def rewrite(self, rng: np.random.Generator, text: Any) -> Any:
+        """Return the same question about other values: some cannot be read in small letters."""
+        ...
+
     def draw(self, rng: np.random.Generator, text: Any, small: bool) -> Sample:
         """Return a picture of that text, with nothing wrong."""
         ...

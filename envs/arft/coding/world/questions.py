@@ -11,7 +11,7 @@ from visenv.images import shrink, size_within
 from visenv.types import Image, Pixels, QuestionTruth, Sample
 
 from ...presets import TRAIN_PIXELS
-from .entries import Entries, write_entries
+from .entries import Entries, rewrite_values, write_entries
 from .flags import FlagPictures
 from .kinds import TURNS
 from .legible import Strengths
@@ -52,6 +52,10 @@ class NoticePictures:
     def write(self, rng: np.random.Generator) -> Entries:
         """Draw the text and the question."""
         return write_entries(rng)
+
+    def rewrite(self, rng: np.random.Generator, text: Entries) -> Entries:
+        """Return the same question about other values."""
+        return rewrite_values(rng, text)
 
     def draw(self, rng: np.random.Generator, text: Entries, small: bool) -> Sample:
         """Draw the page or the signs."""

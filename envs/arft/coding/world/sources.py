@@ -26,7 +26,10 @@ _DISTORTED = (QuestionTruth, NoneType)
 """The ground truths of samples that can be distorted."""
 UNCHECKED = (0.0, 0.4)
 """Strengths of distortions of images whose answer nobody can check: the mild ones."""
-_DRAWN_ANEW = 8
+_DRAWN_ANEW = 4
+"""Pictures that are drawn of one text before other values are written."""
+_ATTEMPTS = 40 * _DRAWN_ANEW
+"""Pictures that are drawn before a sample is given up."""
 _NOTHING = "A plan needs at least one problem; where nobody knows where to look, one but crops."
 
 
@@ -158,7 +161,9 @@ class DistortedWorld:
             DataError: If no picture was found whose repair matters.
         """
         text = self.pictures.write(rng)
-        for _ in range(_DRAWN_ANEW):
+        for attempt in range(_ATTEMPTS):
+            if attempt and attempt % _DRAWN_ANEW == 0:
+                text = self.pictures.rewrite(rng, text)  # the question stays: prompts tell no label
             clean = self.pictures.draw(rng, text, problems == CROP)
             made = telling_distortions(rng, self.pictures, clean, problems)
             if made is not None:

@@ -21,7 +21,8 @@ from visenv.envs.arft.coding.world import (
     split_of,
 )
 from visenv.envs.arft.coding.world.flags import FlagPictures
-from visenv.envs.arft.coding.world.plans import Plan, named
+from visenv.envs.arft.coding.world.plans import CROP, Plan, named
+from visenv.envs.arft.coding.world.questions import procedural
 from visenv.errors import ConfigurationError, DataError
 from visenv.types import Image, QuestionTruth, Sample
 
@@ -150,3 +151,10 @@ def test_a_plan_is_gone_through_again() -> None:
     rows = DistortedRows([clean(f"{place}") for place in range(24)], {("dark",): 1, ("blur",): 1})
     kinds = [rows[place].kind for place in range(24)]
     assert kinds == kinds[:2] * 12
+
+
+def test_procedural_crops_are_found_whatever_the_text_is() -> None:
+    world = procedural()
+    for seed in range(40):  # one text in ten has a value that cannot be read in small letters
+        whole, cut = world.made(CROP, np.random.default_rng([5, seed]))
+        assert (whole.question, whole.answers) == (cut.question, cut.answers)
