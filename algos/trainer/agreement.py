@@ -14,6 +14,9 @@ from visenv.errors import SamplerError
 
 from .processes import Processes
 
+_FEWEST = 64
+"""Tokens below which `Agreement.require` does not judge: the mean of a few is noise."""
+
 
 @dataclass
 class Agreement:
@@ -71,15 +74,17 @@ class Agreement:
 
         Args:
             processes: Those that measured.
-            limit: Largest ``sampler/distance``, in nats; None is no limit.
+            limit: Largest ``sampler/distance``, in nats; None is no limit. Fewer than 64 tokens
+                over all processes are not judged.
 
         Raises:
             SamplerError: If the distance is larger.
         """
         if limit is None:
             return
+        compared = sum(processes.gather(self.tokens))
         distance = self.measures(processes).get("sampler/distance", 0.0)
-        if distance > limit:
+        if compared >= _FEWEST and distance > limit:
             raise SamplerError(
                 "the sampler and the trainer disagree on the tokens that were sampled with the "
                 f"present weights: sampler/distance is {distance:.3g} nats, max_sampler_distance "

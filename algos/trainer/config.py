@@ -99,7 +99,8 @@ class Optimisation:
     pass, which rounds as the update does where the sampler is another engine."""
     max_sampler_distance: float | None = 0.25
     """Largest mean of ``|log p_trainer - log p_sampler|``, in nats, over tokens sampled with the
-    present weights; a larger one stops the run before weights change. None: never."""
+    present weights; a larger one stops the run before weights change. Where fewer than 64 such
+    tokens can be compared, the run goes on. None: never."""
     spike: float | None = None
     """A gradient norm that many times the median of the latest 50 stops the run; None: never."""
     reference_every: int | None = None

@@ -97,6 +97,7 @@ class Updater:
         """
         optimisation = self._optimisation
         own = given.own
+        self.latest = []
         self._policy.train_mode(True)
         agreement = Agreement()
         if optimisation.old_logprobs == "trainer":

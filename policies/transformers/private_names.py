@@ -44,6 +44,7 @@ SHARD_NAMES: Final = (
         *("HfDeepSpeedConfig", "unset_hf_deepspeed_config"),
     ),
     PrivateName(_ZERO + "ds_id", "recognizes weights in shards by it"),
+    PrivateName(_ZERO + "ds_numel", "tells a shard from its padding"),
     PrivateName(_ZERO + "ds_shape", "reads the shape of a weight in shards"),
     PrivateName(_ZERO + "ds_tensor", "copies and compares shards"),
 )

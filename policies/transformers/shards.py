@@ -83,10 +83,21 @@ def equal(weight: Any, other: Any) -> bool:
     """Whether two weights are the same, both whole or both in shards; the same on all processes."""
     if not hasattr(weight, "ds_tensor"):
         return torch.equal(weight, other.to(weight.device))
-    ours, theirs = weight.ds_tensor.data, other.ds_tensor.data
+    ours, theirs = _without_padding(weight), _without_padding(other)
     same = torch.tensor(float(torch.equal(ours, theirs)), device=ours.device)
     torch.distributed.all_reduce(same, torch.distributed.ReduceOp.MIN)
     return bool(same)
+
+
+def _without_padding(weight: Any) -> torch.Tensor:
+    """This process's shard of a weight; what fills up the last shards is left out.
+
+    All shards are of one size, and DeepSpeed does not initialize what is beyond the weight.
+    """
+    size = weight.ds_tensor.ds_numel
+    left = weight.ds_numel - torch.distributed.get_rank() * size
+    shard: torch.Tensor = weight.ds_tensor.data[: max(0, min(size, left))]
+    return shard
 
 
 def _copied(weight: Any) -> torch.nn.Parameter:

@@ -52,7 +52,8 @@ class ServerClient:
         end_id: The token that ends a turn.
         alive: Whether the server's process runs, as far as is known.
         timeout: Most seconds for one turn.
-        transfer_timeout: Most seconds until the server has let go of its requests.
+        transfer_timeout: Most seconds until the server has let go of its requests, and as many for
+            the transfer of the weights.
         retries: Further attempts after a failure that may pass.
         sleep_level: vLLM's.
         leads: Whether this process sends the weights and gives orders; of several that sample from

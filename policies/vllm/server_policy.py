@@ -134,9 +134,10 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
 
     def _connect_anew(self) -> None:
         with self._starting:
+            connected = self._connect()  # first: if it fails, a closed client could not be used
+            connected.stale = True
             self._present.close()
-            self._present = self._connect()
-            self._present.stale = True
+            self._present = connected
 
     def _runs(self) -> bool:
         return self.server is None or self.server.alive

@@ -7,15 +7,21 @@ one may never become available: a Ray cluster has no room for it while idle ones
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from visenv.errors import ConfigurationError
 from visenv.rollout.adapter import MakeEnv
 from visenv.rollout.executor import EnvFailedError, EnvSlot, Executor
 
 _PATIENCE = 2.0
-"""Seconds that an episode waits for an environment before an idle one of another kind is closed."""
+"""Seconds that an episode waits for an environment before one of another kind is closed."""
+
+_LONGEST_START = 30.0
+"""Seconds after which a place that was made is believed to be lost, if nothing was started."""
 
 
 class Slots:
@@ -28,7 +34,11 @@ class Slots:
 
     def __init__(self, executor: Executor, make_envs: Mapping[str, MakeEnv]) -> None:
         self._executor = executor
-        self._kinds = {name: _Kind(executor, make_env) for name, make_env in make_envs.items()}
+        self._made_room = -math.inf  # when a place was made that no environment has yet come to
+        self._kinds = {
+            name: _Kind(executor, make_env, self._may_find_room, self._started)
+            for name, make_env in make_envs.items()
+        }
 
     async def take(self, name: str) -> EnvSlot:
         """Return an idle environment of that name, or a new one.
@@ -40,18 +50,26 @@ class Slots:
             slot = kind.idle.pop()
         else:
             new = None if kind.is_making_enough else kind.new()
-            slot = new if new is not None and new.made else await self._first(kind, new)
+            if new is None or not new.made:
+                return await self._first(kind, new)
+            slot = new
         kind.playing += 1
         return slot
 
     def give(self, name: str, slot: EnvSlot, *, usable: bool) -> None:
-        """Take an environment back; one that is not usable is closed."""
+        """Take an environment back.
+
+        One that is not usable is closed. So is one of a crowded executor if an episode waits for
+        another kind, and has waited longer than all that wait for this one.
+        """
         kind = self._kinds[name]
         kind.playing -= 1
-        if usable:
-            kind.offer(slot)
-        else:
+        if not usable:
             slot.close()
+        elif self._may_make_room() and self._is_owed_to_another(kind):
+            self._close_for_room(slot)
+        else:
+            kind.offer(slot)
 
     def close(self) -> None:
         """Close the environments that are idle or being made."""
@@ -63,14 +81,15 @@ class Slots:
         if new is not None:
             kind.open(new)
         taken: asyncio.Future[EnvSlot] = asyncio.get_running_loop().create_future()
-        kind.waiting.append(taken)
+        kind.waiting.append(_Waiter(time.monotonic(), taken))
         try:
             while not taken.done():
                 await asyncio.wait({taken}, timeout=_PATIENCE)
-                if not taken.done() and self._executor.crowded:
+                if not taken.done() and self._may_make_room():
                     self._make_room(kind)
         except asyncio.CancelledError:
             if not taken.cancel():  # it was handed an environment before it was cancelled
+                kind.playing -= 1
                 kind.offer(taken.result())
             raise
         return taken.result()
@@ -79,11 +98,51 @@ class Slots:
         """Close an idle environment of the other kind that has the most."""
         others = [other.idle for other in self._kinds.values() if other is not kind and other.idle]
         if others:
-            max(others, key=len).pop().close()
+            self._close_for_room(max(others, key=len).pop())
+
+    def _may_make_room(self) -> bool:
+        """Return whether an environment may be closed for another: one for each that starts."""
+        return self._executor.crowded and not self._is_room_made
+
+    @property
+    def _is_room_made(self) -> bool:
+        return time.monotonic() - self._made_room < _LONGEST_START
+
+    def _close_for_room(self, slot: EnvSlot) -> None:
+        self._made_room = time.monotonic()
+        slot.close()
+
+    def _started(self) -> None:
+        """Note that an environment was made, or could not be made."""
+        self._made_room = -math.inf
+
+    def _is_owed_to_another(self, kind: _Kind) -> bool:
+        """Return whether the episode that has waited longest, and for long, is of another kind."""
+        longest = min(self._kinds.values(), key=lambda each: each.waits_since)
+        waited = time.monotonic() - longest.waits_since
+        return longest.waits_since < kind.waits_since and waited > _PATIENCE
+
+    def _may_find_room(self) -> bool:
+        """Return whether a place may come free, or has just been made."""
+        held = any(kind.playing or kind.idle for kind in self._kinds.values())
+        return held or self._is_room_made
+
+
+class _Waiter(NamedTuple):
+    """An episode that waits for an environment."""
+
+    since: float
+    taken: asyncio.Future[EnvSlot]
 
 
 class _Kind:
     """The environments of one name.
+
+    Args:
+        executor: Makes slots.
+        make_env: Makes an environment.
+        may_find_room: Whether a place may come free that others hold.
+        started: Called when an environment is made, or could not be made.
 
     Attributes:
         idle: Those that nobody uses.
@@ -91,18 +150,31 @@ class _Kind:
         playing: How many are in use.
     """
 
-    def __init__(self, executor: Executor, make_env: MakeEnv) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        make_env: MakeEnv,
+        may_find_room: Callable[[], bool],
+        started: Callable[[], None],
+    ) -> None:
         self.idle: list[EnvSlot] = []
-        self.waiting: deque[asyncio.Future[EnvSlot]] = deque()
+        self.waiting: deque[_Waiter] = deque()
         self.playing = 0
         self._executor = executor
         self._make_env = make_env
+        self._may_find_room = may_find_room
+        self._started = started
         self._opening: dict[asyncio.Task[None], EnvSlot] = {}
 
     @property
     def is_making_enough(self) -> bool:
         """Whether more are being made than episodes wait."""
-        return len(self._opening) > sum(not each.done() for each in self.waiting)
+        return len(self._opening) > sum(not each.taken.done() for each in self.waiting)
+
+    @property
+    def waits_since(self) -> float:
+        """When the first episode that waits began to, by `time.monotonic`; inf without one."""
+        return min((each.since for each in self.waiting if not each.taken.done()), default=math.inf)
 
     def new(self) -> EnvSlot:
         """Return a slot with a new environment, which may still have to be made."""
@@ -115,8 +187,9 @@ class _Kind:
     def offer(self, slot: EnvSlot) -> None:
         """Give an environment to the first episode that waits; without one it is idle."""
         while self.waiting:
-            taken = self.waiting.popleft()
+            taken = self.waiting.popleft().taken
             if not taken.done():  # otherwise its episode was cancelled
+                self.playing += 1
                 taken.set_result(slot)
                 return
         if slot.usable:
@@ -139,8 +212,9 @@ class _Kind:
             slot.close()
             raise
         except EnvFailedError as error:
-            if error.failure.source == "timeout" and self.playing:
-                # No room for it while others play: one of those becomes idle, or another try works.
+            is_wanted = self.waits_since < math.inf
+            if error.failure.source == "timeout" and is_wanted and self._may_find_room():
+                # No room for it: one that plays becomes idle, or is closed and another try works.
                 slot.close()
                 self.open(self.new())
                 return
@@ -149,4 +223,5 @@ class _Kind:
         finally:
             if task is not None:
                 self._opening.pop(task, None)
+        self._started()
         self.offer(slot)

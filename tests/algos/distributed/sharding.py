@@ -14,7 +14,7 @@ import torch
 from tests.algos.distributed.training import train
 from visenv.algos.trainer import Callback
 from visenv.errors import PolicyError
-from visenv.policies.transformers import TransformersPolicy
+from visenv.policies.transformers import TransformersPolicy, shards
 from visenv.registration import load
 from visenv.types import Message, Sampling, TurnRequest
 
@@ -39,6 +39,7 @@ def check_shards(model: str, folder: Path) -> None:
     assert one <= MOST * whole, (one, whole)
     assert two <= 2 * MOST * whole, (two, whole)
     _check_weights(policy, reference, model)
+    check_padding()
     _check_sampling(policy)
     del policy, reference
     watch = _Watch()
@@ -88,6 +89,22 @@ def _check_weights(policy: Any, reference: Any, model: str) -> None:
     reference.load_weights(Path(model))
     for name, weight in reference.named_weights(deepspeed.zero.GatheredParameters):
         assert torch.equal(weight, expected[name]), name
+
+
+def check_padding() -> None:
+    """Two processes hold 15 values as 8 and 7, and 1 value as 1 and 0; the rest is padding."""
+    rank = torch.distributed.get_rank()
+    for count, own in ((15, (8, 7)), (1, (1, 0))):
+        model = torch.nn.Module()
+        model.weight = torch.nn.Parameter(torch.ones(count), requires_grad=False)
+        config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}
+        deepspeed.zero.Init(module=model, config_dict_or_path=config)
+        other = shards.deep_copy(model)
+        other.weight.ds_tensor.data[own[rank] :] = float("nan")
+        assert shards.equal(model.weight, other.weight), count
+        if rank == 0:
+            other.weight.ds_tensor.data[0] = 2.0
+        assert not shards.equal(model.weight, other.weight), count
 
 
 def _check_sampling(policy: Any) -> None:

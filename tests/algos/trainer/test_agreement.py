@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from visenv.algos.trainer.agreement import Agreement
 from visenv.algos.trainer.processes import Processes
+from visenv.errors import SamplerError
 
 pytestmark = pytest.mark.component("torch")
 
@@ -42,3 +43,17 @@ def test_nothing_to_compare_measures_nothing() -> None:
     agreement = Agreement()
     agreement.add(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool))
     assert agreement.measures(Processes(timeout=60)) == {}
+
+
+def test_a_distance_over_fewer_than_64_tokens_stops_no_run() -> None:
+    agreement, processes = Agreement(), Processes(timeout=60)
+
+    def add(count: int) -> None:
+        trainer = torch.zeros(1, count)
+        agreement.add(trainer, trainer - 5.0, torch.ones(1, count, dtype=torch.bool))
+
+    add(63)
+    agreement.require(processes, 0.25)
+    add(1)
+    with pytest.raises(SamplerError, match="sampler/distance is 5 nats"):
+        agreement.require(processes, 0.25)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -126,6 +127,123 @@ def test_idle_environments_of_one_name_make_room_for_another(
     assert cluster.made == 3
     collector.close()
     assert cluster.places.acquire(timeout=5)  # the last one was closed too
+
+
+def test_the_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slots_module, "_PATIENCE", 0.1)
+    mixture = Mixture({"a": toy.make, "b": toy.make}, {"a": 1.0, "b": 1.0})
+    collector = collector_on(Cluster(2), start_timeout=0.1, make=mixture, concurrency=24)
+    names = ["a"] * 20 + ["b"] * 4
+    episodes = collector.episodes(
+        [EpisodeSpec(7, 0, member, env=name) for member, name in enumerate(names)]
+    )
+    assert [episode.failure for episode in episodes] == [None] * 24
+    collector.close()
+
+
+class Slot:
+    """An environment that is made when a test says so."""
+
+    usable, begun = True, False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ready = asyncio.Event()
+        self.closed = False
+
+    @property
+    def made(self) -> bool:
+        return self.ready.is_set()
+
+    async def open(self) -> None:
+        await self.ready.wait()
+
+    async def call(self, method: str, **arguments: Any) -> Any:
+        raise AssertionError("nobody plays here")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Full:
+    """An executor without room; it remembers its slots."""
+
+    crowded = True
+
+    def __init__(self) -> None:
+        self.slots: list[Slot] = []
+
+    def slot(self, make_env: Any) -> Slot:
+        self.slots.append(Slot(make_env))
+        return self.slots[-1]
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_released_environment_makes_room_for_the_episode_that_waits_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slots_module, "_PATIENCE", 0.02)
+
+    async def play() -> None:
+        executor = Full()
+        names: Any = {"a": "a", "b": "b"}
+        slots = slots_module.Slots(executor, names)
+        playing = [asyncio.create_task(slots.take("a")) for _ in range(2)]
+        await asyncio.sleep(0)
+        for each in executor.slots:
+            each.ready.set()
+        released = [await each for each in playing]
+        waiting = []
+        for name in ("b", "a", "a"):
+            waiting.append(asyncio.create_task(slots.take(name)))
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
+        for each in released:
+            slots.give("a", each, usable=True)
+        # The first made room for b; the second went on with a, as b is being started.
+        assert [each.closed for each in executor.slots[:2]] == [True, False]
+        assert await waiting[1] is released[1]
+        rare = next(each for each in executor.slots if each.name == "b")
+        rare.ready.set()
+        assert await waiting[0] is rare
+        slots.close()
+        waiting[2].cancel()
+
+    asyncio.run(play())
+
+
+def test_idle_environments_are_closed_once_for_each_that_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slots_module, "_PATIENCE", 0.01)
+
+    async def play() -> None:
+        executor = Full()
+        names: Any = {"a": "a", "b": "b"}
+        slots = slots_module.Slots(executor, names)
+        playing = [asyncio.create_task(slots.take("a")) for _ in range(4)]
+        await asyncio.sleep(0)
+        for each in executor.slots:
+            each.ready.set()
+        for each in [await task for task in playing]:
+            slots.give("a", each, usable=True)
+        idle = list(executor.slots)
+        waiting = [asyncio.create_task(slots.take("b")) for _ in range(3)]
+        await asyncio.sleep(0.2)  # they are slow to start
+        assert sum(each.closed for each in idle) == 1
+        executor.slots[4].ready.set()
+        await asyncio.sleep(0.2)
+        assert sum(each.closed for each in idle) == 2
+        for each in executor.slots:
+            each.ready.set()
+        await asyncio.gather(*waiting)
+        slots.close()
+
+    asyncio.run(play())
 
 
 def test_an_environment_that_cannot_be_made_fails_each_episode_that_waits_for_it() -> None:
