@@ -38,6 +38,9 @@ class ToyPictures:
     def write(self, rng: np.random.Generator) -> str:
         return "x" * int(rng.integers(1, 6))
 
+    def rewrite(self, rng: np.random.Generator, text: str) -> str:
+        return self.write(rng)
+
     def draw(self, rng: np.random.Generator, text: str, small: bool) -> Sample:
         self.reads = [0.0, 1.0]
         self.small, sample = small, clean(text)
