@@ -184,21 +184,26 @@ class Trainer:
 
     def _run_loop(self, make_supply: MakeSupply) -> None:
         processes = Processes(self.config.timeout)
-        loop = Loop(
-            policy=self.policy,
-            algorithm=self.algorithm,
-            config=self.config,
-            folder=self.folder,
-            engine=self.sampler,
-            make_supply=make_supply,
-            resume=processes.broadcast(self._resume),
-            processes=processes,
-            stage=self._stage,
-            reference=self._reference,
-            held_out=self._held_out,
-            callbacks=self._callbacks,
-            trackers=self._trackers,
-        )
+        try:
+            loop = Loop(
+                policy=self.policy,
+                algorithm=self.algorithm,
+                config=self.config,
+                folder=self.folder,
+                engine=self.sampler,
+                make_supply=make_supply,
+                resume=processes.broadcast(self._resume),
+                processes=processes,
+                stage=self._stage,
+                reference=self._reference,
+                held_out=self._held_out,
+                callbacks=self._callbacks,
+                trackers=self._trackers,
+            )
+        except BaseException:
+            if self.sampler is not None and self.config.rollouts.sleep:
+                self.sampler.wake()  # the loop put it to sleep, and no `send` will come
+            raise
         try:
             loop.run()
         finally:

@@ -11,8 +11,8 @@ import torch
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
-from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig
-from visenv.errors import RunError, SamplerError
+from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig, loop
+from visenv.errors import ConfigurationError, RunError, SamplerError
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
 
@@ -87,6 +87,19 @@ def test_a_colocated_engine_sleeps_while_weights_change(tmp_path: Path) -> None:
     assert engine.log == ["sleep", "wake", "load 0"] + [
         said for step in (1, 2, 3) for said in ("sleep", "wake", f"load {step}")
     ]
+
+
+def test_an_engine_is_awake_after_a_run_that_could_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise ConfigurationError("The trained weights are torch.bfloat16.")
+
+    monkeypatch.setattr(loop, "make_backend", refuse)
+    engine = toy.ToyEngine()
+    with pytest.raises(ConfigurationError, match="bfloat16"):
+        _train(tmp_path / "run", engine, sleep=True)
+    assert engine.log == ["sleep", "wake"]
 
 
 def test_memory_that_pytorch_keeps_is_given_back_before_an_engine_wakes(
