@@ -202,8 +202,8 @@ def test_a_released_environment_makes_room_for_the_episode_that_waits_longest(
             waiting.append(asyncio.create_task(slots.take(name)))
             await asyncio.sleep(0)
         await asyncio.sleep(0.05)
-        for each in released:
-            slots.give("a", each, usable=True)
+        for slot in released:
+            slots.give("a", slot, usable=True)
         # The first made room for b; the second went on with a, as b is being started.
         assert [each.closed for each in executor.slots[:2]] == [True, False]
         assert await waiting[1] is released[1]
@@ -229,8 +229,8 @@ def test_idle_environments_are_closed_once_for_each_that_starts(
         await asyncio.sleep(0)
         for each in executor.slots:
             each.ready.set()
-        for each in [await task for task in playing]:
-            slots.give("a", each, usable=True)
+        for slot in [await task for task in playing]:
+            slots.give("a", slot, usable=True)
         idle = list(executor.slots)
         waiting = [asyncio.create_task(slots.take("b")) for _ in range(3)]
         await asyncio.sleep(0.2)  # they are slow to start
