@@ -6,34 +6,45 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FrameType
 
 
 @contextmanager
-def uninterrupted(anybody: Callable[[bool], bool] = bool) -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Hold Ctrl-C back until the block has ended, then raise its `KeyboardInterrupt`.
 
     Weights and optimizer change together inside such a block, so that an interrupted run is always
-    between two steps. Signals only reach the main thread; elsewhere nothing is held back.
-
-    Args:
-        anybody: Receives whether this process was interrupted, and returns whether any process was,
-            so that several stop together.
+    between two steps.
     """
-    if not _in_main_thread():
+    with collected_interrupts() as received:
         yield
-        return
+    if received:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def collected_interrupts() -> Iterator[list[int]]:
+    """Collect the interrupts of the block instead of raising them.
+
+    Several processes have to stop after the same step, so that none of them may be interrupted
+    between the moment in which they agree to go on and the next one. Signals only reach the main
+    thread; elsewhere nothing is collected.
+
+    Yields:
+        The numbers of the signals that have arrived so far.
+    """
     received: list[int] = []
+    if not _in_main_thread():
+        yield received
+        return
     before = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
-        yield
+        yield received
     finally:
         signal.signal(signal.SIGINT, before)
-    if anybody(bool(received)):
-        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from .evaluation import Evaluator, HeldOut
 from .guard import Guard
 from .identity import identify
 from .inspection import require_finite_rewards, save_step
-from .interrupt import uninterrupted
+from .interrupt import collected_interrupts, uninterrupted
 from .journal import Journal
 from .metrics import measure, reduced
 from .observers import Observers
@@ -182,17 +182,17 @@ class Loop:
         """
         steps = self._config.steps
         try:
-            with self._observing() as observers:
+            with self._observing() as observers, self._interrupts() as received:
                 self._sync.send()
                 observers.begin()
-                with self._together():
-                    self._evaluate_due(observers)  # killed before an evaluation that was due
+                self._evaluate_due(observers)  # killed before an evaluation that was due
+                self._stop_together(received)
                 should_stop = False
                 while self.step < steps and not should_stop:
-                    with self._together():
-                        self._take_step(observers)
-                        self._evaluate_due(observers)
-                        should_stop = observers.should_stop
+                    self._take_step(observers)
+                    self._evaluate_due(observers)
+                    should_stop = observers.should_stop
+                    self._stop_together(received)
                 if self.step < steps:  # a callback stopped the run
                     self._save()
                 observers.end()
@@ -248,11 +248,18 @@ class Loop:
         if self._evaluator is not None and self._evaluator.due(self.step):
             observers.evaluated(self._evaluator.evaluate(self.step))
 
-    def _together(self) -> AbstractContextManager[None]:
-        """Return a context at whose end all processes stop if any was interrupted inside of it."""
-        if self._processes.count == 1:
-            return nullcontext()
-        return uninterrupted(lambda any_: any(self._processes.gather(any_)))
+    def _interrupts(self) -> AbstractContextManager[list[int]]:
+        """Return a context that collects interrupts, where several processes stop together."""
+        return nullcontext([]) if self._processes.count == 1 else collected_interrupts()
+
+    def _stop_together(self, received: Sequence[int]) -> None:
+        """Stop if any process has received an interrupt: all processes then stop at this place.
+
+        Raises:
+            KeyboardInterrupt: If one has.
+        """
+        if any(self._processes.gather(bool(received))):
+            raise KeyboardInterrupt
 
     def _learn(self, groups: Sequence[Group]) -> dict[str, float]:
         """Change the weights by this process's groups and those of the others."""

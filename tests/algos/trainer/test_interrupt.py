@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from visenv.algos.trainer.interrupt import sigterm_interrupts, uninterrupted
+from visenv.algos.trainer.interrupt import (
+    collected_interrupts,
+    sigterm_interrupts,
+    uninterrupted,
+)
 
 
 def test_it_waits_for_the_end_of_the_block() -> None:
@@ -64,3 +68,12 @@ def test_sigterm_waits_for_the_end_of_the_block_too() -> None:
             done.append("the rest of the block")
         done.append("what comes after it")
     assert done == ["the rest of the block"]
+
+
+def test_collected_interrupts_raise_nothing_and_restore_the_handler() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with collected_interrupts() as received:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+    assert received == [signal.SIGINT] * 2
+    assert signal.getsignal(signal.SIGINT) is before
