@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from visenv.policy import Budget
@@ -24,6 +25,23 @@ class _Cost(NamedTuple):
         return fits and self.tokens <= budget.tokens
 
 
+@dataclass(slots=True)
+class _Part:
+    """What goes through the network together.
+
+    Attributes:
+        members: The segments, in the order in which they came.
+        trees: The same by the number of the tree that they belong to.
+        cost: What is read of them.
+        images: The images among them, by hash.
+    """
+
+    members: list[int] = field(default_factory=list)
+    trees: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    cost: _Cost = field(default_factory=lambda: _Cost(0, 0))
+    images: set[str] = field(default_factory=set)
+
+
 class _Splitter:
     """Shares segments out over parts. The arguments are those of `split`."""
 
@@ -33,11 +51,23 @@ class _Splitter:
             {span.sha256: math.prod(span.grid) for span in segment.images} for segment in segments
         ]
         self._budget = budget
+        self._sizes: dict[tuple[int, ...], int] = {}
+        self._forest = self._prefixes.grow(range(len(segments)))
+        self._tree = {
+            member: number for number, node in enumerate(self._forest) for member in node.members
+        }
 
-    def cost(self, members: Sequence[int]) -> _Cost:
+    def _tokens(self, members: tuple[int, ...]) -> int:
+        if members not in self._sizes:
+            self._sizes[members] = size(self._prefixes.grow(members))
+        return self._sizes[members]
+
+    def _images(self, members: Sequence[int]) -> dict[str, int]:
+        return {name: count for each in members for name, count in self._patches[each].items()}
+
+    def _cost(self, members: tuple[int, ...]) -> _Cost:
         """Return what a part of these members reads; each distinct image counts once."""
-        images = {name: count for each in members for name, count in self._patches[each].items()}
-        return _Cost(size(self._prefixes.grow(members)), sum(images.values()))
+        return _Cost(self._tokens(members), sum(self._images(members).values()))
 
     def units(self) -> Iterator[tuple[int, ...]]:
         """Yield what is kept together, the largest trees first.
@@ -45,10 +75,10 @@ class _Splitter:
         A tree that exceeds the budget is cut between its children, as often as needed; they follow
         one another, so that they meet in the same parts.
         """
-        pending = self._sorted(self._prefixes.grow(range(len(self._patches))))
+        pending = self._sorted(self._forest)
         while pending:
             node = pending.pop()
-            if len(node.members) == 1 or self.cost(node.members).within(self._budget):
+            if len(node.members) == 1 or self._cost(node.members).within(self._budget):
                 yield node.members
                 continue
             onward = {member for child in node.children for member in child.members}
@@ -59,28 +89,39 @@ class _Splitter:
         """Return nodes, those that read most last."""
 
         def key(node: Node) -> tuple[int, tuple[int, ...]]:
-            return -self.cost(node.members).tokens, node.members
+            return -self._tokens(node.members), node.members
 
         return sorted(nodes, key=key, reverse=True)
 
     def parts(self) -> list[list[int]]:
         """Return the parts: each unit goes where there is room and it adds the fewest tokens."""
-        parts: list[list[int]] = []
-        read: list[int] = []  # tokens of each part
+        parts: list[_Part] = []
         for unit in self.units():
-            best: tuple[int, int, int] | None = None  # tokens added, place, tokens together
-            for place, part in enumerate(parts):
-                together = self.cost([*part, *unit])
-                if together.within(self._budget):
-                    added = (together.tokens - read[place], place, together.tokens)
-                    best = added if best is None else min(best, added)
-            if best is None:
-                parts.append([*unit])
-                read.append(self.cost(unit).tokens)
+            costs = [self._with(part, unit) for part in parts]
+            room = [place for place, cost in enumerate(costs) if cost.within(self._budget)]
+            if room:
+                place = min(room, key=lambda place: costs[place].tokens - parts[place].cost.tokens)
             else:
-                _, place, read[place] = best
-                parts[place] += unit
-        return parts
+                place = len(parts)
+                parts.append(_Part())
+                costs.append(self._with(parts[place], unit))
+            part, tree = parts[place], self._tree[unit[0]]
+            part.cost = costs[place]
+            part.members += unit
+            part.trees[tree] = (*part.trees.get(tree, ()), *unit)
+            part.images |= self._images(unit).keys()
+        return [part.members for part in parts]
+
+    def _with(self, part: _Part, unit: tuple[int, ...]) -> _Cost:
+        """Return what a part reads together with a unit.
+
+        Segments of different trees share no node, so that only those of the unit's tree are looked
+        at again.
+        """
+        own = part.trees.get(self._tree[unit[0]], ())
+        tokens = self._tokens((*own, *unit)) - self._tokens(own)
+        patches = sum(n for name, n in self._images(unit).items() if name not in part.images)
+        return _Cost(part.cost.tokens + tokens, part.cost.patches + patches)
 
 
 def split(segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
