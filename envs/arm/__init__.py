@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import gymnasium as gym
@@ -14,15 +15,15 @@ from visenv.data.source import Source, is_indexed
 from visenv.documents import PageRanker
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
-from visenv.rewards import RewardWrapper
+from visenv.rewards import RewardTerm, RewardWrapper
 from visenv.tools import Tool
 from visenv.worlds.scenes import PRESETS as SCENES
 
 from .answer_judge import AnswerJudge
 from .answer_rewards import AnswerRewards
 from .env.answer import AnswerEnv
+from .env.base import ArmEnv
 from .env.judge import Judge
-from .evidence import CallRule
 from .presets import UNREADABLE, Chosen, Settings, choose
 from .rewards import TOP, Reading, terms
 from .tools.crop import CropZoom, Dialect
@@ -303,39 +304,43 @@ def _opened(data: str | Source, track: str = "all") -> Source:
 def _finish(
     judge: type[Judge], source: Source, tools: Sequence[Tool[Any]], chosen: Chosen
 ) -> gym.Env[Observation, str]:
-    """The environment with its reward."""
-    env = judge(
-        source=source,
-        preset=chosen.preset,
-        tools=tools if chosen.agent else (),
-        compat=chosen.compat,
-        **chosen.env,
-    )
-    if chosen.reward == "outcome":
-        return env
-    return RewardWrapper(
-        env, terms(chosen.reward, chosen.compat, _call_rule(chosen, source)), TOP[chosen.reward]
-    )
-
-
-def _call_rule(chosen: Chosen, source: Source) -> CallRule:
-    """The rule that was given; by default evidence is asked for where all of it is known."""
-    return chosen.call_rule or ("belongs" if is_indexed(source) else "evidence")
+    """Return the environment that judges responses, with its reward."""
+    env = judge(**_arguments(source, tools, chosen))
+    return _rewarded(env, chosen, partial(terms, reading=_reading(chosen, source)))
 
 
 def _finish_answer(
     task: type[AnswerEnv], source: Source, tools: Sequence[Tool[Any]], judge: str, chosen: Chosen
 ) -> gym.Env[Observation, str]:
-    """The environment of plain questions with its reward."""
-    env = task(
-        source=source,
-        preset=chosen.preset,
-        tools=tools if chosen.agent else (),
-        judge=AnswerJudge.parse(judge),
-        compat=chosen.compat,
+    """Return the environment that answers questions, with its reward."""
+    env = task(judge=AnswerJudge.parse(judge), **_arguments(source, tools, chosen))
+    return _rewarded(env, chosen, AnswerRewards(env.rule, _reading(chosen, source)).terms)
+
+
+def _arguments(source: Source, tools: Sequence[Tool[Any]], chosen: Chosen) -> dict[str, Any]:
+    """Return the arguments that all environments of the family take."""
+    return {
+        "source": source,
+        "preset": chosen.preset,
+        "tools": tools if chosen.agent else (),
+        "compat": chosen.compat,
         **chosen.env,
-    )
+    }
+
+
+def _reading(chosen: Chosen, source: Source) -> Reading:
+    """Return how the reward reads an episode.
+
+    By default it asks for evidence where the source knows all of it.
+    """
+    call_rule = chosen.call_rule or ("belongs" if is_indexed(source) else "evidence")
+    return Reading.of(chosen.compat, call_rule)
+
+
+def _rewarded(
+    env: ArmEnv, chosen: Chosen, terms_of: Callable[[str], list[RewardTerm]]
+) -> gym.Env[Observation, str]:
+    """Return the environment with the reward that was chosen."""
     if chosen.reward == "outcome":
         return env
-    rewards = AnswerRewards(env.rule, Reading.of(chosen.compat, _call_rule(chosen, source)))
-    return RewardWrapper(env, rewards.terms(chosen.reward), TOP[chosen.reward])
+    return RewardWrapper(env, terms_of(chosen.reward), TOP[chosen.reward])

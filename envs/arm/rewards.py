@@ -59,27 +59,6 @@ Score = Callable[[Log, Sample, "Reading", float], float]
 """What is paid of a term, 0 to 1; the number is the share of well-formed turns."""
 
 
-def terms(reward: str, compat: Compat = None, call_rule: CallRule = "belongs") -> list[RewardTerm]:
-    """The named terms of a reward; each is 0 to 1 and its weight one of the constants.
-
-    Args:
-        reward: ``"stage1"``, ``"stage2"``, ``"accuracy_format"`` or ``"fixed_bonus"``.
-        compat: See the module.
-        call_rule: Which tool calls count, see the module; with ``compat="arm"`` always the
-            published rule.
-
-    Raises:
-        UnknownNameError: If there is no such reward.
-    """
-    if reward not in REWARDS:
-        raise UnknownNameError("reward", reward, [*REWARDS, "outcome"])
-    reading = Reading.of(compat, call_rule)
-    return [
-        RewardTerm(name, weight, of_log(partial(_paid, score=score, reading=reading)))
-        for name, weight, score in REWARDS[reward]
-    ]
-
-
 class Reading(NamedTuple):
     """How an episode is read: as the public code does or not, and which tool calls count."""
 
@@ -90,6 +69,24 @@ class Reading(NamedTuple):
     def of(cls, compat: Compat, call_rule: CallRule) -> Reading:
         """Return the reading; with ``compat="arm"`` the rule is always the published one."""
         return cls(compat, "published" if compat else call_rule)
+
+
+def terms(reward: str, reading: Reading) -> list[RewardTerm]:
+    """Return the named terms of a reward; each is 0 to 1 and its weight one of the constants.
+
+    Args:
+        reward: ``"stage1"``, ``"stage2"``, ``"accuracy_format"`` or ``"fixed_bonus"``.
+        reading: How an episode is read, and which tool calls count.
+
+    Raises:
+        UnknownNameError: If there is no such reward.
+    """
+    if reward not in REWARDS:
+        raise UnknownNameError("reward", reward, [*REWARDS, "outcome"])
+    return [
+        RewardTerm(name, weight, of_log(partial(_paid, score=score, reading=reading)))
+        for name, weight, score in REWARDS[reward]
+    ]
 
 
 def format_share(log: Log, compat: Compat = None) -> float:

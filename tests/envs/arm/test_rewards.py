@@ -9,7 +9,7 @@ import pytest
 from tests.reward_terms import unweighted
 from visenv.envs.arm.evidence import CallRule
 from visenv.envs.arm.ground_truth import JudgingTruth
-from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, terms
+from visenv.envs.arm.rewards import ARM_MARKERS, REWARDS, TOP, Reading, terms
 from visenv.envs.arm.samples import judging_sample
 from visenv.envs.arm.verdicts import write_verdict
 from visenv.errors import UnknownNameError
@@ -42,7 +42,7 @@ def pay(
     compat: Compat = None,
     call_rule: CallRule = "published",
 ) -> float:
-    named = terms(reward, compat, call_rule)
+    named = terms(reward, Reading.of(compat, call_rule))
     return sum(term.weight * unweighted(term, log, sample) for term in named)
 
 
@@ -205,7 +205,7 @@ def test_a_rating_is_judged_by_its_half_of_the_scale(
 
 def test_an_unknown_reward_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="stage2"):
-        terms("stage_2")
+        terms("stage_2", Reading())
 
 
 def test_a_call_is_no_answer() -> None:
