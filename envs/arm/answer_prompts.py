@@ -7,9 +7,9 @@ from typing import Any
 
 from visenv.grammar import ToolCallGrammar
 from visenv.tools import Tool
-from visenv.types import Image, Message, Part, Sample
+from visenv.types import Image, Message, Sample
 
-from .prompts import PromptStyle
+from .prompts import PromptStyle, named_images
 
 ANSWER_NOW = "\nYou have no tool calls left. Give your answer now, inside <answer></answer> tags."
 
@@ -40,9 +40,7 @@ def opening(
         tools: What the policy can call.
         turns: Turns of the episode.
     """
-    shown: list[Part] = []
-    for name, image in images.items():
-        shown += [f"{name}:\n", image, "\n"]
+    shown = named_images(images)
     if style == "brief":
         asked = f"{document}\n{sample.question}" if document else sample.question
         return [Message("user", (*shown, asked))]

@@ -39,6 +39,11 @@ _GRADED = (
 """How graded responses compare (`visenv.envs.arm.world.graded_pairs.patterns.Flaws`)."""
 
 
+def named_images(images: Mapping[str, Image]) -> list[Part]:
+    """Return the images, each after its logical name."""
+    return [part for name, image in images.items() for part in (f"{name}:\n", image, "\n")]
+
+
 def opening(
     style: PromptStyle,
     sample: Sample,
@@ -63,9 +68,7 @@ def opening(
         tools: What the policy can call.
         turns: Turns in an episode; the last one must answer.
     """
-    shown: list[Part] = []
-    for name, image in images.items():
-        shown += [f"{name}:\n", image, "\n"]
+    shown = named_images(images)
     if style == "brief":
         return [Message("user", (*shown, _brief(sample, document)))]
     system = Message("system", (_role(grammar, tools, turns),))

@@ -33,3 +33,40 @@ class Sloped(GRPO):
             [np.asarray(np.sin(1.0 + 7 * each.seed + 3 * each.member)) for each in group]
             for group in groups
         ]
+
+
+def small_sweep(head: str, sweep: str, *, steps: int, groups: int, episodes: int) -> str:
+    """Return a recipe of a warm-up and RL with two arms, ``paper`` and ``outcome``, as TOML.
+
+    Args:
+        head: Further fields of the recipe.
+        sweep: The tables ``sweep`` and ``sweep.arms.paper``.
+        steps: Steps of RL.
+        groups: Groups of a step.
+        episodes: Held-out episodes of an evaluation.
+    """
+    return f"""
+name = "job"
+{head}
+[environments.scenes]
+id = "visenv/ZoomVQA-v0"
+options = {{ preset = "tiny" }}
+[model]
+name = "tiny"
+options = {{ threads = 1 }}
+[phases.warm-up]
+algorithm = "sft"
+steps = 1
+demonstrations = {{ episodes = 4, batch_size = 2 }}
+[phases.rl]
+algorithm = "grpo"
+steps = {steps}
+rollouts = {{ groups = {groups}, group_size = 2, max_tokens = 8 }}
+[evaluation]
+every = 1
+episodes = {episodes}
+max_tokens = 8
+{sweep}
+[sweep.arms.outcome.changes.phases.rl]
+options = {{ reward = "outcome" }}
+"""

@@ -14,7 +14,7 @@ from visenv.cli.arguments import PolicyName, Settings, check_at_least
 from visenv.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from visenv.evaluation.suite import Column, ColumnResult, Suite
+    from visenv.evaluation.suite import Column, ColumnResult
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,12 @@ class PlaySuite:
             names = " ".join(f"--folder {name}=PATH" for name in suite.folders)
             raise ConfigurationError(f"Name the folders of the data sets: {names}.")
         results = [self._column(column, folders) for column in suite.columns]
-        page = markdown(self._title(suite), results)
+        page = markdown(f"{suite.title}: {self.policy}", results)
         print(page, end="")
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
             (self.out / "suite.md").write_text(page)
             (self.out / "suite.json").write_text(json.dumps(as_json(results), indent=2) + "\n")
-
-    def _title(self, suite: Suite) -> str:
-        return f"{suite.title}: {self.policy}"
 
     def _column(self, column: Column, folders: dict[str, str]) -> ColumnResult:
         """Play a column and write its summary."""

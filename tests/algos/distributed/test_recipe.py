@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.algos.runs import small_sweep
+
 from .launching import launch
 
 pytestmark = [
@@ -15,30 +17,7 @@ pytestmark = [
 ]
 
 PROGRAM = Path(__file__).parent / "recipe.py"
-TOML = """
-name = "job"
-[environments.scenes]
-id = "visenv/ZoomVQA-v0"
-options = { preset = "tiny" }
-[model]
-name = "tiny"
-options = { threads = 1 }
-[phases.warm-up]
-algorithm = "sft"
-steps = 1
-demonstrations = { episodes = 4, batch_size = 2 }
-[phases.rl]
-algorithm = "grpo"
-steps = 1
-rollouts = { groups = 2, group_size = 2, max_tokens = 8 }
-[evaluation]
-every = 1
-episodes = 3
-max_tokens = 8
-[sweep.arms.paper]
-[sweep.arms.outcome.changes.phases.rl]
-options = { reward = "outcome" }
-"""
+TOML = small_sweep("", "[sweep.arms.paper]", steps=1, groups=2, episodes=3)
 
 
 def test_sweep_runs_on_two_processes_and_a_run_that_exists_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.algos.experiment.recorder import Recorder
+from tests.algos.runs import small_sweep
 from visenv.algos.experiment import Recipe, read_sweep, run_sweep
 from visenv.algos.experiment.sweep import Run, merged, shared_phases
 from visenv.errors import ConfigurationError, DivergedError, RunError, UnknownNameError
@@ -19,34 +20,13 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-TOML = """
-name = "job"
-callbacks = ["tests.algos.experiment.recorder:Recorder"]
-[environments.scenes]
-id = "visenv/ZoomVQA-v0"
-options = { preset = "tiny" }
-[model]
-name = "tiny"
-options = { threads = 1 }
-[phases.warm-up]
-algorithm = "sft"
-steps = 1
-demonstrations = { episodes = 4, batch_size = 2 }
-[phases.rl]
-algorithm = "grpo"
-steps = 2
-rollouts = { groups = 1, group_size = 2, max_tokens = 8 }
-[evaluation]
-every = 1
-episodes = 2
-max_tokens = 8
-[sweep]
-minutes = 100.0
-[sweep.arms.paper]
-seeds = [0, 1]
-[sweep.arms.outcome.changes.phases.rl]
-options = { reward = "outcome" }
-"""
+TOML = small_sweep(
+    'callbacks = ["tests.algos.experiment.recorder:Recorder"]',
+    "[sweep]\nminutes = 100.0\n[sweep.arms.paper]\nseeds = [0, 1]",
+    steps=2,
+    groups=1,
+    episodes=2,
+)
 
 
 def sweep_of(folder: Path, *words: str, text: str = TOML) -> tuple[Recipe, list[Run], float]:

@@ -74,6 +74,24 @@ def delivery(value: float, count: int = 1) -> Delivery:
     return Delivery(MANIFEST, weights, torch.float32, packs=False)
 
 
+def client_in_use(connect: Callable[..., ServerClient]) -> ServerClient:
+    """Return a client that has sent weights as version 3 and played a turn with them."""
+    client = connect()
+    client.load(delivery(1.0), 3)
+    client.submit(REQUEST).result(10)
+    return client
+
+
+def begun_turn(server: FakeServer, client: ServerClient) -> Future[Piece]:
+    """Return a turn that the server has begun, and goes on with once ``server.sampling`` is set."""
+    begun = threading.Event()
+    server.asked = begun.set
+    server.sampling.clear()
+    turn = client.submit(REQUEST)
+    assert begun.wait(5)
+    return turn
+
+
 def test_a_turn_is_accepted_from_the_weights_that_were_sent(
     connect: Callable[..., ServerClient],
 ) -> None:
@@ -120,9 +138,7 @@ def test_the_client_that_took_a_turn_is_asked_whether_it_works() -> None:
 def test_a_server_that_was_started_anew_is_refused_until_it_has_the_weights(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
-    client = connect()
-    client.load(delivery(1.0), 3)
-    client.submit(REQUEST).result(10)
+    client = client_in_use(connect)
     server.start_anew()
     with pytest.raises(PolicyError, match="does not hold the weights of version 3"):
         client.submit(REQUEST).result(10)
@@ -135,14 +151,7 @@ def test_a_server_that_was_started_anew_is_refused_until_it_has_the_weights(
 def test_a_server_that_was_started_anew_during_a_turn_is_refused(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
-    client = connect()
-    client.load(delivery(1.0), 3)
-    client.submit(REQUEST).result(10)
-    begun = threading.Event()
-    server.asked = begun.set
-    server.sampling.clear()
-    turn = client.submit(REQUEST)
-    assert begun.wait(5)
+    turn = begun_turn(server, client_in_use(connect))
     server.start_anew()
     server.sampling.set()
     with pytest.raises(PolicyError, match="does not hold the weights of version 3"):
@@ -152,14 +161,7 @@ def test_a_server_that_was_started_anew_during_a_turn_is_refused(
 def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrupts(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
-    client = connect()
-    client.load(delivery(1.0), 3)
-    client.submit(REQUEST).result(10)
-    begun = threading.Event()
-    server.asked = begun.set
-    server.sampling.clear()
-    turn = client.submit(REQUEST)
-    assert begun.wait(5)
+    turn = begun_turn(server, client_in_use(connect))
     connect().load(delivery(2.0), 3)  # the same version, other weights
     with pytest.raises(PolicyError, match="another program has sent it others"):
         turn.result(10)
@@ -168,9 +170,7 @@ def test_weights_that_another_program_sends_are_noticed_by_the_turns_it_interrup
 def test_weights_that_another_program_sends_between_turns_are_noticed_by_the_next(
     connect: Callable[..., ServerClient],
 ) -> None:
-    client = connect()
-    client.load(delivery(1.0), 3)
-    client.submit(REQUEST).result(10)
+    client = client_in_use(connect)
     connect().load(delivery(2.0), 3)
     with pytest.raises(PolicyError, match="another program has sent it others"):
         client.submit(REQUEST).result(10)

@@ -183,30 +183,35 @@ class Full:
         pass
 
 
+async def full_of_a(count: int) -> tuple[Full, slots_module.Slots, list[Any]]:
+    """Return an executor without room, its slots, and those in which "a" is played."""
+    executor = Full()
+    names: Any = {"a": "a", "b": "b"}
+    slots = slots_module.Slots(executor, names)
+    taking = [asyncio.create_task(slots.take("a")) for _ in range(count)]
+    await asyncio.sleep(0)
+    for each in executor.slots:
+        each.ready.set()
+    return executor, slots, [await task for task in taking]
+
+
 def test_a_released_environment_makes_room_for_the_episode_that_waits_longest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(slots_module, "_PATIENCE", 0.02)
 
     async def play() -> None:
-        executor = Full()
-        names: Any = {"a": "a", "b": "b"}
-        slots = slots_module.Slots(executor, names)
-        playing = [asyncio.create_task(slots.take("a")) for _ in range(2)]
-        await asyncio.sleep(0)
-        for each in executor.slots:
-            each.ready.set()
-        released = [await each for each in playing]
+        executor, slots, playing = await full_of_a(2)
         waiting = []
         for name in ("b", "a", "a"):
             waiting.append(asyncio.create_task(slots.take(name)))
             await asyncio.sleep(0)
         await asyncio.sleep(0.05)
-        for slot in released:
+        for slot in playing:
             slots.give("a", slot, usable=True)
         # The first made room for b; the second went on with a, as b is being started.
         assert [each.closed for each in executor.slots[:2]] == [True, False]
-        assert await waiting[1] is released[1]
+        assert await waiting[1] is playing[1]
         rare = next(each for each in executor.slots if each.name == "b")
         rare.ready.set()
         assert await waiting[0] is rare
@@ -222,14 +227,8 @@ def test_idle_environments_are_closed_once_for_each_that_starts(
     monkeypatch.setattr(slots_module, "_PATIENCE", 0.01)
 
     async def play() -> None:
-        executor = Full()
-        names: Any = {"a": "a", "b": "b"}
-        slots = slots_module.Slots(executor, names)
-        playing = [asyncio.create_task(slots.take("a")) for _ in range(4)]
-        await asyncio.sleep(0)
-        for each in executor.slots:
-            each.ready.set()
-        for slot in [await task for task in playing]:
+        executor, slots, playing = await full_of_a(4)
+        for slot in playing:
             slots.give("a", slot, usable=True)
         idle = list(executor.slots)
         waiting = [asyncio.create_task(slots.take("b")) for _ in range(3)]
