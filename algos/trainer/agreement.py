@@ -70,7 +70,7 @@ class Agreement:
         }
 
     def require(self, processes: Processes, limit: float | None) -> None:
-        """See that the sampler samples with the trainer's weights; all processes together.
+        """Check that the sampler samples with the trainer's weights; all processes do so together.
 
         Args:
             processes: Those that measured.

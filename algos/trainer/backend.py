@@ -74,7 +74,7 @@ class Backend(ABC):
         return as_they_are(parameters)
 
     def playing(self, player: Policy[Any]) -> AbstractContextManager[None]:
-        """A context in which `player` samples, each process on its own.
+        """Return a context in which `player` samples, each process on its own.
 
         Args:
             player: The trained policy, whose weights are then whole on every process, or an engine
@@ -83,7 +83,7 @@ class Backend(ABC):
         return nullcontext()
 
     def reading(self, policy: TrainablePolicy[Any] | None = None) -> AbstractContextManager[None]:
-        """A context in which the first process reads all weights (to save them).
+        """Return a context in which the first process reads all weights (to save them).
 
         Args:
             policy: Whose weights; None is the policy that is trained.
@@ -97,7 +97,7 @@ class Backend(ABC):
         """
 
     def refer(self, reference: TrainablePolicy[Any], collated: Any) -> Scores:
-        """The forward pass of a frozen policy on what its `collate` gave, without gradient."""
+        """Run a frozen policy forward on what its `collate` gave, without gradient."""
         with torch.no_grad():
             scores: Scores = reference.module(collated)
         return scores
@@ -133,7 +133,7 @@ def parameter_groups(
 
 
 def _dimensions(parameter: torch.nn.Parameter) -> int:
-    """The dimensions of a parameter; DeepSpeed leaves an empty vector of one it holds in shards."""
+    """Return the dimensions of a parameter; of one in shards DeepSpeed leaves an empty vector."""
     return len(getattr(parameter, "ds_shape", parameter.shape))
 
 

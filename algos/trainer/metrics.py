@@ -56,7 +56,7 @@ def _of_episode(episode: Episode) -> dict[str, float]:
 def advantages_by_tool(
     groups: Sequence[Group], advantages: Sequence[Sequence[Any]]
 ) -> dict[str, float]:
-    """The mean advantage of episodes by the outcome of their tool calls.
+    """Return the mean advantage of episodes by the outcome of their tool calls.
 
     Groundlight's figure 3 (arXiv 2506.14821) accumulates them over the steps of a run.
 

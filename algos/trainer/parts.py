@@ -44,7 +44,7 @@ def is_in_parts(module: torch.nn.Module) -> bool:
 
 
 def _restore(module: torch.nn.Module, plain: dict[int, torch.nn.Parameter]) -> None:
-    """Plain dictionaries and, where there are some, plain parameters in the place of DeepSpeed's.
+    """Put plain dictionaries and, where there are some, plain parameters in place of DeepSpeed's.
 
     What was one object stays one.
     """
@@ -56,7 +56,7 @@ def _restore(module: torch.nn.Module, plain: dict[int, torch.nn.Parameter]) -> N
 
 
 def frozen_config(config: dict[str, Any]) -> dict[str, Any]:
-    """DeepSpeed's configuration of a module that is only run, like that of the trained one."""
+    """Return DeepSpeed's configuration of a frozen module, made from that of the trained one."""
     zero = config["zero_optimization"]
     kept = {name: zero[name] for name in ("stage", "offload_param") if name in zero}
     return {

@@ -203,7 +203,7 @@ class Updater:
         )
 
     def _reference_logprobs(self, part: MicroBatch) -> torch.Tensor | None:
-        """What the reference says of a micro-batch's own segments.
+        """Return what the reference says of a micro-batch's own segments.
 
         A filler is read too: where the reference is in parts, all processes must run it as often.
         """

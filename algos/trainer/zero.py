@@ -141,7 +141,7 @@ class Partitioned(Backend):
 
     @contextmanager
     def playing(self, player: Policy[Any]) -> Iterator[None]:
-        """All weights on every device, and no hook that would take them away again.
+        """Hold all weights on every device, without a hook that would take them away again.
 
         Where an engine samples, nothing is gathered.
         """

@@ -282,7 +282,7 @@ def _seen_small(chosen: Chosen) -> Chosen:
 
 
 def _opened(data: str | Source, track: str = "all") -> Source:
-    """The source that `data` is or names; of ARMBench-VL that track.
+    """Return the source that `data` is or names; of ARMBench-VL that track.
 
     Raises:
         ConfigurationError: If it names another track, whose rows cannot be played.

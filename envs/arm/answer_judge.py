@@ -167,7 +167,7 @@ def _has_chosen(answer: str, sample: Sample) -> bool:
 
 
 def _is_closed(sample: Sample) -> bool:
-    """Whether the rule decides about the extracted answer.
+    """Return whether the rule decides about the extracted answer.
 
     MMLongBench-Doc's own evaluation extracts by a language model and scores by a rule.
     """

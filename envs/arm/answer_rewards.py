@@ -66,21 +66,21 @@ class AnswerRewards:
         return [RewardTerm(name, weight, of_log(value)) for name, weight, value in named]
 
     def form(self, log: Log, sample: Sample) -> float:
-        """The share of well-formed turns."""
+        """Return the share of well-formed turns."""
         return format_share(log, self.reading.compat)
 
     def score(self, log: Log, sample: Sample) -> float:
-        """The score of the answer, s."""
+        """Return the score of the answer, s."""
         return score_of(log, sample, self.rule) if self.form(log, sample) else 0.0
 
     def tried(self, log: Log, sample: Sample) -> float:
-        """1 if a tool was called in a way that counts."""
+        """Return 1 if a tool was called in a way that counts."""
         return float(self.form(log, sample) > 0 and tried(log, sample, self.reading))
 
     def tried_in_vain(self, log: Log, sample: Sample) -> float:
-        """1 - s if a tool was called in a way that counts."""
+        """Return 1 - s if a tool was called in a way that counts."""
         return self.tried(log, sample) * (1 - self.score(log, sample))
 
     def score_with_success(self, log: Log, sample: Sample) -> float:
-        """The score of the answer if a call with a result counts."""
+        """Return the score of the answer if a call with a result counts."""
         return self.score(log, sample) * succeeded(log, sample, self.reading)

@@ -130,7 +130,7 @@ def _about(document: str, images: Sequence[str]) -> str:
 
 
 def _hint(names: Sequence[str], images: Sequence[str], tools: Sequence[Tool[Any]]) -> str:
-    """The names that some tool takes: of texts where texts are checked, of images for a zoom."""
+    """Return the names that some tool takes: of texts for a check, of images for a zoom."""
     things = list(names) if any(isinstance(tool, TextCheckTool) for tool in tools) else []
     if any(isinstance(tool, CropZoom) and not tool.indexed for tool in tools):
         things += [*images, "those of images that tools return"]

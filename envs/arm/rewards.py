@@ -117,7 +117,7 @@ def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
 
 
 def tried(log: Log, sample: Sample, reading: Reading) -> bool:
-    """Whether a tool was called in a way that counts; under the published rule, in any way."""
+    """Return whether a call counts; under the published rule every call does."""
     if reading.call_rule != "published":
         return useful(log, sample, reading.call_rule)
     spoofed = reading.compat == "arm" and any("<tool_response>" in each.text for each in log.turns)
@@ -125,7 +125,7 @@ def tried(log: Log, sample: Sample, reading: Reading) -> bool:
 
 
 def succeeded(log: Log, sample: Sample, reading: Reading) -> bool:
-    """Whether a tool was called with a result that counts."""
+    """Return whether a tool was called with a result that counts."""
     if reading.compat == "arm" and any(
         mark in turn.text for turn in log.turns for mark in ARM_MARKERS
     ):
@@ -156,7 +156,7 @@ def _published_form(text: str) -> bool:
 
 
 def _paid(log: Log, sample: Sample, score: Score, reading: Reading) -> float:
-    """What a term is paid, of an episode that ends in a well-formed answer."""
+    """Return what a term is paid, of an episode that ends in a well-formed answer."""
     share = format_share(log, reading.compat)
     return score(log, sample, reading, share) if share else 0.0
 

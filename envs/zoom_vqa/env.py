@@ -173,7 +173,7 @@ class ZoomVQA(VisEnv):
         return fit(self.sample.images[0], self.preset.image_pixels, self.preset.view_side)
 
     def _zoom_arguments(self) -> dict[str, Any]:
-        """The keypoint in the middle of the target; or a box around it, of the side of a crop."""
+        """Return the keypoint in the middle of the target, or a box of a crop's side around it."""
         keypoint = self._target_in_view()
         if self.zoom_tool == "keypoint":
             return {"keypoint": keypoint}

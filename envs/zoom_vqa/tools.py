@@ -247,11 +247,11 @@ class BoxZoom(_Zoom[BoxArguments]):
         return self._show(view, window, {}, 1)
 
     def example(self) -> BoxArguments:
-        """Arguments to show in the prompt."""
+        """Return arguments to show in the prompt."""
         return BoxArguments(bbox=[320, 80, 520, 280])
 
     def random_arguments(self, rng: np.random.Generator, store: Store) -> BoxArguments:
-        """A box of a third of the sides, anywhere in the input image."""
+        """Return a box of a third of the sides, anywhere in the input image."""
         width, height = store.image(INPUT_IMAGE).size
         side = Window(0, 0, max(1, width // 3), max(1, height // 3))
         return BoxArguments(bbox=list(_moved(rng, side, (width, height))))
@@ -290,7 +290,7 @@ def _resample(part: PIL.Image.Image, size: tuple[int, int]) -> Image:
 
 
 def _moved(rng: np.random.Generator, window: Window, size: tuple[int, int]) -> Window:
-    """A window of the same size, anywhere in the image."""
+    """Return a window of the same size, anywhere in the image."""
     width, height = window.size
     left, top = int(rng.integers(size[0] - width + 1)), int(rng.integers(size[1] - height + 1))
     return Window(left, top, left + width, top + height)

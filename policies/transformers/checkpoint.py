@@ -96,7 +96,7 @@ def own_weights(model: Any) -> dict[str, torch.nn.Parameter]:
 
 
 def read_weights(model: Any, folder: Path) -> dict[str, torch.Tensor]:
-    """The weights of a checkpoint of the same model, in shards if that is.
+    """Return the weights of a checkpoint of the same model, in shards if that is.
 
     Raises:
         RunError: If the folder holds no checkpoint, or one of another model.

@@ -187,7 +187,7 @@ class _Drawn(torch.autograd.Function):
 def _with_product(
     total: torch.Tensor | None, left: torch.Tensor, right: torch.Tensor
 ) -> torch.Tensor:
-    """The sum with one more matrix product, in float32 at least.
+    """Return the sum with one more matrix product, in float32 at least.
 
     In bfloat16 a chunk's part would be rounded away as soon as the sum is 256 times as large.
     """

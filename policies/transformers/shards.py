@@ -25,25 +25,25 @@ from .private_names import SHARD_NAMES
 
 
 def is_wanted() -> bool:
-    """Whether the launcher of this process asked for models in shards."""
+    """Return whether the launcher of this process asked for models in shards."""
     names = ("ACCELERATE_USE_DEEPSPEED", "ACCELERATE_DEEPSPEED_ZERO3_INIT")
     return all(os.environ.get(name, "false") == "true" for name in names)
 
 
 def is_sharded(model: torch.nn.Module) -> bool:
-    """Whether a model's weights are in shards."""
+    """Return whether a model's weights are in shards."""
     return any(hasattr(weight, "ds_id") for weight in model.parameters())
 
 
 def shape_of(weight: torch.Tensor) -> torch.Size:
-    """The shape of a weight, which may be in shards."""
+    """Return the shape of a weight, which may be in shards."""
     shape: torch.Size = getattr(weight, "ds_shape", weight.shape)
     return shape
 
 
 @contextmanager
 def in_shards(dtype: torch.dtype) -> Iterator[None]:
-    """A context in which transformers loads models in shards; all processes enter it together.
+    """Load models in shards inside this context, which all processes enter together.
 
     Args:
         dtype: Of the weights.
@@ -64,7 +64,7 @@ def in_shards(dtype: torch.dtype) -> Iterator[None]:
 
 
 def deep_copy(model: Any) -> Any:
-    """A copy of a model with the present weights, in shards if the model is."""
+    """Return a copy of a model with the present weights, in shards if the model is."""
     if not is_sharded(model):
         return copy.deepcopy(model)
     copies = {id(weight): _copied(weight) for weight in model.parameters()}
@@ -80,7 +80,7 @@ def take(weight: Any, other: Any) -> None:
 
 
 def equal(weight: Any, other: Any) -> bool:
-    """Whether two weights are the same, both whole or both in shards; the same on all processes."""
+    """Return whether two weights, both whole or both in shards, are equal on all processes."""
     if not hasattr(weight, "ds_tensor"):
         return torch.equal(weight, other.to(weight.device))
     ours, theirs = _without_padding(weight), _without_padding(other)
@@ -90,7 +90,7 @@ def equal(weight: Any, other: Any) -> bool:
 
 
 def _without_padding(weight: Any) -> torch.Tensor:
-    """This process's shard of a weight; what fills up the last shards is left out.
+    """Return this process's shard of a weight; what fills up the last shards is left out.
 
     All shards are of one size, and DeepSpeed does not initialize what is beyond the weight.
     """
@@ -101,7 +101,7 @@ def _without_padding(weight: Any) -> torch.Tensor:
 
 
 def _copied(weight: Any) -> torch.nn.Parameter:
-    """A weight in shards like another; while it is made, it is whole."""
+    """Return a weight in shards like another; while it is made, it is whole."""
     import deepspeed
 
     holder = torch.nn.Module()

@@ -87,7 +87,7 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
 
     @abstractmethod
     def _begin(self, previous: EngineClient | None) -> EngineClient:
-        """A new engine, or a new connection to one.
+        """Return a new engine, or a new connection to one.
 
         Args:
             previous: The closed one in whose place it comes; None for the first.

@@ -163,7 +163,7 @@ def _id_of(row: Row) -> str:
 
 
 def _path_keys(row: Row) -> list[str]:
-    """The keys under which a row has a list of paths."""
+    """Return the keys under which a row has a list of paths."""
     lists = {key: row.get(key) for key in PATH_KEYS}
     return [
         key

@@ -49,7 +49,7 @@ class Questions(Step):
         self._documents = documents
 
     def settings(self) -> dict[str, Any]:
-        """The environment, and whether documents are written."""
+        """Return the environment, and whether documents are written."""
         settings = {"env": self._label}
         return settings if self._documents is None else {**settings, "documents": True}
 

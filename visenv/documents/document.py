@@ -53,7 +53,7 @@ class Outlined(Protocol):
     """A document that overviews show in outline, since its pages would tell too much even small."""
 
     def page_outline(self, page: int, long_side: int) -> Image:
-        """The outline of the page as an image whose longer side is at most `long_side` pixels.
+        """Return the page's outline, an image whose longer side is at most `long_side` pixels.
 
         Raises:
             DataError: If it cannot be rendered.

@@ -97,7 +97,7 @@ class OutlinedDocument(RenderedDocument):
         self._outline: Document | None = None
 
     def page_outline(self, page: int, long_side: int) -> Image:
-        """The outline of the page, as an image whose longer side is at most `long_side` pixels."""
+        """Return the page's outline, an image whose longer side is at most `long_side` pixels."""
         if self._outline is None:
             self._outline = self._draw_outline()
         return self._pages.get(self._outline, page, long_side)

@@ -86,7 +86,7 @@ def stitch(
 
 
 def _numbered(page: Pixels, number: int) -> Pixels:
-    """The page with a border of 1 px and a strip above it that holds its number."""
+    """Return the page with a border of 1 px and a strip above it that holds its number."""
     label = max(10, max(page.shape[:2]) // 28)
     framed = np.full((label + len(page) + 2, page.shape[1] + 2, 3), 255, np.uint8)
     write_number(framed[:label], number)

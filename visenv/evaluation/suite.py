@@ -51,7 +51,7 @@ class Column:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
     def words(self) -> list[str]:
-        """The options as ``key=value`` words."""
+        """Return the options as ``key=value`` words."""
         return [f"{name}={json.dumps(value)}" for name, value in self.options.items()]
 
 

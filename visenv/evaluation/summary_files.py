@@ -170,7 +170,7 @@ def _failure_lines(summary: Summary) -> Iterator[str]:
 
 
 def cell_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others are numbers."""
+    """Return a Markdown table; the first column is text, the others are numbers."""
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
 

@@ -106,7 +106,7 @@ def _published_f1(answer: str, reference: str) -> float:
 
 
 def _published_form(text: str) -> str:
-    """As the public evaluation normalises: of Chinese, no blanks are left, but articles are.
+    """Normalize as the public evaluation does: of Chinese, no blanks are left, but articles are.
 
     Of other texts, only the punctuation of ASCII is deleted.
     """

@@ -30,7 +30,7 @@ class Question(NamedTuple):
 
 
 def question_of(row: Row) -> Question:
-    """The question of a row: ``question``, ``response``, and ``images`` and ``evidence``, if any.
+    """Return a row's ``question`` and ``response``, and ``images`` and ``evidence`` if any.
 
     A question with lettered options becomes an open one: its response is the text of the right
     option, and the options go.
@@ -69,7 +69,7 @@ def short_text(row: Row, key: str) -> str:
 
 
 def images_of(row: Row, key: str = "images") -> tuple[str, ...]:
-    """The paths under `key`; none where there is no such key.
+    """Return the paths under `key`; none where there is no such key.
 
     Raises:
         DataError: If it holds no list of paths.

@@ -132,7 +132,7 @@ def _is_about_document(row: Mapping[str, Any]) -> bool:
 
 
 def _image_files(row: Mapping[str, Any], folders: Sequence[Path]) -> list[Path]:
-    """The image of a row; a row about a document may do without.
+    """Return the image of a row; a row about a document may do without.
 
     Raises:
         DataError: If another row names none, or the file is missing.

@@ -59,7 +59,7 @@ class MMERealWorld(HubSource):
         super().__init__(folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """1 if the answer picks the right option (`visenv.rewards.choice`), otherwise 0."""
+        """Return 1 if the answer picks the right option (`visenv.rewards.choice`), otherwise 0."""
         (label,) = sample.answers
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options)
 
@@ -89,7 +89,7 @@ class MMERealWorld(HubSource):
 
 
 def _options(given: Any) -> list[str]:
-    """The texts of options that are written ``"(A) …"``, in the order of their letters.
+    """Return the texts of options that are written ``"(A) …"``, in the order of their letters.
 
     Raises:
         DataError: If they are written otherwise.

@@ -39,7 +39,7 @@ class VisualProbe(HubSource):
     image_columns = ("images",)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """1 if the answer equals the reference after VQA's normalization, otherwise 0."""
+        """Return 1 if the answer equals the reference after VQA's normalization, otherwise 0."""
         return vqa_score(answer, sample.answers)
 
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:

@@ -101,11 +101,11 @@ class VlmEval(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """1 if the rule of the row's kind accepts the answer, otherwise 0."""
+        """Return 1 if the rule of the row's kind accepts the answer, otherwise 0."""
         return vlmeval_score(answer, sample)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """WeMath's strict and loose score where the file is WeMath, otherwise nothing."""
+        """Return WeMath's strict and loose score where the file is WeMath, otherwise nothing."""
         known = [(each, self._known(each.sample_id)) for each in episodes]
         return wemath_totals([(each, sample) for each, sample in known if sample is not None])
 
@@ -196,7 +196,7 @@ def _choice(question: str, options: Sequence[str], answer: str) -> _Asked:
 
 
 def _image_name(token: re.Match[str]) -> str:
-    """What the image that ``<image 2>`` stands for is called in the environment."""
+    """Return what the image that ``<image 2>`` stands for is called in the environment."""
     return f"[{original_name(max(0, int(token[1]) - 1))}]"
 
 
@@ -205,7 +205,7 @@ def _listed(cell: str) -> list[Any]:
 
 
 def _metadata(cell: str) -> dict[str, str]:
-    """The columns of `GROUPINGS` that MathVerse writes into a mapping."""
+    """Return the columns of `GROUPINGS` that MathVerse writes into a mapping."""
     try:
         found = ast.literal_eval(cell) if cell not in _EMPTY else {}
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

@@ -47,7 +47,7 @@ class VlmEvalTruth(QuestionTruth):
 
 
 def vlmeval_score(answer: str, sample: Sample) -> float:
-    r"""1 if the answer is right by the rule of its kind, otherwise 0.
+    r"""Return 1 if the answer is right by the rule of its kind, otherwise 0.
 
     A choice: the option that `visenv.rewards.choice` reads. Letters: the same letters in any order.
     A number and an open answer: the same number within `TOLERANCE`, a fraction too, or the same
@@ -100,12 +100,12 @@ def wemath_totals(played: Sequence[tuple[Episode, Sample]]) -> dict[str, float]:
 
 
 def _steps(number: str) -> list[str]:
-    """The names of the steps of a problem of so many, from ``"1"``."""
+    """Return the names of the steps of a problem with this number of steps, from ``"1"``."""
     return [str(each) for each in range(1, int(number) + 1)]
 
 
 def _letters(text: str) -> str:
-    """The letters that a text consists of, sorted; ``""`` for anything else."""
+    """Return the letters that a text consists of, sorted; ``""`` for anything else."""
     found = _LETTERS_ALONE.fullmatch(text.strip().strip("()[]."))
     return "".join(sorted(filter(str.isalnum, text.upper()))) if found else ""
 

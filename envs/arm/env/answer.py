@@ -59,24 +59,24 @@ class AnswerEnv(ArmEnv):
         return super().waits or (self._judge is not None and not self.defers)
 
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
-        """The judge's score of the answer, where there is a judge."""
+        """Return the judge's score of the answer, where there is a judge."""
         answer = self.log.answer
         if self._judge is None or answer is None:
             return ()
         return self._judge.events(self.turn, answer, self.sample, self.rule, self._note)
 
     def task_score(self) -> float:
-        """The score of the answer, 0 to 1."""
+        """Return the score of the answer, 0 to 1."""
         return score_of(self.log, self.sample, self.rule)
 
     def oracle_conclusion(self) -> ParsedTurn:
-        """The commonest right answer."""
+        """Return the commonest right answer."""
         truth = self.sample.truth_as(GroundTruth)
         answer = truth.right_response(self.sample.answers)
         return ParsedTurn(answer_prompts.looked(self.preset.prompt, answer), answer=answer)
 
     def random_answer(self, rng: np.random.Generator) -> str:
-        """A letter of the options or one of the options, where there is a choice, or a number."""
+        """Return a letter or an option where there is a choice, otherwise a number."""
         options = getattr(self.sample.ground_truth, "options", ())
         choices = list(letters_of(self.sample) or options)
         return str(rng.choice(choices)) if choices else super().random_answer(rng)

@@ -71,35 +71,35 @@ class ArmEnv(VisEnv):
     # ------------------------------------------------------------------ hooks of a task
 
     def pictures(self) -> dict[str, Image]:
-        """The images shown at first, by logical name; the sample's own by default."""
+        """Return the images shown at first, by logical name; the sample's own by default."""
         return {
             original_name(place): self.view(image) for place, image in enumerate(self.sample.images)
         }
 
     def document(self) -> str:
-        """What the prompt calls the document, ``""`` where there is none."""
+        """Return what the prompt calls the document, ``""`` where there is none."""
         return ""
 
     def oracle_calls(self) -> list[Call]:
-        """The tool calls that verify the answer, in order."""
+        """Return the tool calls that verify the answer, in order."""
         return []
 
     def oracle_conclusion(self) -> ParsedTurn:
-        """The oracle's last turn: what it has seen, and the right answer."""
+        """Return the oracle's last turn: what it has seen, and the right answer."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
     def turn_request(self) -> TurnRequest:
-        """A free turn."""
+        """Ask for a free turn."""
         return TurnRequest(stop=self.grammar.stop)
 
     def turn_notice(self) -> tuple[Part, ...]:
-        """Before the last turn: that it must answer."""
+        """Say before the last turn that it must answer."""
         return (self.last_turn_notice,) if self.turns_left == 1 else ()
 
     def check_turn(self, turn: ParsedTurn) -> str:
-        """A call of a tool that does not exist is a malformed turn, like any other such call.
+        """Reject a call of a tool that does not exist: it is a malformed turn like any other.
 
         With ``compat="arm"`` it is a failed call, as in the public code.
         """
@@ -110,11 +110,11 @@ class ArmEnv(VisEnv):
         return f"There is no tool called {shown(unknown[0])}. Tools: {there}."
 
     def reject_call(self, call: Call) -> str:
-        """The last turn has no tools."""
+        """Reject a call in the last turn, which has no tools."""
         return NO_CALL_LEFT if self.turns_left == 1 else ""
 
     def metrics(self) -> dict[str, float]:
-        """``accuracy``, 0 without an answer."""
+        """Return ``accuracy``, 0 without an answer."""
         return {"accuracy": self.task_score()}
 
     def oracle_turn(self) -> ParsedTurn:
@@ -126,5 +126,5 @@ class ArmEnv(VisEnv):
         return self.oracle_conclusion()
 
     def view(self, image: Image) -> Image:
-        """An image as it is shown."""
+        """Return an image as it is shown."""
         return fit(image, self.preset.image_pixels, self.preset.view_side)

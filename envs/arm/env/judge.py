@@ -42,7 +42,7 @@ class Judge(ArmEnv):
         return float(right(self.log, self.sample, self.compat))
 
     def oracle_conclusion(self) -> ParsedTurn:
-        """What the oracle has seen, and the right verdict."""
+        """Return what the oracle has seen, and the right verdict."""
         return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
 
     def _conclusion(self) -> str:

@@ -28,18 +28,18 @@ class DocumentPages(ArmEnv):
     """
 
     def pictures(self) -> dict[str, Image]:
-        """The overview of the sample's document."""
+        """Return the overview of the sample's document."""
         if self.sample.images:
             return {ORIGINAL_IMAGE: self.view(self.sample.images[0])}
         pixels, tile = self.preset.overview_pixels, self.preset.thumbnail
         return {ORIGINAL_IMAGE: overview(self.opened(), max_pixels=pixels, largest_tile=tile)}
 
     def document(self) -> str:
-        """The name of the sample's document."""
+        """Return the name of the sample's document."""
         return self._about().document
 
     def oracle_calls(self) -> list[Call]:
-        """A query where it finds all the evidence, otherwise each evidence page by its number."""
+        """Ask a query if it finds all the evidence, otherwise for each evidence page by number."""
         name, evidence = self.document(), self._about().evidence_pages
         query = self._about().gold_query
         search = self.tools[PageByQuery.name]
@@ -53,7 +53,7 @@ class DocumentPages(ArmEnv):
         return {**super().media_hashes(), "document": self.opened().sha256}
 
     def metrics(self) -> dict[str, float]:
-        """Those of the task, and ``found``."""
+        """Return the metrics of the task, and ``found``."""
         metrics = super().metrics()
         evidence = self._about().evidence_pages
         if evidence:
@@ -68,7 +68,7 @@ class DocumentPages(ArmEnv):
         return metrics
 
     def opened(self) -> Document:
-        """The sample's document.
+        """Return the sample's document.
 
         Raises:
             DataError: If the sample names none, or it cannot be opened.
@@ -86,7 +86,7 @@ class DocumentPages(ArmEnv):
 
 
 def library_of(source: Any) -> Library:
-    """The library of a source of samples about documents.
+    """Return the library of a source of samples about documents.
 
     Raises:
         ConfigurationError: If it has none.
@@ -103,7 +103,7 @@ def library_of(source: Any) -> Library:
 def page_tools(
     library: Library, ranker: PageRanker, preset: Preset, zoom: bool, compat: Compat
 ) -> list[Tool[Any]]:
-    """The two page tools over a library, and with `zoom` the zoom tool.
+    """Return the two page tools over a library, and with `zoom` the zoom tool.
 
     Raises:
         ConfigurationError: If `zoom` is neither true nor false.

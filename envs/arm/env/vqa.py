@@ -56,19 +56,19 @@ class ArmVQA(AnswerEnv):
     headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "hit")
 
     def pictures(self) -> dict[str, Image]:
-        """The sample's images."""
+        """Return the sample's images."""
         if not self.sample.images:
             raise DataError(f"Sample {self.sample.id!r} has no image; ArmVQA needs one.")
         return super().pictures()
 
     def oracle_calls(self) -> list[Call]:
-        """A crop of each target."""
+        """Return a crop of each target."""
         truth = self.truth
         target = () if truth.target_box is None else (truth.target_box,)
         return crop_calls(self.tools, truth.target_boxes or target, self.sample.images)
 
     def metrics(self) -> dict[str, float]:
-        """``accuracy`` and, where the truth has a box, ``hit``."""
+        """Return ``accuracy`` and, where the truth has a box, ``hit``."""
         metrics = super().metrics()
         if deciding_boxes(self.sample):
             metrics["hit"] = float(useful(self.log, self.sample, "evidence"))

@@ -39,7 +39,7 @@ class PageZoom(CropZoom):
         self.pages = pages
 
     def region_of(self, name: str, picture: Image) -> Region:
-        """Where a picture lies in native pixels, those of the larger drawing for a page."""
+        """Return where a picture lies in native pixels, those of the larger drawing for a page."""
         region = super().region_of(name, picture)
         if region.image is not picture:
             return region

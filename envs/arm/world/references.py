@@ -34,7 +34,7 @@ def _by_look(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
 
 
 def _beside(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """Its look, and on which side of another sign it is."""
+    """Return the look of the sign, and on which side of another sign it is."""
     asked, other = signs[0], pick(rng, signs[1:])
     (x, y), (other_x, other_y) = _middle(asked), _middle(other)
     if abs(x - other_x) >= abs(y - other_y):
@@ -45,7 +45,7 @@ def _beside(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
 
 
 def _by_part(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """Its frame or its shape alone, where no other sign has the same."""
+    """Return the frame or the shape of a sign alone, where no other sign has the same."""
     asked, others = signs[0], signs[1:]
     parts = [f"the {asked.frame} sign"] * all(each.frame != asked.frame for each in others)
     parts += [f"the {asked.shape} sign"] * all(each.shape != asked.shape for each in others)
@@ -53,7 +53,7 @@ def _by_part(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
 
 
 def _by_place(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """The edge of the image that it is nearest to of all signs."""
+    """Return the edge of the image to which the sign is the nearest of all."""
     asked, others = _middle(signs[0]), [_middle(each) for each in signs[1:]]
     margin = _APART * (signs[0].box[2] - signs[0].box[0])
     sides: list[tuple[str, Callable[[tuple[float, float]], float]]] = [
@@ -69,7 +69,7 @@ def _by_place(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
 
 
 def _by_nearness(rng: np.random.Generator, signs: Sequence[SignTruth]) -> str:
-    """The sign to which it is the nearest, if there is one."""
+    """Return the sign to which this sign is the nearest, if there is one."""
     asked = signs[0]
     near = [
         other

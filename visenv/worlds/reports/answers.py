@@ -76,7 +76,7 @@ def crossed(
 
 
 def different_places(rng: np.random.Generator, values: Sequence[int]) -> tuple[int, int]:
-    """Two places whose values differ, or two others where all are equal.
+    """Return two places whose values differ, or two others where all are equal.
 
     Either order is as likely, so that of the two values neither is more often the first one.
 

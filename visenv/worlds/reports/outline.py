@@ -32,7 +32,7 @@ _LEADING, _LINE = 15, 5
 
 
 def draw_outline(report: Report) -> bytes:
-    """The outline as a PDF; the same bytes for all reports that differ in what is asked for."""
+    """Return the outline as a PDF; what is asked for leaves no trace in it."""
     from reportlab.pdfgen.canvas import Canvas
 
     buffer = io.BytesIO()

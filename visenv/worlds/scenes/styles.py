@@ -20,7 +20,7 @@ Painter = Callable[[np.random.Generator, int, int, float], Pixels]
 
 
 def _bricks(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
-    """A wall of bricks in rows, each shifted, with stains."""
+    """Paint a wall of bricks in rows, each shifted, with stains."""
     import cv2
 
     painting = _canvas(width, height, muted(rng.uniform(120, 170, 3), 0.2))
@@ -37,7 +37,7 @@ def _bricks(rng: np.random.Generator, width: int, height: int, clutter: float) -
 
 
 def _night(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
-    """A row of dark houses with lit windows below a dark sky, and lamps."""
+    """Paint a row of dark houses with lit windows below a dark sky, and lamps."""
     import cv2
 
     painting = _canvas(width, height, muted(rng.uniform(28, 52, 3), 0.5))
@@ -60,7 +60,7 @@ def _night(rng: np.random.Generator, width: int, height: int, clutter: float) ->
 
 
 def _shelves(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
-    """Shelves in a room, with boxes of all sizes on them."""
+    """Paint shelves in a room, with boxes of all sizes on them."""
     import cv2
 
     painting = _canvas(width, height, muted(rng.uniform(150, 200, 3), 0.15))
@@ -97,7 +97,7 @@ def _canvas(width: int, height: int, colour: NDArray[np.float32]) -> Pixels:
 
 
 def _blot(rng: np.random.Generator, painting: Pixels, colour: NDArray[np.float32]) -> None:
-    """A soft stain: a blot mixed half and half with what is below it."""
+    """Paint a soft stain: a blot mixed half and half with what is below it."""
     import cv2
 
     over = painting.copy()

@@ -69,7 +69,7 @@ def _style(rng: np.random.Generator, small: bool) -> Style:
 
 
 def _draw_page(rng: np.random.Generator, entries: Entries, style: Style) -> tuple[Pixels, Place]:
-    """A page with a heading, a table of the entries, and lines of other text around it."""
+    """Draw a page with a heading, a table of the entries, and lines of other text around it."""
     from PIL import Image, ImageDraw
 
     page = Image.new("RGB", (SIDE, SIDE), style.ground)
@@ -102,7 +102,7 @@ def _fill(rng: np.random.Generator, draw: ImageDraw, style: Style, *gaps: tuple[
 
 
 def _draw_signs(rng: np.random.Generator, entries: Entries, style: Style) -> tuple[Pixels, Place]:
-    """A landscape with four plates on posts, one in each quarter."""
+    """Draw a landscape with four plates on posts, one in each quarter."""
     from PIL import Image, ImageDraw
 
     scene = Image.fromarray(paint_background(rng, SIDE, SIDE, 0.6))

@@ -33,7 +33,7 @@ class Amount(NamedTuple):
     words: str
 
     def of(self, thing: str) -> str:
-        """The amount of a thing: ``"exactly 1 word"``, ``"1 or more words"``, ``"2 words"``."""
+        """Write an amount: ``"exactly 1 word"``, ``"1 or more words"``, ``"2 words"``."""
         counted = self.lower if self.upper in (self.lower, OPEN) else self.upper
         is_single = counted == 1 and not self.words.endswith("or more")
         return f"{self.words} {thing}{'' if is_single else 's'}"

@@ -91,7 +91,7 @@ class GradedPairs:
     def _claims(
         self, rng: np.random.Generator, facts: Sequence[Fact]
     ) -> tuple[list[Claims], bool | int]:
-        """What each response states of each fact, and the verdict."""
+        """Return what each response states of each fact, and the verdict."""
         wrong = [str(rng.choice(fact.wrong)) for fact in facts]
         if self.candidates == 1:
             is_right = [True] * len(facts)
