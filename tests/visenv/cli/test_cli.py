@@ -52,6 +52,12 @@ def test_version_is_that_of_the_installed_package(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == f"visenv {version('visenv')}\n"
 
 
+def test_module_runs_as_the_program_does() -> None:
+    command = [sys.executable, "-m", "visenv", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"visenv {version('visenv')}\n"
+
+
 def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "usage: visenv COMMAND" in capsys.readouterr().err
