@@ -1,26 +1,31 @@
-"""How well a learned model judges the ARM worlds from texts alone; chance is what it should reach.
+"""Measure how well a learned text-only model does in the ARM worlds; it should stay at chance.
 
     python benchmarks/arm_text_only.py [training samples] [test samples]
 
 The model sees the instruction and the responses and nothing else: no image, no document. It is a
 logistic regression over words and pairs of words of each response, which of them other responses
 share, and how the response compares with the others in length, numbers and agreement. It learns
-from samples of the same world.
+from samples of the same world. For plain questions (ArmVQA, ArmDocVQA) the model chooses among all
+answers of the training samples by the words and pairs of words of the question; chance is then the
+accuracy of the answer that is most frequent for the kind of the question.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 from unittest.mock import patch
 
+import gymnasium as gym
 import numpy as np
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier
 
+import visenv  # noqa: F401 - registers the environments
 from visenv.data.source import ProceduralSource
 from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.world.graded_pairs import GradedPairs
@@ -58,13 +63,21 @@ def worlds() -> Iterator[World]:
             yield World("ArmDoc", preset, candidates, reports)
 
 
-def draw(world: World, count: int, seed: int) -> list[Sample]:
+def question_worlds() -> Iterator[tuple[str, str, ProceduralSource]]:
+    """Yield the environment, the preset and the source of each world of plain questions."""
+    for preset in ("train", "tiny"):
+        for env_id in ("ArmVQA", "ArmDocVQA"):
+            env = gym.make(f"visenv/{env_id}-v0", preset=preset)
+            yield env_id, preset, env.unwrapped.source
+
+
+def draw(source: ProceduralSource, count: int, seed: int) -> list[Sample]:
     """Samples of a world, whose images are left blank: a model of texts does not see them."""
     blank = np.zeros((8, 8, 3), np.uint8)
     rng = np.random.default_rng(seed)
     # Not through the cache of scenes, in which blank images would stay.
     with patch.multiple(ScenesWorld, _paint=lambda *_: blank, sample=ScenesWorld._make):
-        return [world.source.sample(rng) for _ in range(count)]
+        return [source.sample(rng) for _ in range(count)]
 
 
 def accuracy(training: Sequence[Sample], test: Sequence[Sample]) -> float:
@@ -104,6 +117,32 @@ def features(sample: Sample) -> list[list[str]]:
         ]
         for place, words in enumerate(said)
     ]
+
+
+def answer_accuracy(training: Sequence[Sample], test: Sequence[Sample]) -> float:
+    """Return the test accuracy of a model that learned answers from the texts of questions."""
+    hasher = FeatureHasher(2**16, input_type="string")
+    model = SGDClassifier("log_loss", average=True, max_iter=10, tol=None, random_state=0)
+    rows = [_question_features(sample) for sample in training]
+    model.fit(hasher.transform(rows), [sample.answers[0] for sample in training])
+    answers = model.predict(hasher.transform([_question_features(sample) for sample in test]))
+    right = [answer == sample.answers[0] for answer, sample in zip(answers, test, strict=True)]
+    return float(np.mean(right))
+
+
+def constant_accuracy(training: Sequence[Sample], test: Sequence[Sample]) -> float:
+    """Return the test accuracy of the most frequent training answer of each kind."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for sample in training:
+        counts[sample.kind][sample.answers[0]] += 1
+    guesses = {kind: count.most_common(1)[0][0] for kind, count in counts.items()}
+    return float(np.mean([guesses.get(sample.kind) == sample.answers[0] for sample in test]))
+
+
+def _question_features(sample: Sample) -> list[str]:
+    words = _words(sample.question)
+    pairs = [" ".join(pair) for pair in pairwise(words)]
+    return [*words, *pairs, *(f"{sample.kind}: {word}" for word in words)]
 
 
 def _shared(word: str, place: int, sets: Sequence[set[str]]) -> int:
@@ -148,13 +187,19 @@ def main(training: int = 6000, test: int = 6000) -> None:
     """Print the table in Markdown."""
     print("| environment | preset | responses | chance | text alone |\n|---|---|--:|--:|--:|")
     for world in worlds():
-        drawn = draw(world, training + test, seed=0)
+        drawn = draw(world.source, training + test, seed=0)
         reached = accuracy(drawn[:training], drawn[training:])
         chance = f"{world.chance:.3f}"
         print(
             f"| {world.env} | {world.preset} | {world.candidates} | {chance} | {reached:.3f} |",
             flush=True,
         )
+    print("\n| environment | preset | constant answer | text alone |\n|---|---|--:|--:|")
+    for env_id, preset, source in question_worlds():
+        drawn = draw(source, training + test, seed=0)
+        constant = constant_accuracy(drawn[:training], drawn[training:])
+        reached = answer_accuracy(drawn[:training], drawn[training:])
+        print(f"| {env_id} | {preset} | {constant:.3f} | {reached:.3f} |", flush=True)
 
 
 if __name__ == "__main__":
