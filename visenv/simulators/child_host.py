@@ -8,9 +8,11 @@ import importlib.util
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +44,8 @@ class ChildHost(Host):
     """A simulator in a child.
 
     Only JSON and raw bytes cross, over file descriptors of their own; what the simulator prints is
-    kept for error messages. The child ends with this process, also if that is killed.
+    kept for error messages. The child ends with this process, also if that is killed. The child's
+    folder for temporary files is deleted when the child ends.
 
     Args:
         spec: The simulator; `SimulatorSpec.interpreter` is a program.
@@ -54,6 +57,7 @@ class ChildHost(Host):
         self._requests = self._replies = self._output = -1
         self._log = b""
         self._number = 0
+        self._scratch = ""
 
     @property
     def pid(self) -> int:
@@ -89,6 +93,7 @@ class ChildHost(Host):
             os.set_blocking(descriptor, False)
         command = [self.spec.interpreter, child.__file__, str(requests), str(replies)]
         try:
+            self._scratch = tempfile.mkdtemp(prefix="visenv-simulator-")
             self._process = _starter.submit(
                 subprocess.Popen,
                 [*command, str(os.getpid())],
@@ -97,10 +102,11 @@ class ChildHost(Host):
                 stderr=output,
                 pass_fds=(requests, replies),
                 start_new_session=True,
-                env=child_environment(self.spec.interpreter),
+                env=child_environment(self.spec.interpreter) | {"TMPDIR": self._scratch},
             ).result()
         except OSError as error:
             self._close_pipes()
+            shutil.rmtree(self._scratch, ignore_errors=True)
             self.broken = True
             raise ConfigurationError(
                 f"The interpreter {self.spec.interpreter!r} cannot be started: {error}."
@@ -263,6 +269,8 @@ class ChildHost(Host):
         if self._process is not None:
             self._process.wait()
         self._close_pipes()
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _close_pipes(self) -> None:
         for name in ("_requests", "_replies", "_output"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.metadata
 import importlib.util
 import os
 import pdb  # noqa: T100  it is replaced
+import shutil
 import sys
 import tempfile
 import types
@@ -46,6 +48,7 @@ def import_libero(assets: str) -> dict[str, Any]:
     folder = find_assets(assets)
     backend = prepare_opengl()
     private = Path(tempfile.mkdtemp(prefix="visenv-libero-"))
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
     os.environ.setdefault("MPLCONFIGDIR", str(private / "matplotlib"))
     _keep_compiled_functions()
     os.environ["LIBERO_CONFIG_PATH"] = str(private)

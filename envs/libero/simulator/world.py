@@ -16,6 +16,7 @@ import numpy as np
 from visenv.simulators.protocol import Facts
 
 from . import packages, state
+from .initial_states import initial_states
 
 SETTLING = [0.0] * 6 + [-1.0]
 """The action of the settling steps: stay, with an open gripper."""
@@ -234,7 +235,7 @@ class LiberoSimulator:
         # all of them in each of the 25 steps of physics of an action.
         self.env._update_observables = _nothing
         self.env._get_observations = _no_observations
-        self._inits = np.asarray(benchmark.get_task_init_states(number), float)
+        self._inits = initial_states(benchmark.tasks[number])
         self.world = dict(world)
         self.env.seed(int(world["seed"]))
         self.env.reset()
@@ -265,10 +266,7 @@ class LiberoSimulator:
 
     def _list(self, name: str) -> list[list[Any]]:
         benchmark = self._suite(name)
-        return [
-            [task.name, task.language, len(benchmark.get_task_init_states(number))]
-            for number, task in enumerate(benchmark.tasks)
-        ]
+        return [[task.name, task.language, len(initial_states(task))] for task in benchmark.tasks]
 
     def _draw(self, camera: str, side: int) -> Any:
         sim = self.env.sim

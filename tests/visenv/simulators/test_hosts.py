@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -153,12 +154,16 @@ def test_a_local_simulator_that_hangs_is_left_behind(open_host: Open) -> None:
     assert not host.is_alive()
 
 
-def test_an_interpreter_that_is_no_python_is_an_error(toy: str, tmp_path: Path) -> None:
+def test_an_interpreter_that_is_no_python_is_an_error(
+    toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     program = tmp_path / "python"
     program.write_text("no program")
     program.chmod(0o755)
     with pytest.raises(ConfigurationError, match="cannot be started"):
         ChildHost(SimulatorSpec(toy, interpreter=str(program))).start()
+    assert not list(tmp_path.glob("visenv-simulator-*"))
 
 
 def test_an_interpreter_that_does_not_exist_names_the_command(
@@ -177,6 +182,22 @@ def test_closing_lets_the_simulator_close_itself(open_host: Open, tmp_path: Path
     assert mark.exists()
     assert isinstance(host, ChildHost)
     wait_until_gone(host.pid)
+
+
+@pytest.mark.parametrize("end", ["close", "die"])
+def test_temporary_files_of_a_child_are_deleted_with_it(
+    open_host: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    host = open_host()
+    (folder,) = tmp_path.glob("visenv-simulator-*")
+    (folder / "left").write_text("by the simulator")
+    if end == "close":
+        host.close()
+    else:
+        with pytest.raises(ServiceError):
+            host.reset({"reset": "die"})
+    assert not folder.exists()
 
 
 def test_closing_ends_what_the_simulator_started(open_host: Open) -> None:
