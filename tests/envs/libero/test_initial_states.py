@@ -1,4 +1,4 @@
-"""Files of initial states: what LIBERO stores is read, anything else is refused and runs no code."""
+"""Files of initial states are read if they hold what LIBERO stores; others run no code."""
 
 from __future__ import annotations
 
