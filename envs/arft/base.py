@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
@@ -80,22 +81,27 @@ class ArftEnv(VisEnv):
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
+    @override
     def turn_request(self) -> TurnRequest:
         """A free turn."""
         return TurnRequest(stop=self.grammar.stop)
 
+    @override
     def turn_notice(self) -> tuple[Part, ...]:
         """Before the last turn: that it must answer."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
+    @override
     def reject_call(self, call: Call) -> str:
         """The last turn has no tools: what it did could not be seen any more."""
         return prompts.NO_STEP_LEFT if self.turns_left == 1 else ""
 
+    @override
     def task_score(self) -> float:
         """F1 of the answer, 0 to 1."""
         return self.metrics()["f1"]
 
+    @override
     def metrics(self) -> dict[str, float]:
         """``accuracy`` (exact match) and ``f1`` of the answer, 0 without one."""
         answer, references = self.log.answer, self.sample.answers
@@ -104,6 +110,7 @@ class ArftEnv(VisEnv):
         # The public count of words gives less for a repeated one.
         return {"accuracy": exact, "f1": max(exact, partly)}
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """One of the sample's options, or a number."""
         options = self.sample.truth_as(QuestionTruth).options

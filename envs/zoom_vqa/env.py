@@ -8,6 +8,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
@@ -117,6 +118,7 @@ class ZoomVQA(VisEnv):
             on_abort=on_abort,
         )
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the image at its limited size, and ask."""
         view = self._view()
@@ -125,17 +127,20 @@ class ZoomVQA(VisEnv):
         question = self.sample.question
         return opening(self.preset.prompt, question, view, self._spoken, tools, self.tool_calls)
 
+    @override
     def turn_request(self) -> TurnRequest:
         """A free turn while a tool call is left; on the last turn the answer is forced."""
         prefix = LATER_PREFIX if self.turn else first_prefix(self.preset.prompt)
         regex = self.grammar.answer_regex(prefix) if self.turns_left == 1 else None
         return TurnRequest(prefix, self.grammar.stop, regex)
 
+    @override
     def task_score(self) -> float:
         """The data set's own score of the answer, 0 to 1."""
         answer = self.log.answer
         return 0.0 if answer is None else float(self._answer_score(answer, self.sample))
 
+    @override
     def metrics(self) -> dict[str, float]:
         """``accuracy``, ``zoomed`` and, where the truth has a box, ``hit``."""
         crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
@@ -145,6 +150,7 @@ class ZoomVQA(VisEnv):
             metrics["hit"] = float(any(_holds(crop, box) for crop in crops))
         return metrics
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Zoom onto the target's middle, then give the commonest reference answer."""
         # The thought goes on from the prefill.
@@ -157,6 +163,7 @@ class ZoomVQA(VisEnv):
         answers = Counter(self.sample.answers).most_common(1)
         return ParsedTurn(begun + thought, answer=answers[0][0] if answers else "unanswerable")
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """One of the sample's options, or a number."""
         options = self.truth.options

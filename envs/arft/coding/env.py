@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.errors import DataError
 from visenv.grammar import Call, ParsedTurn
 from visenv.tools import Tool
@@ -63,6 +65,7 @@ class ArftCoding(ArftEnv):
     actions: ClassVar[tuple[str, ...]] = ("problem", "code")
     ground_truths: ClassVar[tuple[type, ...]] = (CodingTruth,)
 
+    @override
     def make_tools(self) -> Sequence[Tool[Any]]:
         """Naming problems, and programs."""
         return [ProblemTool(brief=self.preset.prompt == "brief"), self.make_program_tool()]
@@ -71,6 +74,7 @@ class ArftCoding(ArftEnv):
         """What runs programs."""
         return ProgramTool(characters=self.preset.tool_characters)
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the image as it is, and ask."""
         sample = self.sample
@@ -84,6 +88,7 @@ class ArftCoding(ArftEnv):
         views = [self.view(image)]
         return opening(self.preset.prompt, self.steps(), views, facts, sample.question)
 
+    @override
     def explain_tools(self) -> str:
         """Return the instructions for the steps."""
         return prompts.steps(self.tags, list(self.tools.values()))
@@ -93,6 +98,7 @@ class ArftCoding(ArftEnv):
         """The ground truth of the sample."""
         return self.sample.truth_as(CodingTruth)
 
+    @override
     def metrics(self) -> dict[str, float]:
         """``accuracy`` (exact match), ``f1``, ``named`` and ``wrote``; see the class."""
         named = [call.detail["labels"] for call in self.done("problem")]
@@ -102,6 +108,7 @@ class ArftCoding(ArftEnv):
             "wrote": float(any(call.detail["written"] for call in self.done("code"))),
         }
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Name the problems, repair the image, give the first reference answer."""
         truth = self.truth

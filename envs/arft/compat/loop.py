@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
+from typing_extensions import override
+
 from visenv.grammar import Call
 from visenv.grammar.tags import TagGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt, SilentResults
@@ -32,15 +34,18 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
 
     compat: Compat = "arft"
 
+    @override
     def make_grammar(self) -> TagGrammar:
         """Return the silent grammar."""
         return SilentTags(self.actions)
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Prepare the episode, and return the first prompt."""
         super(RebuiltPrompt, self).initial_messages()
         return super().initial_messages()
 
+    @override
     def prompt(self) -> tuple[Part, ...]:
         """Return the prompt of the coming turn."""
         images = [self.view(image) for image in self.current_images()]
@@ -48,6 +53,7 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
         task = prompts.task(self.preset.prompt, self.steps(), self.question())
         return (*images, f"{head}{task}{self._chain()}")
 
+    @override
     def reject_call(self, call: Call) -> str:
         """None."""
         return ""

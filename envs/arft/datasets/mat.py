@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.rows import Place, RowSource
 from visenv.errors import DataError
 from visenv.types import Episode, Image, Sample
@@ -29,6 +31,7 @@ class MatSource(RowSource):
         """F1 and exact match by split, as the paper's tables: every row counts."""
         return split_scores(episodes, self.left_out)
 
+    @override
     def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 

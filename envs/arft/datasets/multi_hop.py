@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import (
     Place,
@@ -139,6 +141,7 @@ class MultiHopSource(RowSource):
     def _contents(self) -> Iterator[tuple[Place, Any]]:
         return read_rows(self._file, "data")
 
+    @override
     def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
         return ()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from typing_extensions import override
+
 from visenv.env import Observation
 from visenv.errors import EpisodeOverError
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
@@ -29,10 +31,12 @@ class StepRewardWrapper(RewardWrapper):
     _paid = 0.0
     _was_aborted = False
 
+    @override
     def begin_episode(self) -> None:
         """Start with nothing paid."""
         self._paid, self._was_aborted = 0.0, False
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Step, and pay what the terms have grown by.
 
@@ -45,6 +49,7 @@ class StepRewardWrapper(RewardWrapper):
         self._was_aborted = bool(taken[-1]["aborted"])
         return taken
 
+    @override
     def due(self, worth: float) -> float:
         """Return what the terms have grown by."""
         due, self._paid = worth - self._paid, worth

@@ -23,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.rewards import RewardTerm, of_log
 from visenv.tools import Tool
 from visenv.types import Image, Log, Sample, ToolCalled
@@ -43,6 +45,7 @@ class PublishedSearch(RebuiltArftPrompt, ArftSearch):
     A search shows the texts of its results, without their titles; nothing says that one failed.
     """
 
+    @override
     def make_tools(self) -> Sequence[Tool[Any]]:
         """The search, whose results stand in the next prompt."""
         return [
@@ -53,10 +56,12 @@ class PublishedSearch(RebuiltArftPrompt, ArftSearch):
             )
         ]
 
+    @override
     def current_images(self) -> tuple[Image, ...]:
         """Those of the sample."""
         return self.sample.images
 
+    @override
     def comment(self, call: ToolCalled) -> str:
         """What was found."""
         return f"\n<information> {call.detail['shown']} </information> "

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from visenv.data.source import Source
 from visenv.errors import DataError
 from visenv.grammar import Call, ParsedTurn
@@ -82,10 +84,12 @@ class ArftSearch(ArftEnv):
         self.searcher = searcher
         super().__init__(source=source, preset=preset, render_mode=render_mode, on_abort=on_abort)
 
+    @override
     def make_tools(self) -> Sequence[Tool[Any]]:
         """The search."""
         return [SearchTool(self.searcher, passages=self.preset.passages)]
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the image, and ask."""
         sample = self.sample
@@ -94,6 +98,7 @@ class ArftSearch(ArftEnv):
         views = [self.view(image) for image in sample.images]
         return opening(self.preset.prompt, self.steps(), views, "", sample.question)
 
+    @override
     def explain_tools(self) -> str:
         """Return the instructions for the steps."""
         return prompts.steps(self.tags, list(self.tools.values()))
@@ -103,6 +108,7 @@ class ArftSearch(ArftEnv):
         """The ground truth of the sample."""
         return self.sample.truth_as(SearchTruth)
 
+    @override
     def metrics(self) -> dict[str, float]:
         """``accuracy``, ``f1``, ``searched`` and ``found``; see the class."""
         searches = self.done("search")
@@ -114,6 +120,7 @@ class ArftSearch(ArftEnv):
             "found": len(wanted & titles) / len(wanted) if wanted else 0.0,
         }
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """The first gold query that was not searched for, then the first reference answer."""
         brief = self.preset.prompt == "brief"

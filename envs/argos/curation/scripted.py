@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
@@ -50,10 +51,12 @@ class ScriptedTeacher(Policy[Session]):
         self.advice_request = Demonstration(care=care, guess=True)
         self._miss = miss
 
+    @override
     def open(self, seed: int) -> Session:
         """Return a new session; the seed of the advice is that of the session."""
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """Write the demonstrated turn with points as ``(x, y)`` and anchors in brackets.
 

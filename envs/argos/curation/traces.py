@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step, seed_of
@@ -48,10 +50,12 @@ class Traces(Step):
         self._teacher = Teacher(policy, sampling)
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
         """Return who writes about what, and how the policy samples."""
         return {"players": self._label, **self._teacher.settings()}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Have one trace written."""
         seed = seed_of("trace", row["id"])
@@ -62,6 +66,7 @@ class Traces(Step):
         begun = "</think>" in text and "<think>" not in text
         return kept({**row, "trace": f"<think>{text}" if begun else text.strip()})
 
+    @override
     def close(self) -> None:
         """Close the environment."""
         self._samples.close()

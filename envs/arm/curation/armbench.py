@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
@@ -113,6 +114,7 @@ class ArmBench(WritingStep):
         self._length_ratio = length_ratio
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
         """The writer's, and what is drawn."""
         return {
@@ -123,6 +125,7 @@ class ArmBench(WritingStep):
             "seed": self._seed,
         }
 
+    @override
     async def compose(self, row: Row) -> Outcome:
         """The row's item."""
         question = question_of(row)

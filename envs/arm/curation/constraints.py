@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.checks import Dialect, check
 from visenv.curation.journal import Outcome, dropped, failed, kept
 from visenv.curation.lines import Row
@@ -68,6 +70,7 @@ class Constraints(Step):
         self._label = label
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
         """Who answers what, and how the checks read."""
         return {
@@ -79,6 +82,7 @@ class Constraints(Step):
             "seed": self._seed,
         }
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """The items of one instruction."""
         sample = sample_at(self._source, row)

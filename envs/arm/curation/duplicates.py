@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
@@ -105,15 +106,18 @@ class Dedupe(Step):
         self._groups: dict[str, _Group] = defaultdict(_Group)
         self._digests: dict[str, str] = {}
 
+    @override
     def begin(self) -> None:
         """Forget the pairs of an earlier run."""
         self._groups.clear()
         self._digests.clear()
 
+    @override
     def settings(self) -> dict[str, Any]:
         """The thresholds."""
         return {"contrast": self._contrast, "duplicate": self._duplicate}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Whether the pair has contrast and is new."""
         pair = _pair(row)
@@ -127,6 +131,7 @@ class Dedupe(Step):
         group.add(pair)
         return kept(row)
 
+    @override
     def remember(self, row: Row, outcome: Outcome) -> None:
         """Take a pair that was kept before among those that later ones are compared with."""
         if outcome.status == "kept":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Row
@@ -84,10 +85,12 @@ class Arrange(Step):
         self._both_orders = both_orders
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
         """How the order is drawn."""
         return {"both_orders": self._both_orders, "seed": self._seed}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """The pair's items."""
         short_text(row, "question")

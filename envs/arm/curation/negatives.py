@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Row
@@ -59,6 +60,7 @@ class Negatives(WritingStep):
         self._flaws = sorted(set(flaws))
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
         """The writer's, the kinds of flaw and the seed."""
         return {
@@ -68,6 +70,7 @@ class Negatives(WritingStep):
             "seed": self._seed,
         }
 
+    @override
     async def compose(self, row: Row) -> Outcome:
         """The row's preference pairs."""
         question = question_of(row)

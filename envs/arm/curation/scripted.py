@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import Policy, Session
@@ -44,10 +45,12 @@ class ScriptedGenerator(Policy[Session]):
         visenv data negatives … --policy visenv.envs.arm.curation:ScriptedGenerator
     """
 
+    @override
     def open(self, seed: int) -> Session:
         """An empty conversation; the seed comes with each turn."""
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """The JSON object that a prompt of this package asks for.
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, failed
 from visenv.curation.lines import Row, read_object
 from visenv.curation.step import Step
@@ -138,6 +140,7 @@ class WritingStep(Step):
         """What becomes of a row; may raise `UnusableReplyError`, and what `decide` may."""
         raise NotImplementedError
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """What becomes of a row."""
         try:

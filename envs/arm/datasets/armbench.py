@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import Place, RowSource, existing_folder, first_files, image_file, text_of
 from visenv.errors import DataError, UnknownNameError
@@ -123,6 +125,7 @@ class ARMBench(RowSource):
             kind=tag,
         )
 
+    @override
     def _open_images(self, place: Place, images: list[Path]) -> tuple[Image, ...]:
         return tuple([Image.from_file(path) for path in images])
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, text_of
@@ -64,6 +65,7 @@ class DeepEyes(HubSource):
         """
         return vqa_score(answer, sample.answers)
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         extra, reward = _mapping(row, "extra_info"), _mapping(row, "reward_model")
         answer = reward.get("ground_truth", extra.get("answer"))

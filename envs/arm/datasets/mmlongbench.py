@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from visenv.data.hub import HubSource
 from visenv.data.json_rows import written_list
 from visenv.data.rows import Place, existing_folder, text_of
@@ -83,6 +85,7 @@ class MMLongBench(HubSource):
         recall, precision = hits / answerable, hits / answered if answered else 0.0
         return {"F1": 2 * recall * precision / (recall + precision) if hits else 0.0}
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         form, answer = str(row.get("answer_format")), _answer(row)
         if form not in FORMATS:

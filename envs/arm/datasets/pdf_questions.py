@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import Place, RowSource, existing_folder, first_files, text_of
@@ -91,6 +92,7 @@ class PdfQuestions(RowSource):
                     self._keep(place, sample)
         self._require_rows(self.folder)
 
+    @override
     def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
         return ()  # the pages are in the library
 

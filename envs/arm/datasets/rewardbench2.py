@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, id_of, text_of
@@ -70,6 +71,7 @@ class RewardBench2(HubSource):
         self.subset = subset
         super().__init__(folder)
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> list[Sample]:
         subset = text_of(row, "subset")
         if subset not in SUBSETS:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn
@@ -36,6 +37,7 @@ class AnswerEnv(ArmEnv):
         self.rule = rule_of(self.source)
         self._note = str(getattr(self.source, "answer_note", ""))
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the images, and ask."""
         if not self.sample.answers:
@@ -54,10 +56,12 @@ class AnswerEnv(ArmEnv):
         )
 
     @property
+    @override
     def waits(self) -> bool:
         """Whether `step` may wait: for a tool, or for the judge."""
         return super().waits or (self._judge is not None and not self.defers)
 
+    @override
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
         """Return the judge's score of the answer, where there is a judge."""
         answer = self.log.answer
@@ -65,16 +69,19 @@ class AnswerEnv(ArmEnv):
             return ()
         return self._judge.events(self.turn, answer, self.sample, self.rule, self._note)
 
+    @override
     def task_score(self) -> float:
         """Return the score of the answer, 0 to 1."""
         return score_of(self.log, self.sample, self.rule)
 
+    @override
     def oracle_conclusion(self) -> ParsedTurn:
         """Return the commonest right answer."""
         truth = self.sample.truth_as(GroundTruth)
         answer = truth.right_response(self.sample.answers)
         return ParsedTurn(answer_prompts.looked(self.preset.prompt, answer), answer=answer)
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """Return a letter or an option where there is a choice, otherwise a number."""
         options = getattr(self.sample.ground_truth, "options", ())

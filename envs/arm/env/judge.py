@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.grammar import ParsedTurn
 from visenv.types import Message, Sample
@@ -25,6 +26,7 @@ class Judge(ArmEnv):
 
     ground_truths: ClassVar[tuple[type, ...]] = (JudgingTruth,)
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Store responses and images under their names, and put the task."""
         sample = self.sample
@@ -37,10 +39,12 @@ class Judge(ArmEnv):
         turns = self.limits.turns
         return prompts.opening(style, sample, pictures, self.document(), grammar, tools, turns)
 
+    @override
     def task_score(self) -> float:
         """1 for the right verdict."""
         return float(right(self.log, self.sample, self.compat))
 
+    @override
     def oracle_conclusion(self) -> ParsedTurn:
         """Return what the oracle has seen, and the right verdict."""
         return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
@@ -61,6 +65,7 @@ class Judge(ArmEnv):
         seen = f"It is {fact}; so" if fact else "So"
         return f" I have seen enough to judge. {seen} the judgment is {verdict}. "
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """Any verdict, or any rating."""
         if self.truth.rating is not None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
 from visenv.images import QWEN_PIXELS, Window, cut, scale_window, shrink, size_within
@@ -137,11 +138,13 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         self._natives: dict[str, Image] = {}
         self._shown: list[tuple[Image, Region]] = []
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Take the handles of the sample's images, without decoding them."""
         self._natives = {original_name(k): image for k, image in enumerate(sample.images)}
         self._shown = []
 
+    @override
     def call(self, arguments: CropArguments | IndexedCropArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
@@ -182,11 +185,13 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         }
         return ToolResult((result, _caption(window, within.size, name)), detail)
 
+    @override
     def end_episode(self) -> None:
         """Release the images."""
         self._natives = {}
         self._shown = []
 
+    @override
     def example(self) -> CropArguments | IndexedCropArguments:
         """Arguments to show in the prompt."""
         box = [250.0, 250.0, 750.0, 750.0]
@@ -194,6 +199,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
             return IndexedCropArguments(bbox_2d=box, label="the sign", img_idx=0)
         return CropArguments(image=ORIGINAL_IMAGE, bbox_2d=box)
 
+    @override
     def random_arguments(
         self, rng: np.random.Generator, store: Store
     ) -> CropArguments | IndexedCropArguments:

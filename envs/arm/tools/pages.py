@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document, Library, PageRanker
@@ -62,6 +63,7 @@ class _PageTool(Tool[ArgumentsT]):
         self.long_side = long_side
         self._name = ""
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Take note of the sample's document, for arguments that know nothing more."""
         self._name = sample.truth_as(GroundTruth).document
@@ -112,6 +114,7 @@ class PageByQuery(_PageTool[QueryArguments]):
         self.ranker = ranker if ranker is not None else Bm25Ranker()
         self.pages = pages
 
+    @override
     def call(self, arguments: QueryArguments, store: Store) -> ToolResult:
         """Search and stitch; several pages have borders, and their numbers above them.
 
@@ -159,10 +162,12 @@ class PageByQuery(_PageTool[QueryArguments]):
             raise ToolError(f"None of the pages found can be shown: {'; '.join(failed.values())}")
         return images, failed
 
+    @override
     def example(self) -> QueryArguments:
         """Arguments to show in the prompt."""
         return QueryArguments(filename="annual_report", query="operating income by region")
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> QueryArguments:
         """A word of no particular meaning, about the sample's document."""
         words = ("table", "figure", "total", "summary", "year")
@@ -199,15 +204,18 @@ class PageByIndex(_PageTool[IndexArguments]):
         super().__init__(library, long_side=long_side)
         self.shown: list[ShownPage] = []
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Take note of the sample's document; no page was shown yet."""
         super().reset(sample, store)
         self.shown = []
 
+    @override
     def end_episode(self) -> None:
         """Release the pages."""
         self.shown = []
 
+    @override
     def call(self, arguments: IndexArguments, store: Store) -> ToolResult:
         """Show the page.
 
@@ -231,10 +239,12 @@ class PageByIndex(_PageTool[IndexArguments]):
         text = f"Page {page} of {document.name!r}, which has {len(document)} pages."
         return ToolResult((image, text), {"document": document.name, "pages": [page]})
 
+    @override
     def example(self) -> IndexArguments:
         """Arguments to show in the prompt."""
         return IndexArguments(filename="annual_report", image_idx=3)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> IndexArguments:
         """Any page of the sample's document."""
         pages = len(self._document(self._name))

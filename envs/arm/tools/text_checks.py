@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.checks import CHECKS, DIALECTS, Dialect, TextCheck, find_check, sentence_splitter
 from visenv.checks.arguments import (
@@ -145,6 +146,7 @@ class TextCheckTool(Tool[OfText]):
         self.description = f"Checks a text. True if: {self._check.description}"
         self.arguments = self._form.model if dialect == "strict" else self._form.published
 
+    @override
     def call(self, arguments: OfText, store: Store) -> ToolResult:
         """Run the check; ``detail`` holds its ``result``, a bool.
 
@@ -161,10 +163,12 @@ class TextCheckTool(Tool[OfText]):
             raise ToolError(f"{arguments.response} cannot be checked: {error}") from error
         return ToolResult((RESULT.format(result=result),), {"result": result})
 
+    @override
     def example(self) -> OfText:
         """Arguments to show in the prompt."""
         return self.arguments(response="text_0", **self._form.example)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> OfText:
         """Any text there is, and parameters within what is usual."""
         names = list(store.texts) or ["text_0"]

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
@@ -114,6 +115,7 @@ class TextVQA(RowSource):
         name = f"textvqa-{self.split}-{number}"
         return Sample(name, question, (), answers, _kind(answers), truth)
 
+    @override
     def _open_images(self, place: Place, images: Path | int) -> tuple[Image, ...]:
         if isinstance(images, Path):
             return (Image.from_file(images),)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Line, Row, row_line
@@ -83,10 +84,12 @@ class Distort(Step):
         rows = DistortedRows(open_data(data), chosen, seed)
         return cls(rows, folder, seed, data), plan_lines(chosen, seed, count, len(rows))
 
+    @override
     def settings(self) -> dict[str, Any]:
         """Source and seed."""
         return {"source": self._label, "seed": self._seed}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """The sample of a row."""
         sample, original = self._made(row)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ToolError
 from visenv.grammar.foreign import neutralized
@@ -80,6 +81,7 @@ class CodeTool(Tool[CodeArguments]):
         self.limits = limits
         self.characters = characters
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Make sure that programs can be run.
 
@@ -89,6 +91,7 @@ class CodeTool(Tool[CodeArguments]):
         """
         self._sandbox().start()
 
+    @override
     def call(self, arguments: CodeArguments, store: Store) -> ToolResult:
         """Run the program.
 
@@ -107,10 +110,12 @@ class CodeTool(Tool[CodeArguments]):
         detail = {"status": execution.status, "image": name, "written": written}
         return ToolResult(self._shown(execution), detail)
 
+    @override
     def example(self) -> CodeArguments:
         """Arguments to show in the prompt."""
         return CodeArguments(code=_PROGRAM.format(work=_SNIPPETS[0]))
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> CodeArguments:
         """One of a few repairs, of any image."""
         names = list(store.images)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.cache import SharedCache
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -129,6 +130,7 @@ class WorldEngine:
     def _write(self) -> Any:
         return self._genre.write(np.random.default_rng([_STREAM, *self.preset.encode(), self.seed]))
 
+    @override
     def __reduce__(self) -> tuple[type[WorldEngine], tuple[str, int]]:
         return WorldEngine, (self.preset, self.seed)
 
