@@ -13,6 +13,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.baselines import BaselinePrompts
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.grammar import Call, ParsedTurn
@@ -59,6 +61,7 @@ class BaselineSession(Session):
             )
         return self.advice
 
+    @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
         """Keep new messages for the next turn, except those that explain the tools."""
         super().observe(messages, context)
@@ -111,10 +114,12 @@ class _Baseline(Policy[BaselineSession]):
         )
         self.instruct = instruct
 
+    @override
     def open(self, seed: int) -> BaselineSession:
         """Return a session around one of the wrapped policy."""
         return BaselineSession(self.policy.open(seed))
 
+    @override
     async def respond(
         self, session: BaselineSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
@@ -128,6 +133,7 @@ class _Baseline(Policy[BaselineSession]):
         session.said(reply)
         return reply
 
+    @override
     def close(self) -> None:
         """Close the wrapped policy."""
         self.policy.close()
@@ -153,6 +159,7 @@ class _Baseline(Policy[BaselineSession]):
 class DirectPolicy(_Baseline):
     """Answers at once."""
 
+    @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.answer, "<answer>")
 
@@ -160,6 +167,7 @@ class DirectPolicy(_Baseline):
 class ChainOfThoughtPolicy(_Baseline):
     """Thinks, then answers; takes no other step."""
 
+    @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.reason, "<think>")
 
@@ -171,6 +179,7 @@ class RetrievalPolicy(_Baseline):
     that is not instructed searches for the question alone.
     """
 
+    @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         turn = session.turn
         if "search" not in turn.tools:
@@ -196,6 +205,7 @@ class ZoomRefinePolicy(_Baseline):
     Source: Yu et al., "Zoom-Refine", arXiv 2506.01663.
     """
 
+    @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         turn = session.turn
         if "zoom" not in turn.tools:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
@@ -90,10 +91,12 @@ class OpenAIPolicy(Policy[ChatSession]):
             concurrency=concurrency,
         )
 
+    @override
     def open(self, seed: int) -> ChatSession:
         """An empty conversation; the server knows nothing of the environment."""
         return ChatSession()
 
+    @override
     async def respond(
         self, session: ChatSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
@@ -148,6 +151,7 @@ class OpenAIPolicy(Policy[ChatSession]):
             return {"structured_outputs": {"regex": regex}}
         return {str(self.regex_field): regex}
 
+    @override
     def __repr__(self) -> str:
         return f"OpenAIPolicy({self.model!r}, {self.client.endpoint.url!r})"
 

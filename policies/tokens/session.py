@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import Session
@@ -122,6 +123,7 @@ class TokenSession(Session):
         """How many turns the policy took, over all contexts."""
         return sum(len(stream.turns) for stream in self.streams)
 
+    @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
         """Add messages, encoded with the next turn; a replaced context is a new stream.
 
@@ -149,6 +151,7 @@ class TokenSession(Session):
             )
         self.stream.temperature = temperature
 
+    @override
     def segments(self) -> tuple[Segment, ...]:
         """Every context in which the policy spoke."""
         spoken = [stream for stream in self.streams if stream.turns]

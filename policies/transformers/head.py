@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from typing_extensions import override
 
 from visenv.types import Segment
 
@@ -109,6 +110,7 @@ class Head(torch.nn.Module):
         self.register_buffer("banned", banned.to(weight.device), persistent=False)
         self._single = single
 
+    @override
     def forward(
         self, hidden: torch.Tensor, places: Places | None = None
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
@@ -148,6 +150,7 @@ class _Drawn(torch.autograd.Function):
     """
 
     @staticmethod
+    @override
     def forward(
         ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, head: Head, places: Places
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -163,6 +166,7 @@ class _Drawn(torch.autograd.Function):
         return picked, entropy
 
     @staticmethod
+    @override
     def backward(
         ctx: Any, upstream: torch.Tensor, _: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Budget, TrainablePolicy, as_they_are
@@ -141,10 +142,12 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     # ------------------------------------------------------------------ sampling
 
+    @override
     def open(self, seed: int) -> TokenSession:
         """A new session; the environment is not looked at."""
         return self.codec.open(seed)
 
+    @override
     async def respond(
         self, session: TokenSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
@@ -190,30 +193,37 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     # ------------------------------------------------------------------ training
 
+    @override
     def encode(self, episode: Episode) -> Episode:
         """See `Codec.encode`."""
         return self.codec.encode(episode, self.version)
 
+    @override
     def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
         """See `parts.split`: what segments share is read once in each part, and counts once."""
         return split(segments, budget)
 
+    @override
     def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Packed:
         """See `pack`: one packed row, in which what segments share stands once."""
         return pack(self.codec, segments, images)
 
+    @override
     def train_mode(self, on: bool) -> None:
         """Set PyTorch's flag; neither architecture has dropout, so scores do not depend on it."""
         self.network.model.train(on)
 
+    @override
     def updated(self) -> None:
         """Count a weight update; keys and values of older weights are computed anew when needed."""
         self.version += 1
 
+    @override
     def parameters(self) -> Iterable[torch.nn.Parameter]:
         """The trainable parameters."""
         return [] if self._bare else super().parameters()
 
+    @override
     def named_weights(
         self,
         whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
@@ -221,6 +231,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         """See `TrainablePolicy`; what LoRA adapters change comes changed, the model stays apart."""
         return named_weights(self.network.model, whole, merge=not self._bare)
 
+    @override
     def save(self, folder: Path) -> None:
         """Write a checkpoint that stock transformers and vLLM load.
 
@@ -231,6 +242,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         save_model(self.network.model, folder, merge=not self._bare)
         save_processor(self.codec.processor, folder)
 
+    @override
     def load_weights(self, folder: Path) -> None:
         """Read back what `save` wrote; counts as an update.
 
@@ -247,6 +259,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self.network.vision.forget()
         self.updated()
 
+    @override
     def copy_frozen(self) -> TransformersPolicy:
         """A frozen copy with the present weights; tokenizer and processed images are shared.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from typing_extensions import override
 
 from visenv.policy import Scores
 
@@ -23,6 +24,7 @@ class Scorer(torch.nn.Module):
         self.model = network.model
         self._network = network
 
+    @override
     def forward(self, packed: Packed) -> Scores:
         """Log-probabilities of the sampled tokens of what `collate` gave."""
         network = self._network

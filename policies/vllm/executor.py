@@ -11,12 +11,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import torch
+from typing_extensions import override
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
 
 class OwnExecutor(UniProcExecutor):
     """vLLM's executor within the process, told where to compute."""
 
+    @override
     def _distributed_args(self) -> tuple[str, int, int]:
         gpu = torch.cuda.current_device() if torch.cuda.is_available() else 0
         place = Path(tempfile.gettempdir()) / f"visenv-vllm-{uuid4().hex}"

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 import torch
+from typing_extensions import override
 
 from ..tokens.codec import Codec
 from .request import Client
@@ -36,10 +37,12 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         self._loaded = False
 
     @property
+    @override
     def stale(self) -> bool:  # type: ignore[override]
         """Whether `load` must be called before it samples: it died, or a transfer failed."""
         return self._present.stale or (self._loaded and self._is_dead())
 
+    @override
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         """See `EnginePolicy.load`; an engine that died is started anew first."""
         client = self._alive(restart=True)
@@ -48,10 +51,12 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         client.load(delivery, version)
         self.version = version
 
+    @override
     def sleep(self) -> None:
         """See `EnginePolicy.sleep`; turns under way, and new ones, wait for the awakening."""
         self._present.sleep()
 
+    @override
     def wake(self) -> None:
         """See `EnginePolicy.wake`; if weights were dropped, turns wait for `load` as well."""
         self._present.wake()
@@ -64,6 +69,7 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         with self._starting:
             self._restart()
 
+    @override
     def close(self) -> None:
         """Stop the engine; a server that is not its own goes on."""
         self._present.close()
@@ -71,6 +77,7 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
     def _start(self, previous: EngineClient | None = None) -> None:
         self._present = self._begin(previous)
 
+    @override
     def _client(self) -> EngineClient:
         return self._alive(restart=not self._loaded)
 

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import EnginePolicy
@@ -64,10 +65,12 @@ class EngineSampler(EnginePolicy[TokenSession]):
 
     # ------------------------------------------------------------------ sampling
 
+    @override
     def open(self, seed: int) -> TokenSession:
         """A new session; the environment is not looked at."""
         return self.codec.open(seed)
 
+    @override
     async def respond(
         self, session: TokenSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:

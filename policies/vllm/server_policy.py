@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import torch
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.private_names import check_private_names
@@ -112,6 +113,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         self._retries = retries
         self._start()
 
+    @override
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         """See `EnginePolicy.load`; a server that is another than before is connected to anew."""
         if not self._is_dead():
@@ -120,15 +122,18 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
                 self._connect_anew()
         super().load(weights, version)
 
+    @override
     def close(self) -> None:
         """Close the connections, and stop a server of its own."""
         super().close()
         if self.server is not None:
             self.server.stop()
 
+    @override
     def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
         return self.manifest.deliver(weights, self._dtype, packs=self._kind == "folder")
 
+    @override
     def _is_dead(self) -> bool:
         return self._present.broken or not self._runs()
 
@@ -142,6 +147,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
     def _runs(self) -> bool:
         return self.server is None or self.server.alive
 
+    @override
     def _begin(self, previous: ServerClient | None) -> ServerClient:
         if self.server is None:
             return self._connect()
