@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.errors import ConfigurationError
@@ -71,6 +72,7 @@ class PolicyGradient(Algorithm):
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
         """The batch's share of the step's loss, from what its tokens cost."""
 
+    @override
     def advantages(self, groups: Sequence[Group]) -> list[list[Floats]]:
         """`estimate`, after overlong episodes are punished and before truncated ones are masked."""
         estimates = self.estimate([[self._shaped(each) for each in group] for group in groups])
@@ -79,6 +81,7 @@ class PolicyGradient(Algorithm):
             for group, given in zip(groups, estimates, strict=True)
         ]
 
+    @override
     def loss(self, batch: Batch) -> Loss:
         """The loss, corrected, with the weighted divergence where a reference is kept.
 
@@ -155,6 +158,7 @@ class GroupRelative(PolicyGradient):
     state_weight: float = 1.0
     """What the comparison in the same state adds to the comparison of episodes."""
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
         """Advantages by `credit`."""
         if self.credit == "episode":

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.types import Episode, Group
 
@@ -34,6 +35,7 @@ class GroundTruthInjectedGRPO(GRPO):
     injection_seed: int = 0
     """Draws the members; one seed and one group, one member."""
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
         """The advantages of GRPO, after one reward in each group was replaced."""
         return super().estimate([self._injected(group) for group in groups])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 from visenv.types import Group
@@ -29,6 +30,7 @@ class RLOO(Clipped):
     Source: RLOO (arXiv:2402.14740), section 3.2.
     """
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
         """How much better each episode did than the mean of the others."""
         return [
@@ -36,10 +38,12 @@ class RLOO(Clipped):
             for group in groups
         ]
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
         """The clipped loss, with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
         """The sum of each sequence, then the mean of those."""
         return sequence_sum(values, batch)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 from accelerate.utils import DistributedType
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import Policy, Scores, TrainablePolicy, as_they_are
@@ -161,17 +162,20 @@ class Replicated(Backend):
         _check_device(self._parameters[0], processes)
         self._module, self._optimizer = processes.accelerator.prepare(policy.module, optimizer)
 
+    @override
     def __call__(self, collated: Any) -> Scores:
         """See `Backend`."""
         scores: Scores = self._module(collated)
         return scores
 
+    @override
     def begin(self, learning_rate: float) -> None:
         """See `Backend`."""
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
         self._optimizer.zero_grad()
 
+    @override
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
         """Replicas exchange gradients in the last one only."""
         if last:
@@ -179,12 +183,14 @@ class Replicated(Backend):
         context: AbstractContextManager[None] = self._processes.accelerator.no_sync(self._module)
         return context
 
+    @override
     def backward(self, loss: torch.Tensor) -> None:
         """See `Backend`; replicas average, so each brings its share times their number."""
         if self._processes.count > 1:
             loss = loss * self._processes.count
         self._processes.accelerator.backward(loss)
 
+    @override
     def step(self, accept: Accept) -> float:
         """See `Backend`."""
         clip = self._processes.accelerator.clip_grad_norm_
@@ -193,11 +199,13 @@ class Replicated(Backend):
             self._optimizer.step()
         return norm
 
+    @override
     def save(self, folder: Path) -> None:
         """AdamW's moments; they are the same everywhere."""
         if self._processes.first:
             torch.save(self._optimizer.state_dict(), folder / "optimizer.pt")
 
+    @override
     def load(self, folder: Path, policy: Path) -> None:
         """See `Backend`."""
         try:
@@ -207,6 +215,7 @@ class Replicated(Backend):
         self._policy.load_weights(policy)
         self._optimizer.load_state_dict(moments)
 
+    @override
     def close(self) -> None:
         """See `Backend`."""
         self._processes.accelerator.free_memory()

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 from torch.distributed import distributed_c10d as c10d
+from typing_extensions import override
 
 from visenv.errors import RunError
 from visenv.private_names import check_private_names
@@ -176,6 +177,7 @@ class _Elsewhere(Image):
 
 
 class _Pickler(pickle.Pickler):
+    @override
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, Image):
             return _Elsewhere, (value.sha256, value.size, value.name)

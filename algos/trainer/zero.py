@@ -19,6 +19,7 @@ from typing import Any
 import deepspeed
 import torch
 from accelerate.utils import DummyOptim
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import Policy, Scores, TrainablePolicy
@@ -76,22 +77,26 @@ class Partitioned(Backend):
 
     # ------------------------------------------------------------------------ a step
 
+    @override
     def __call__(self, collated: Any) -> Scores:
         """See `Backend`."""
         scores: Scores = self._engine(collated)
         return scores
 
+    @override
     def begin(self, learning_rate: float) -> None:
         """See `Backend`."""
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
 
+    @override
     @contextmanager
     def micro_batch(self, *, last: bool) -> Iterator[None]:
         """See `Backend`."""
         self._engine.set_gradient_accumulation_boundary(is_boundary=last)
         yield
 
+    @override
     def backward(self, loss: torch.Tensor) -> None:
         """See `Backend`; DeepSpeed averages over processes.
 
@@ -99,6 +104,7 @@ class Partitioned(Backend):
         """
         self._engine.backward(loss * self._processes.count)
 
+    @override
     def step(self, accept: Accept) -> float:
         """See `Backend`."""
         self._accept = accept
@@ -132,6 +138,7 @@ class Partitioned(Backend):
 
     # ----------------------------------------------------------------------- weights
 
+    @override
     def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
         """See `Backend`."""
         if not self.partitioned:
@@ -139,6 +146,7 @@ class Partitioned(Backend):
         gathered: AbstractContextManager[None] = deepspeed.zero.GatheredParameters(list(parameters))
         return gathered
 
+    @override
     @contextmanager
     def playing(self, player: Policy[Any]) -> Iterator[None]:
         """Hold all weights on every device, without a hook that would take them away again.
@@ -160,6 +168,7 @@ class Partitioned(Backend):
                 parameter.ds_active_sub_modules.clear()
             offload.setup_zero_stage3_hooks()
 
+    @override
     def hold(self, reference: TrainablePolicy[Any]) -> None:
         """See `Backend`; in stage 3 the reference is held in parts too.
 
@@ -175,6 +184,7 @@ class Partitioned(Backend):
         )
         self._held[id(reference.module)] = engine, module
 
+    @override
     def refer(self, reference: TrainablePolicy[Any], collated: Any) -> Scores:
         """See `Backend`."""
         engine, _ = self._held.get(id(reference.module), (reference.module, None))
@@ -182,6 +192,7 @@ class Partitioned(Backend):
             scores: Scores = engine(collated)
         return scores
 
+    @override
     @contextmanager
     def reading(self, policy: TrainablePolicy[Any] | None = None) -> Iterator[None]:
         """In stage 3 one weight after the other comes into the first process's main memory."""
@@ -202,11 +213,13 @@ class Partitioned(Backend):
 
     # ------------------------------------------------------------------- checkpoints
 
+    @override
     def save(self, folder: Path) -> None:
         """Each process's parts, as accelerate and DeepSpeed lay them out."""
         with _quiet():
             self._processes.accelerator.save_state(str(folder / "deepspeed"))
 
+    @override
     def load(self, folder: Path, policy: Path) -> None:
         """See `Backend`; the parts hold the weights too."""
         try:
@@ -215,6 +228,7 @@ class Partitioned(Backend):
         except Exception as error:  # broken bytes lead torch.load anywhere
             raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error
 
+    @override
     def close(self) -> None:
         """See `Backend`; a module that was loaded in parts stays so."""
         for engine, module in (*self._held.values(), (self._engine, self._module)):

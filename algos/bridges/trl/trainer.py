@@ -16,6 +16,7 @@ import trl
 from datasets import Dataset
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.policy import EnginePolicy, TrainablePolicy
@@ -134,6 +135,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
         self.tools = [make_env]
         self.use_vllm = sampler is not None
 
+    @override
     def train(self, *args: Any, **options: Any) -> Any:
         """Train, as TRL does, and close the environments."""
         try:
@@ -141,6 +143,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
         finally:
             self._collector.close()
 
+    @override
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         """Play what the rows name; TRL does the rest with what `_generate` makes of it."""
         self._episodes = self._play(inputs)
@@ -149,6 +152,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
         batch: dict[str, Any] = super()._generate_and_score_completions(shown)
         return batch
 
+    @override
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
         """The episodes in the shape of TRL's own generation, a row for each prompt."""
         rows = [

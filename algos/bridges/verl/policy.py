@@ -11,6 +11,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import Policy
@@ -55,12 +56,14 @@ class ServerPolicy(Policy[Any]):
         # One id for each episode sends all its turns to the server that has its keys and values.
         self._requests: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
+    @override
     def open(self, seed: int) -> Any:
         """A new session of tokens."""
         session = self._codec.open(seed)
         self._requests[session] = uuid4().hex
         return session
 
+    @override
     async def respond(self, session: Any, request: TurnRequest, sampling: Sampling) -> Reply:
         """Sample the next turn.
 

@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import TrainablePolicy
@@ -86,6 +87,7 @@ class Ahead(Supply):
         self._ages: list[int] = []
         self._dropped = 0
 
+    @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
         """The groups of the step, after those of the steps that may follow have begun.
 
@@ -104,6 +106,7 @@ class Ahead(Supply):
         self._waited += time.monotonic() - began
         return groups
 
+    @override
     def report(self) -> dict[str, float]:
         """As `Played.report`; also how old groups were, in steps, and how long was waited.
 
@@ -124,6 +127,7 @@ class Ahead(Supply):
         self._ages, self._dropped, self._waited = [], 0, 0.0
         return report
 
+    @override
     def close(self) -> None:
         """Cancel what is being played."""
         self._thread.close()

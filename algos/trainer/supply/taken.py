@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Group
@@ -48,6 +49,7 @@ class Taken(Supply):
         self._seed = seed
         self._share = share
 
+    @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
         """Of the next `size` episodes the share, each a group by itself."""
         places = [step * self.size + place for place in self._share.of(self.size)]
