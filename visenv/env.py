@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
 import gymnasium as gym
 import numpy as np
+from typing_extensions import override
 
 from visenv import background
 from visenv.data.source import Source, check_declared_truth, check_truth, draw
@@ -265,6 +266,7 @@ class VisEnv(gym.Env[Observation, str]):
 
     # ------------------------------------------------------------------ Gymnasium
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -293,6 +295,7 @@ class VisEnv(gym.Env[Observation, str]):
         self._over = False
         return observe(messages), _info(StepResult(messages, (), self.turn_request()))
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one whole turn of the policy, the requested prefill included.
 
@@ -349,11 +352,13 @@ class VisEnv(gym.Env[Observation, str]):
         )
         return observe(messages), reward, terminated, over and not terminated, _info(result)
 
+    @override
     def close(self) -> None:
         """Close the tools; the environment can be reset again."""
         self._leave_episode()
         self._close_tools(self._open_tools.copy())
 
+    @override
     def render(self) -> Any:
         """Return the conversation so far, or the last image shown, uint8 ``[height, width, 3]``."""
         if self.render_mode == "ansi":

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.types import Pixels
 
@@ -29,33 +30,41 @@ class Unicode(gym.Space[str]):
         self.sample_length = sample_length
         super().__init__(shape=None, dtype=None, seed=seed)
 
+    @override
     def sample(self, mask: None = None, probability: None = None) -> str:
         """A random string of 0 to `sample_length` characters."""
         length = int(self.np_random.integers(0, self.sample_length + 1))
         return "".join(self.np_random.choice(_ALPHABET, size=length))
 
+    @override
     def contains(self, x: Any) -> bool:
         """Whether `x` is a string."""
         return isinstance(x, str)
 
     @property
+    @override
     def is_np_flattenable(self) -> bool:
         """Strings have no fixed-size array form."""
         return False
 
+    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Unicode) and self.sample_length == other.sample_length
 
+    @override
     def __hash__(self) -> int:
         return hash((Unicode, self.sample_length))
 
+    @override
     def __repr__(self) -> str:
         return "Unicode()"
 
+    @override
     def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
         """Strings are JSON already."""
         return list(sample_n)
 
+    @override
     def from_jsonable(self, sample_n: list[Any]) -> list[str]:
         """The inverse of `to_jsonable`."""
         return [str(text) for text in sample_n]
@@ -71,6 +80,7 @@ class RgbImage(gym.Space[Pixels]):
         self.sample_side = sample_side
         super().__init__(shape=None, dtype=np.uint8, seed=seed)
 
+    @override
     def sample(self, mask: None = None, probability: None = None) -> Pixels:
         """A random image."""
         height, width = self.np_random.integers(1, self.sample_side + 1, size=2)
@@ -79,6 +89,7 @@ class RgbImage(gym.Space[Pixels]):
         )
         return noise
 
+    @override
     def contains(self, x: Any) -> bool:
         """Whether `x` is a non-empty uint8 RGB array."""
         return (
@@ -90,23 +101,29 @@ class RgbImage(gym.Space[Pixels]):
         )
 
     @property
+    @override
     def is_np_flattenable(self) -> bool:
         """Images of any size have no fixed-size flat form."""
         return False
 
+    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RgbImage) and self.sample_side == other.sample_side
 
+    @override
     def __hash__(self) -> int:
         return hash((RgbImage, self.sample_side))
 
+    @override
     def __repr__(self) -> str:
         return "RgbImage()"
 
+    @override
     def to_jsonable(self, sample_n: Iterable[Pixels]) -> list[Any]:
         """Nested lists of integers."""
         return [image.tolist() for image in sample_n]
 
+    @override
     def from_jsonable(self, sample_n: list[Any]) -> list[Pixels]:
         """The inverse of `to_jsonable`."""
         return [np.asarray(image, np.uint8) for image in sample_n]

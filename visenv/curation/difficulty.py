@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import gymnasium as gym
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, dropped, failed, kept
 from visenv.curation.lines import Row
@@ -141,10 +142,12 @@ class PlayDifficulty(Step):
         self._metric = metric
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
         """The measurement's, the metric and the policy."""
         return {**asdict(self._difficulty), "metric": self._metric, "policy": self._label}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Play it, and keep it if it is difficult."""
         places = [place_of(row, member) for member in range(self._difficulty.samples)]
@@ -154,6 +157,7 @@ class PlayDifficulty(Step):
                 return failed("aborted", episode.end_reason)
         return self._difficulty.outcome(row, [self._score(episode) for episode in episodes])
 
+    @override
     def close(self) -> None:
         """Close the environments; the policy stays open."""
         self._collector.close()
@@ -198,6 +202,7 @@ class AskDifficulty(Step):
         self._view_side = view_side
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
         """The measurement's, the size of the data and the policy."""
         return {
@@ -207,6 +212,7 @@ class AskDifficulty(Step):
             "policy": self._label,
         }
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Ask, and keep it if it is difficult."""
         sample = sample_at(self._source, row)

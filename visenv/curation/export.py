@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Lines, Row, read_object
 from visenv.curation.step import Account, Step
@@ -51,10 +53,12 @@ class Export(Step):
         self._folder = folder / "images"
         self._layout = layout
 
+    @override
     def settings(self) -> dict[str, Any]:
         """The layout."""
         return {"layout": self._layout}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """The episode's conversations."""
         episode = episode_from_json(row, self._images)
@@ -71,6 +75,7 @@ class Export(Step):
             )
         return kept(*rows)
 
+    @override
     def run(
         self,
         lines: Lines,

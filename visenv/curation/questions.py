@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium as gym
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
@@ -48,11 +49,13 @@ class Questions(Step):
         self._label = label
         self._documents = documents
 
+    @override
     def settings(self) -> dict[str, Any]:
         """Return the environment, and whether documents are written."""
         settings = {"env": self._label}
         return settings if self._documents is None else {**settings, "documents": True}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """The sample of a place."""
         place = place_of(row)
@@ -86,6 +89,7 @@ class Questions(Step):
         pages = getattr(truth, "evidence_pages", ())
         return {"evidence": [str(files[page - 1]) for page in pages if page <= len(files)]}
 
+    @override
     def close(self) -> None:
         """Close the environment."""
         self._env.close()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
@@ -111,6 +112,7 @@ class HRBench(RowSource):
                 f"{self.folder}; it holds {contents(self.folder)}."
             )
 
+    @override
     def _open_images(self, place: Place, images: Record | int) -> tuple[Image, ...]:
         if isinstance(images, Record):
             assert self._tsv is not None

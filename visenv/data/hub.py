@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
@@ -88,6 +90,7 @@ class HubSource(RowSource):
         folders = (self.folder, self.folder / "images")
         return [image_file(folders, str(name)) for name in names]
 
+    @override
     def _open_images(self, place: Place, images: int | list[Path]) -> tuple[Image, ...]:
         if isinstance(images, list):
             return tuple([Image.from_file(path) for path in images])

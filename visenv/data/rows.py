@@ -15,6 +15,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import ValidationError
+from typing_extensions import override
 
 from visenv.cache import SharedCache
 from visenv.errors import DataError
@@ -29,6 +30,7 @@ class Place(NamedTuple):
     file: str
     row: int
 
+    @override
     def __str__(self) -> str:
         return f"{self.file}:{self.row}"
 
@@ -46,6 +48,7 @@ class RowProblem(NamedTuple):
     row: int
     problem: str
 
+    @override
     def __str__(self) -> str:
         return f"{self.file}:{self.row}: {self.problem}"
 

@@ -23,6 +23,7 @@ from string import ascii_uppercase
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import (
@@ -73,6 +74,7 @@ class VStarBench(RowSource):
         (label,) = sample.answers
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options, compat)
 
+    @override
     def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
+from typing_extensions import override
 
 from visenv.errors import DataError
 from visenv.types import Image, Pixels
@@ -45,6 +46,7 @@ class _FileState(NamedTuple):
 class _OpenFiles(LRUCache["_FileState | bytes", "pypdfium2.PdfDocument"]):
     """The handles used last; a handle that is dropped is closed."""
 
+    @override
     def popitem(self) -> tuple[_FileState | bytes, pypdfium2.PdfDocument]:
         """Drop and close the handle that was used longest ago."""
         source, handle = super().popitem()
@@ -233,6 +235,7 @@ class PdfDocument:
     def _problem(self, page: int, problem: str) -> DataError:
         return DataError(f"Page {page} of the document {self.name!r} {problem}.")
 
+    @override
     def __repr__(self) -> str:
         return f"PdfDocument({self.name!r})"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from typing_extensions import override
+
 from visenv.cache import SharedCache
 from visenv.documents.document import Document
 from visenv.types import Image
@@ -75,6 +77,7 @@ class RenderedDocument:
         """
         return self._document.page_text(page)
 
+    @override
     def __repr__(self) -> str:
         return f"RenderedDocument({self._document!r})"
 

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import override
 
 from visenv.errors import UnknownNameError
 from visenv.grammar.base import Call, ParsedTurn, Problem
@@ -158,9 +159,11 @@ def _as_json(call: Call) -> str:
 class _Schema(GenerateJsonSchema):
     """In the order models know, and without the titles that pydantic makes out of field names."""
 
+    @override
     def sort(self, value: Any, parent_key: str | None = None) -> Any:
         return value
 
+    @override
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import DataError
 from visenv.files import replacing
@@ -131,6 +132,7 @@ class SealedVectors:
         begin = dict(zip(seal.groups, map(int, starts), strict=False))
         return _Opened(seal, begin, np.asarray(vectors), stamp)
 
+    @override
     def __getstate__(self) -> dict[str, Path]:
         return {"folder": self.folder}
 

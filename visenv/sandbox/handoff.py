@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ImageError
 from visenv.types import Image, Pixels
@@ -136,5 +137,6 @@ class SharedImage:
         if hasattr(self, "_lock"):
             self.close()
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         return (SharedImage, (self.image,))

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any, Literal, get_args
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ServiceError, UnknownNameError
 from visenv.sandbox import forks, handoff
@@ -78,6 +79,7 @@ class LocalBackend:
         self._closed = 0  # how often
         self._lock = threading.Lock()
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         return self._options
 

@@ -10,6 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.sandbox import forks
 from visenv.sandbox.backend import SandboxBackend
@@ -172,6 +174,7 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuilt, (self.backend, self.limits, self.workers, self.wait_seconds))
 

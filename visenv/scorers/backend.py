@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.scorers.request import ScoreRequest
 from visenv.scorers.retry import TransientError
@@ -130,10 +132,12 @@ class InProcessBackend(Backend):
     def compute(self, requests: Sequence[Any]) -> Sequence[Any]:
         """Return one value for each request, in order; called in the thread."""
 
+    @override
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
         """Compute the values in the thread."""
         return await self._thread.run(lambda: self._load_and_compute(requests))
 
+    @override
     def close(self) -> None:
         """Let the thread end."""
         self._thread.close()

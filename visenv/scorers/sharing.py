@@ -22,6 +22,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from visenv.scorers.loop import loop
 
 _HEAD = struct.Struct(">QQ")
@@ -43,6 +45,7 @@ class Address(NamedTuple):
     machine: str
     pid: int
 
+    @override
     def __repr__(self) -> str:
         return f"Address(pid={self.pid})"  # the key must not reach a log
 

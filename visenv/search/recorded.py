@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import lock_descriptor
+from typing_extensions import override
 
 from visenv.errors import DataError, ServiceError
 from visenv.search.passage import Passage, Searcher, cleaned
@@ -77,6 +78,7 @@ class RecordedSearch:
                     file.write(b"\n")
             file.write(json.dumps(line).encode() + b"\n")
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         return {"file": self.file, "searcher": self.searcher}
 

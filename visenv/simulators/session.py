@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ServiceError
 from visenv.simulators.host import BOUNDARY, Frames, Host, SimulatorReply
 from visenv.simulators.pool import SimulatorPool, shared_pool
@@ -85,6 +87,7 @@ class SimulatorSession:
             self._return()
         self._host = self._return = None
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         snapshot = self._snapshot
         if self._host is not None and not self._host.broken:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from traceback import format_exception
 from typing import Literal, NamedTuple
 
+from typing_extensions import override
+
 from visenv.errors import (
     ConfigurationError,
     DataError,
@@ -60,6 +62,7 @@ class Failure(NamedTuple):
         """Whether another attempt would fail in the same way, as with a row that cannot be read."""
         return self.source in ("data", "configuration")
 
+    @override
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.errors import ImageError
 
@@ -212,17 +213,21 @@ class Image:
             )
         return opened
 
+    @override
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Image):
             return NotImplemented
         return self is other or (self.size == other.size and self.sha256 == other.sha256)
 
+    @override
     def __hash__(self) -> int:
         return hash(self.sha256)
 
+    @override
     def __repr__(self) -> str:
         return f"Image({self.name!r})"
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         keeps_source = self._path is not None or self._encoded is not None
         return {

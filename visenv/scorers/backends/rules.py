@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.registration import load
 from visenv.scorers.backend import InProcessBackend, ServiceLimits
@@ -35,11 +37,13 @@ class RulesBackend(InProcessBackend):
             raise ConfigurationError(f"{function!r} is not a function.")
 
     @property
+    @override
     def model(self) -> str:
         """The function's name."""
         return self._name
 
     @property
+    @override
     def version(self) -> str:
         """The hash of the function's source: a changed rule must not be answered from a cache."""
         try:
@@ -48,6 +52,7 @@ class RulesBackend(InProcessBackend):
             return ""
         return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
 
+    @override
     def compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
         """Call the function for each request."""
         return [self._function(request) for request in requests]
