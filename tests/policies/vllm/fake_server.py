@@ -10,6 +10,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.policies.vllm.weights import part_of
 
 
@@ -54,6 +56,7 @@ class FakeServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            @override
             def setup(self) -> None:
                 super().setup()
                 fake._sockets.add(self.connection)
@@ -73,6 +76,7 @@ class FakeServer:
                 self.end_headers()
                 self.wfile.write(content)
 
+            @override
             def log_message(self, *_: Any) -> None:
                 pass
 
@@ -80,6 +84,7 @@ class FakeServer:
             daemon_threads = True
             block_on_close = False
 
+            @override
             def handle_error(self, *_: Any) -> None:
                 pass  # connections are cut here on purpose
 
