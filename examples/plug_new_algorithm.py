@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import tyro
 from numpy.typing import NDArray
+from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.algos.policy_gradient import GRPO
@@ -73,6 +74,7 @@ def make_policy(args: Args) -> Any:
 class BetterHalf(GRPO):
     """GRPO that learns from what went better than the group, and not from what went worse."""
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
         """GRPO's advantages, the negative ones set to 0."""
         return [[np.maximum(each, 0) for each in group] for group in super().estimate(groups)]
