@@ -83,27 +83,26 @@ class ArftEnv(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """A free turn."""
         return TurnRequest(stop=self.grammar.stop)
 
     @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Before the last turn: that it must answer."""
+        """Say before the last turn that it must answer."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
     @override
     def reject_call(self, call: Call) -> str:
-        """The last turn has no tools: what it did could not be seen any more."""
+        """Reject a call in the last turn: its result could not be seen any more."""
         return prompts.NO_STEP_LEFT if self.turns_left == 1 else ""
 
     @override
     def task_score(self) -> float:
-        """F1 of the answer, 0 to 1."""
+        """Return the F1 of the answer, 0 to 1."""
         return self.metrics()["f1"]
 
     @override
     def metrics(self) -> dict[str, float]:
-        """``accuracy`` (exact match) and ``f1`` of the answer, 0 without one."""
+        """Return ``accuracy`` (exact match) and ``f1`` of the answer, 0 without one."""
         answer, references = self.log.answer, self.sample.answers
         exact = 0.0 if answer is None else exact_match(answer, references, self.compat)
         partly = 0.0 if answer is None else token_f1(answer, references, self.compat)
@@ -112,7 +111,7 @@ class ArftEnv(VisEnv):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """One of the sample's options, or a number."""
+        """Return one of the sample's options, or a number."""
         options = self.sample.truth_as(QuestionTruth).options
         return str(rng.choice(options)) if options else super().random_answer(rng)
 

@@ -107,13 +107,11 @@ class Act(Tool[ActArguments]):
 
     @override
     def example(self) -> ActArguments:
-        """Return the first action of the list."""
         names = self.simulation.dialect.names
         return ActArguments(action_id=0, action_name=names[0])
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ActArguments:
-        """Return a random action of the list."""
         names = self.simulation.dialect.names
         index = int(rng.integers(len(names)))
         return ActArguments(action_id=index, action_name=names[index])

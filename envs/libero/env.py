@@ -108,7 +108,6 @@ class Libero(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Ask for a chunk."""
         return TurnRequest(stop=self.grammar.stop)
 
     @override
@@ -124,7 +123,6 @@ class Libero(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Return the metrics that the card lists."""
         goals = self._last_detail().get("goals", {})
         calls = [call for call in self.log.tool_calls if call.ok]
         sizes = [len(call.detail["actions"]) for call in calls]

@@ -168,7 +168,6 @@ class Act(Tool[Any]):
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> Any:
-        """Return a chunk of random actions."""
         actions = rng.uniform(-1, 1, (int(rng.integers(1, MOST_ROWS + 1)), ACTION_SIZE))
         if self.native:
             return NativeChunk(values=actions.tolist())

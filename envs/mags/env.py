@@ -163,7 +163,6 @@ class MagsZoom(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Return the metrics that the card lists."""
         answer = self.log.answer
         details = [call.detail for call in self.log.tool_calls if "written" in call.detail]
         crops = [each["box"] for detail in details for each in detail["boxes"] if each["box"]]

@@ -127,12 +127,10 @@ class Zoom(Tool[ZoomArguments]):
 
     @override
     def end_episode(self) -> None:
-        """Release the image."""
         self._native = None
 
     @override
     def example(self) -> ZoomArguments:
-        """Return arguments to show in the prompt."""
         return ZoomArguments(boxes=[[40, 60, 120, 130], [200, 80, 260, 150]])
 
     @override

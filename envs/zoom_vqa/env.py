@@ -129,20 +129,20 @@ class ZoomVQA(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """A free turn while a tool call is left; on the last turn the answer is forced."""
+        """Ask for a free turn while a tool call is left; force the answer on the last turn."""
         prefix = LATER_PREFIX if self.turn else first_prefix(self.preset.prompt)
         regex = self.grammar.answer_regex(prefix) if self.turns_left == 1 else None
         return TurnRequest(prefix, self.grammar.stop, regex)
 
     @override
     def task_score(self) -> float:
-        """The data set's own score of the answer, 0 to 1."""
+        """Return the data set's own score of the answer, 0 to 1."""
         answer = self.log.answer
         return 0.0 if answer is None else float(self._answer_score(answer, self.sample))
 
     @override
     def metrics(self) -> dict[str, float]:
-        """``accuracy``, ``zoomed`` and, where the truth has a box, ``hit``."""
+        """Return ``accuracy``, ``zoomed`` and, if the truth has a box, ``hit``."""
         crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
         metrics = {"accuracy": self.task_score(), "zoomed": float(bool(crops))}
         box = self.truth.detail_box
@@ -165,7 +165,7 @@ class ZoomVQA(VisEnv):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """One of the sample's options, or a number."""
+        """Return one of the sample's options, or a number."""
         options = self.truth.options
         return str(rng.choice(options)) if options else super().random_answer(rng)
 

@@ -122,7 +122,6 @@ class _Zoom(Tool[ArgumentsT]):
 
     @override
     def end_episode(self) -> None:
-        """Release the image."""
         self._native = None
 
     def _show(self, view: Image, window: Window, detail: dict[str, Any], least: int) -> ToolResult:
@@ -199,12 +198,11 @@ class KeypointZoom(_Zoom[ZoomArguments]):
 
     @override
     def example(self) -> ZoomArguments:
-        """Arguments to show in the prompt."""
         return ZoomArguments(keypoint=[420, 180])
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ZoomArguments:
-        """A uniformly random point of the input image."""
+        """Return a uniformly random point of the input image."""
         return ZoomArguments(keypoint=_random_point(rng, store.image(INPUT_IMAGE).size))
 
     def _keypoint(self, arguments: ZoomArguments, size: tuple[int, int]) -> tuple[int, int]:
@@ -255,7 +253,6 @@ class BoxZoom(_Zoom[BoxArguments]):
 
     @override
     def example(self) -> BoxArguments:
-        """Return arguments to show in the prompt."""
         return BoxArguments(bbox=[320, 80, 520, 280])
 
     @override

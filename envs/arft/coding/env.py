@@ -67,7 +67,6 @@ class ArftCoding(ArftEnv):
 
     @override
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """Naming problems, and programs."""
         return [ProblemTool(brief=self.preset.prompt == "brief"), self.make_program_tool()]
 
     def make_program_tool(self) -> ProgramTool:
@@ -76,7 +75,6 @@ class ArftCoding(ArftEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Show the image as it is, and ask."""
         sample = self.sample
         if len(sample.images) != 1 or not sample.answers:
             raise DataError(
@@ -90,7 +88,6 @@ class ArftCoding(ArftEnv):
 
     @override
     def explain_tools(self) -> str:
-        """Return the instructions for the steps."""
         return prompts.steps(self.tags, list(self.tools.values()))
 
     @property
@@ -100,7 +97,7 @@ class ArftCoding(ArftEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """``accuracy`` (exact match), ``f1``, ``named`` and ``wrote``; see the class."""
+        """Return ``accuracy`` (exact match), ``f1``, ``named`` and ``wrote``; see the class."""
         named = [call.detail["labels"] for call in self.done("problem")]
         return {
             **super().metrics(),

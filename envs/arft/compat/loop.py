@@ -36,7 +36,6 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
 
     @override
     def make_grammar(self) -> TagGrammar:
-        """Return the silent grammar."""
         return SilentTags(self.actions)
 
     @override
@@ -47,7 +46,6 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
 
     @override
     def prompt(self) -> tuple[Part, ...]:
-        """Return the prompt of the coming turn."""
         images = [self.view(image) for image in self.current_images()]
         head = "\n" if images else ""
         task = prompts.task(self.preset.prompt, self.steps(), self.question())
@@ -55,7 +53,6 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
 
     @override
     def reject_call(self, call: Call) -> str:
-        """None."""
         return ""
 
     @abstractmethod

@@ -38,7 +38,7 @@ class StepRewardWrapper(RewardWrapper):
 
     @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Step, and pay what the terms have grown by.
+        """Take a step, and pay the growth of each term since the last step.
 
         Raises:
             EpisodeOverError: If the episode has ended, also by a term that could not be computed.
@@ -51,7 +51,7 @@ class StepRewardWrapper(RewardWrapper):
 
     @override
     def due(self, worth: float) -> float:
-        """Return what the terms have grown by."""
+        """Return the growth of each term since the last step."""
         due, self._paid = worth - self._paid, worth
         return due
 

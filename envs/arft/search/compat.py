@@ -47,7 +47,7 @@ class PublishedSearch(RebuiltArftPrompt, ArftSearch):
 
     @override
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """The search, whose results stand in the next prompt."""
+        """Return the search tool, whose results stand in the next prompt."""
         return [
             SnippetTool(
                 self.searcher,
@@ -58,12 +58,12 @@ class PublishedSearch(RebuiltArftPrompt, ArftSearch):
 
     @override
     def current_images(self) -> tuple[Image, ...]:
-        """Those of the sample."""
+        """Return the images of the sample."""
         return self.sample.images
 
     @override
     def comment(self, call: ToolCalled) -> str:
-        """What was found."""
+        """Return what was found."""
         return f"\n<information> {call.detail['shown']} </information> "
 
 

@@ -86,12 +86,10 @@ class ArftSearch(ArftEnv):
 
     @override
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """The search."""
         return [SearchTool(self.searcher, passages=self.preset.passages)]
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Show the image, and ask."""
         sample = self.sample
         if not sample.answers:
             raise DataError(f"Sample {sample.id!r} has no answers: its split is scored elsewhere.")
@@ -100,7 +98,6 @@ class ArftSearch(ArftEnv):
 
     @override
     def explain_tools(self) -> str:
-        """Return the instructions for the steps."""
         return prompts.steps(self.tags, list(self.tools.values()))
 
     @property
@@ -110,7 +107,7 @@ class ArftSearch(ArftEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """``accuracy``, ``f1``, ``searched`` and ``found``; see the class."""
+        """Return ``accuracy``, ``f1``, ``searched`` and ``found``; see the class."""
         searches = self.done("search")
         titles = {title for call in searches for title in call.detail["titles"]}
         wanted = set(self.truth.articles)
@@ -122,7 +119,7 @@ class ArftSearch(ArftEnv):
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """The first gold query that was not searched for, then the first reference answer."""
+        """Return the first gold query not searched for yet, then the first reference answer."""
         brief = self.preset.prompt == "brief"
         asked = {call.detail["query"] for call in self.done("search")}
         left = [query for query in self.truth.queries if query not in asked]

@@ -53,12 +53,10 @@ class Draft(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return who writes about what, and how the policy samples."""
         return {"players": self._label, **self._teacher.settings()}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Have one answer drafted."""
         env = self._samples.at(row)
         sample, times = env.sample, list(env.times())
         images = [env.store.images[f"image_{n + 1}"] for n in range(len(sample.images))]
@@ -86,7 +84,6 @@ class Draft(Step):
 
     @override
     def close(self) -> None:
-        """Close the environment."""
         self._samples.close()
 
 

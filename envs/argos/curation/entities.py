@@ -71,7 +71,6 @@ class FindEntities(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Ask for the entities of one draft."""
         times = times_of_row(row)
         prompt = prompts.ENTITIES_VIDEO if times else prompts.ENTITIES_IMAGE
         judge = Judge(self._scorer, prompt, partial(read_entities, video=bool(times)))

@@ -59,7 +59,6 @@ class Extract(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Ask what one trace cites."""
         trace = text_of(row, "trace")
         if times_of_row(row):
             judge = Judge(

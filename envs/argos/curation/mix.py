@@ -41,7 +41,7 @@ class Mix(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return the part, and how samples are shared out."""
+        """Return the part, and how samples are distributed over the parts."""
         return {"part": self._part, "rl_share": self._rl_share, "seed": self._seed}
 
     @override

@@ -43,7 +43,6 @@ class Overlay(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Draw the points of one row."""
         images, times, points = images_of(row), times_of_row(row), points_of(row)
         overlays = []
         for number, image in enumerate(images):

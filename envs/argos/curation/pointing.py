@@ -46,12 +46,10 @@ class Point(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return who points to what."""
         return {"env": self._label, "pointing_model": self._name}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Have the model point to the entities of one row."""
         labels = entities_of(row)
         env = self._samples.at(row)
         sample = env.sample
@@ -80,7 +78,6 @@ class Point(Step):
 
     @override
     def close(self) -> None:
-        """Close the environment."""
         self._samples.close()
 
 

@@ -49,7 +49,6 @@ class Reformat(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Rewrite one episode."""
         episode = episode_from_json(row, self._images)
         if len(episode.turns) != 1:
             raise DataError(f"expected one turn, got {len(episode.turns)}")

@@ -47,12 +47,10 @@ class Score(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return the environment."""
         return {"env": self._label}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Play one trace."""
         place, trace, references = place_of(row), text_of(row, "trace"), references_of(row)
         samples = self._free()
         try:
@@ -78,7 +76,6 @@ class Score(Step):
 
     @override
     def close(self) -> None:
-        """Close the environments."""
         for samples in self._all:
             samples.close()
 

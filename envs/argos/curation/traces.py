@@ -52,12 +52,10 @@ class Traces(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return who writes about what, and how the policy samples."""
         return {"players": self._label, **self._teacher.settings()}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Have one trace written."""
         seed = seed_of("trace", row["id"])
         text = await self._teacher.write(trace_prompt(row), seed, self._samples, row)
         if not text.strip():
@@ -68,7 +66,6 @@ class Traces(Step):
 
     @override
     def close(self) -> None:
-        """Close the environment."""
         self._samples.close()
 
 

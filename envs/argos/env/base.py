@@ -85,7 +85,6 @@ class ArgosEnv(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Ask for the whole response."""
         return TurnRequest(PREFILL, self.grammar.stop)
 
     @override

@@ -116,7 +116,6 @@ class ArmBench(WritingStep):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """The writer's, and what is drawn."""
         return {
             **self.writer.settings(),
             "track": self._track,
@@ -127,7 +126,6 @@ class ArmBench(WritingStep):
 
     @override
     async def compose(self, row: Row) -> Outcome:
-        """The row's item."""
         question = question_of(row)
         if is_too_simple(question.response):
             return dropped("answer too simple")

@@ -72,7 +72,6 @@ class Constraints(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Who answers what, and how the checks read."""
         return {
             "players": self._label,
             "temperature": self._sampling.temperature,
@@ -84,7 +83,6 @@ class Constraints(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """The items of one instruction."""
         sample = sample_at(self._source, row)
         constraints = sample.truth_as(InstructionTruth).constraints
         checked = [each for each in constraints if each.checks]

@@ -114,12 +114,11 @@ class Dedupe(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """The thresholds."""
         return {"contrast": self._contrast, "duplicate": self._duplicate}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Whether the pair has contrast and is new."""
+        """Keep the pair if it has contrast and is new."""
         pair = _pair(row)
         contrast = fuzz.ratio(pair.chosen, pair.rejected) / 100
         if contrast >= self._contrast:
@@ -133,7 +132,7 @@ class Dedupe(Step):
 
     @override
     def remember(self, row: Row, outcome: Outcome) -> None:
-        """Take a pair that was kept before among those that later ones are compared with."""
+        """Add a pair that was kept before to those that later pairs are compared with."""
         if outcome.status == "kept":
             self._groups[self._images(row)].add(_pair(row))
 

@@ -87,12 +87,10 @@ class Arrange(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """How the order is drawn."""
         return {"both_orders": self._both_orders, "seed": self._seed}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """The pair's items."""
         short_text(row, "question")
         pair = [short_text(row, "chosen"), short_text(row, "rejected")]
         plain = without(row, "chosen", "rejected")

@@ -62,7 +62,6 @@ class Negatives(WritingStep):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """The writer's, the kinds of flaw and the seed."""
         return {
             **self.writer.settings(),
             "count": self._count,
@@ -72,7 +71,6 @@ class Negatives(WritingStep):
 
     @override
     async def compose(self, row: Row) -> Outcome:
-        """The row's preference pairs."""
         question = question_of(row)
         seed = seed_of("negatives", self._seed, row["id"])
         order = np.random.default_rng(seed).permutation(len(self._flaws))[: self._count]

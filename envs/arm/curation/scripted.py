@@ -47,12 +47,12 @@ class ScriptedGenerator(Policy[Session]):
 
     @override
     def open(self, seed: int) -> Session:
-        """An empty conversation; the seed comes with each turn."""
+        """Return an empty conversation; the seed comes with each turn."""
         return Session()
 
     @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """The JSON object that a prompt of this package asks for.
+        """Return the JSON object that a prompt of this package asks for.
 
         Raises:
             PolicyError: If there is none in the conversation.

@@ -142,7 +142,6 @@ class WritingStep(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """What becomes of a row."""
         try:
             return await self.compose(row)
         except UnusableReplyError as error:

@@ -39,7 +39,6 @@ class AnswerEnv(ArmEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Show the images, and ask."""
         if not self.sample.answers:
             raise DataError(f"Sample {self.sample.id!r} has no published answer to score against.")
         pictures = self.pictures()
@@ -58,12 +57,12 @@ class AnswerEnv(ArmEnv):
     @property
     @override
     def waits(self) -> bool:
-        """Whether `step` may wait: for a tool, or for the judge."""
+        """Return whether `step` may wait for a tool or for the judge."""
         return super().waits or (self._judge is not None and not self.defers)
 
     @override
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
-        """Return the judge's score of the answer, where there is a judge."""
+        """Return the judge's score of the answer, if there is a judge."""
         answer = self.log.answer
         if self._judge is None or answer is None:
             return ()
@@ -83,7 +82,7 @@ class AnswerEnv(ArmEnv):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return a letter or an option where there is a choice, otherwise a number."""
+        """Return a letter or an option if there is a choice, otherwise a number."""
         options = getattr(self.sample.ground_truth, "options", ())
         choices = list(letters_of(self.sample) or options)
         return str(rng.choice(choices)) if choices else super().random_answer(rng)

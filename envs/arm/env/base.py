@@ -94,7 +94,6 @@ class ArmEnv(VisEnv):
 
     @override
     def turn_request(self) -> TurnRequest:
-        """Ask for a free turn."""
         return TurnRequest(stop=self.grammar.stop)
 
     @override
@@ -104,7 +103,7 @@ class ArmEnv(VisEnv):
 
     @override
     def check_turn(self, turn: ParsedTurn) -> str:
-        """Reject a call of a tool that does not exist: it is a malformed turn like any other.
+        """Reject a call of a tool that does not exist, as any other malformed turn.
 
         With ``compat="arm"`` it is a failed call, as in the public code.
         """

@@ -49,7 +49,7 @@ class ArmIF(Judge):
 
     @override
     def oracle_calls(self) -> list[Call]:
-        """The check that decides the constraint, where one does."""
+        """Return the check that decides the constraint, if one does."""
         check = self.truth.check
         if check is None:
             return []

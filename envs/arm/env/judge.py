@@ -28,7 +28,7 @@ class Judge(ArmEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """Store responses and images under their names, and put the task."""
+        """Store responses and images under their names, and state the task."""
         sample = self.sample
         names = candidate_names(sample)
         self.store.texts.update(zip(names, self.truth.candidates, strict=True))
@@ -41,7 +41,7 @@ class Judge(ArmEnv):
 
     @override
     def task_score(self) -> float:
-        """1 for the right verdict."""
+        """Return 1 for the right verdict."""
         return float(right(self.log, self.sample, self.compat))
 
     @override
@@ -67,7 +67,7 @@ class Judge(ArmEnv):
 
     @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Any verdict, or any rating."""
+        """Return a random verdict or rating."""
         if self.truth.rating is not None:
             low, high = self.truth.rating
             return write_rating(int(rng.integers(low, high + 1)))

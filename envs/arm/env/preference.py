@@ -47,5 +47,5 @@ class ArmPreference(ArmZoom):
 
     @override
     def oracle_calls(self) -> list[Call]:
-        """A look at the target of an image; nothing can be verified in text alone."""
+        """Return a look at the target of an image; nothing can be verified in text alone."""
         return super().oracle_calls() if self.sample.images else []

@@ -59,7 +59,6 @@ class ArmVQA(AnswerEnv):
 
     @override
     def pictures(self) -> dict[str, Image]:
-        """Return the sample's images."""
         if not self.sample.images:
             raise DataError(f"Sample {self.sample.id!r} has no image; ArmVQA needs one.")
         return super().pictures()

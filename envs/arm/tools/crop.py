@@ -187,13 +187,11 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
 
     @override
     def end_episode(self) -> None:
-        """Release the images."""
         self._natives = {}
         self._shown = []
 
     @override
     def example(self) -> CropArguments | IndexedCropArguments:
-        """Arguments to show in the prompt."""
         box = [250.0, 250.0, 750.0, 750.0]
         if self.indexed:
             return IndexedCropArguments(bbox_2d=box, label="the sign", img_idx=0)
@@ -203,7 +201,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
     def random_arguments(
         self, rng: np.random.Generator, store: Store
     ) -> CropArguments | IndexedCropArguments:
-        """A random box, a tenth of the side or more, of a random image."""
+        """Return a random box of a random image, at least a tenth of each side."""
         place = int(rng.integers(max(1, len(store.images))))
         left, top = rng.integers(0, _SCALE - 100, 2)
         right, bottom = rng.integers(left + 100, _SCALE + 1), rng.integers(top + 100, _SCALE + 1)

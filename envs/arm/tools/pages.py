@@ -65,7 +65,7 @@ class _PageTool(Tool[ArgumentsT]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Take note of the sample's document, for arguments that know nothing more."""
+        """Store the name of the sample's document, for random arguments."""
         self._name = sample.truth_as(GroundTruth).document
 
     def _document(self, name: str) -> Document:
@@ -164,12 +164,11 @@ class PageByQuery(_PageTool[QueryArguments]):
 
     @override
     def example(self) -> QueryArguments:
-        """Arguments to show in the prompt."""
         return QueryArguments(filename="annual_report", query="operating income by region")
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> QueryArguments:
-        """A word of no particular meaning, about the sample's document."""
+        """Return a word of no particular meaning, about the sample's document."""
         words = ("table", "figure", "total", "summary", "year")
         return QueryArguments(filename=self._name, query=str(rng.choice(words)))
 
@@ -206,13 +205,12 @@ class PageByIndex(_PageTool[IndexArguments]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Take note of the sample's document; no page was shown yet."""
+        """Store the name of the sample's document; no page was shown yet."""
         super().reset(sample, store)
         self.shown = []
 
     @override
     def end_episode(self) -> None:
-        """Release the pages."""
         self.shown = []
 
     @override
@@ -241,12 +239,11 @@ class PageByIndex(_PageTool[IndexArguments]):
 
     @override
     def example(self) -> IndexArguments:
-        """Arguments to show in the prompt."""
         return IndexArguments(filename="annual_report", image_idx=3)
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> IndexArguments:
-        """Any page of the sample's document."""
+        """Return a random page of the sample's document."""
         pages = len(self._document(self._name))
         return IndexArguments(filename=self._name, image_idx=int(rng.integers(1, pages + 1)))
 

@@ -165,12 +165,11 @@ class TextCheckTool(Tool[OfText]):
 
     @override
     def example(self) -> OfText:
-        """Arguments to show in the prompt."""
         return self.arguments(response="text_0", **self._form.example)
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> OfText:
-        """Any text there is, and parameters within what is usual."""
+        """Return a random text, and parameters within their usual ranges."""
         names = list(store.texts) or ["text_0"]
         return self.arguments(response=names[rng.integers(len(names))], **self._form.random(rng))
 

@@ -225,11 +225,9 @@ class _Replay(Policy[Session]):
 
     @override
     def open(self, seed: int) -> Session:
-        """Return a new session."""
         return Session()
 
     @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """Return the next text."""
         still = json.dumps({"actions": [[127] * 6 + [0]] * MOST_ROWS})
         return Reply.of_text(next(self._texts, still))

@@ -62,12 +62,10 @@ class ZoomScore(_Rating):
 
     @override
     def settings(self) -> Mapping[str, Any]:
-        """Return the scorer and the data set."""
         return {**super().settings(), "dataset": self._dataset}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Rate a row."""
         judge = self._judge(ZOOM_SCORE, read_zoom_score)
         score = await judge.ask(image=image_of(row), question=text_of(row, "question"))
         rated = {"zoom_score": score, "difficulty": difficulty_of(score), "dataset": self._dataset}

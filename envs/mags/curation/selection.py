@@ -69,12 +69,10 @@ class Stratify(Step):
 
     @override
     def settings(self) -> Mapping[str, Any]:
-        """Return the sizes."""
         return {f"{dataset} {level}": size for (dataset, level), size in self._sizes.items()}
 
     @override
     def begin(self) -> None:
-        """Forget the rows of the last run."""
         self._taken.clear()
 
     @override
@@ -133,7 +131,6 @@ class MagsTrain(Step):
 
     @override
     def begin(self) -> None:
-        """Forget the rows of the last run."""
         self._left = Counter({share: share.samples for share in TRAINING[self._stage]})
 
     @override

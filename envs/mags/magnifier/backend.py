@@ -54,13 +54,13 @@ class MagnifierBackend(InProcessBackend):
     @property
     @override
     def model(self) -> str:
-        """The name of the weights."""
+        """Return the name of the weights."""
         return "small" if self._weights == "small" else Path(self._weights).name
 
     @property
     @override
     def version(self) -> str:
-        """The hash of the weights, and the version of PyTorch."""
+        """Return the hash of the weights, and the version of PyTorch."""
         file = _SMALL if self._weights == "small" else Path(self._weights)
         try:
             digest = hashlib.sha256(file.read_bytes()).hexdigest()

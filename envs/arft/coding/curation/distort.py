@@ -86,12 +86,10 @@ class Distort(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Source and seed."""
         return {"source": self._label, "seed": self._seed}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """The sample of a row."""
         sample, original = self._made(row)
         images = [original, *sample.images]
         paths = save_images(self._folder / "images", images)

@@ -112,12 +112,11 @@ class CodeTool(Tool[CodeArguments]):
 
     @override
     def example(self) -> CodeArguments:
-        """Arguments to show in the prompt."""
         return CodeArguments(code=_PROGRAM.format(work=_SNIPPETS[0]))
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> CodeArguments:
-        """One of a few repairs, of any image."""
+        """Return one of a few repairs of a random image."""
         names = list(store.images)
         work = _SNIPPETS[int(rng.integers(len(_SNIPPETS)))]
         image = names[int(rng.integers(len(names)))] if names else None

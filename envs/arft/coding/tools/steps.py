@@ -46,7 +46,7 @@ class ProblemTool(Tool[ProblemArguments]):
 
     @override
     def call(self, arguments: ProblemArguments, store: Store) -> ToolResult:
-        """Take it down; the result's ``detail`` holds ``labels``, sorted, each once.
+        """Store the labels; the result's ``detail`` holds ``labels``, sorted, each once.
 
         Raises:
             ToolError: If there is no such label.
@@ -63,12 +63,12 @@ class ProblemTool(Tool[ProblemArguments]):
 
     @override
     def example(self) -> ProblemArguments:
-        """Two at once."""
+        """Return two labels at once."""
         return ProblemArguments(labels=["rotation90", "dark"])
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ProblemArguments:
-        """One or two of the labels."""
+        """Return one or two of the labels."""
         count = int(rng.integers(1, 3))
         places = rng.choice(len(LABELS), count, replace=False).tolist()
         return ProblemArguments(labels=[LABELS[place] for place in places])
@@ -107,7 +107,7 @@ class ProgramTool(Tool[ProgramArguments]):
 
     @override
     def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
-        """Run it; ``detail`` is that of `CodeTool`.
+        """Run the program; ``detail`` is that of `CodeTool`.
 
         Raises:
             ServiceError: If no process could be had, beyond retries.
@@ -124,10 +124,10 @@ class ProgramTool(Tool[ProgramArguments]):
 
     @override
     def example(self) -> ProgramArguments:
-        """A change of brightness: the direction of a rotation would be taken for a hint."""
+        """Return a change of brightness: the direction of a rotation would be read as a hint."""
         return ProgramArguments(code=prompts.EXAMPLE)
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ProgramArguments:
-        """One of a few repairs."""
+        """Return one of a few repairs."""
         return ProgramArguments(code=self._python.random_arguments(rng, Store()).code)

@@ -64,16 +64,15 @@ class Search(Tool[SearchArguments]):
 
     @override
     def close(self) -> None:
-        """The engine is shared, and stays open."""
+        """Leave the engine open, because it is shared."""
 
     @override
     def example(self) -> SearchArguments:
-        """Arguments to show in the prompt."""
         return SearchArguments(query="founder of the company that built the bridge")
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> SearchArguments:
-        """A word of no particular meaning."""
+        """Return a word of no particular meaning."""
         return SearchArguments(query=str(rng.choice(["who", "where", "year", "founder", "city"])))
 
 

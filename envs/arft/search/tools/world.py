@@ -36,7 +36,7 @@ class SearchTool(Search):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Turn to the sample's world.
+        """Select the sample's world.
 
         Raises:
             DataError: If it names none.
@@ -53,7 +53,7 @@ class SearchTool(Search):
 
     @override
     def example(self) -> SearchArguments:
-        """A query that names what it is about."""
+        """Return a query that names its subject."""
         return SearchArguments(query=prompts.EXAMPLE)
 
 
