@@ -135,7 +135,6 @@ class _Baseline(Policy[BaselineSession]):
 
     @override
     def close(self) -> None:
-        """Close the wrapped policy."""
         self.policy.close()
 
     @abstractmethod

@@ -37,14 +37,14 @@ class ScriptedPolicy(Policy[ScriptedSession]):
 
     @override
     def open(self, seed: int) -> ScriptedSession:
-        """Begin the script; neither the environment nor the seed is looked at."""
+        """Start the script; neither the environment nor the seed is used."""
         return ScriptedSession()
 
     @override
     async def respond(
         self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Say the next turn.
+        """Return the next turn of the script.
 
         Raises:
             PolicyError: If the script has run out.

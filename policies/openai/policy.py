@@ -93,7 +93,7 @@ class OpenAIPolicy(Policy[ChatSession]):
 
     @override
     def open(self, seed: int) -> ChatSession:
-        """An empty conversation; the server knows nothing of the environment."""
+        """Return an empty conversation; the server knows nothing of the environment."""
         return ChatSession()
 
     @override

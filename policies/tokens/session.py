@@ -153,6 +153,6 @@ class TokenSession(Session):
 
     @override
     def segments(self) -> tuple[Segment, ...]:
-        """Every context in which the policy spoke."""
+        """Return a segment for each context in which the policy sampled."""
         spoken = [stream for stream in self.streams if stream.turns]
         return tuple(stream.segment(self._encoder, self._placeholder) for stream in spoken)

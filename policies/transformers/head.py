@@ -114,7 +114,7 @@ class Head(torch.nn.Module):
     def forward(
         self, hidden: torch.Tensor, places: Places | None = None
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        """Logits; with `places`, log-probability and entropy of what was drawn there.
+        """Return logits; with `places`, log-probability and entropy of the tokens sampled there.
 
         Args:
             hidden: ``[..., width]``; with places, the states ``[places, width]`` before them.

@@ -26,7 +26,7 @@ class Scorer(torch.nn.Module):
 
     @override
     def forward(self, packed: Packed) -> Scores:
-        """Log-probabilities of the sampled tokens of what `collate` gave."""
+        """Return the log-probabilities of the sampled tokens of a batch that `collate` made."""
         network = self._network
         device = network.device
         seen = network.vision.look(packed.images, in_step=True)

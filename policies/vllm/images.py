@@ -34,7 +34,7 @@ class ImageMeter(ImageEncoder):
 
     @override
     def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
-        """The placeholders of an image whose first stands at `offset`."""
+        """Return the placeholders of an image whose first placeholder stands at `offset`."""
         width, height = image.size
         resized = self._resize(
             height,

@@ -65,12 +65,12 @@ class TurnProcessor(LogitsProcessor):
 
     @override
     def is_argmax_invariant(self) -> bool:
-        """No: greedy sampling is masked too."""
+        """Return False: greedy sampling is masked, too."""
         return False
 
     @override
     def update_state(self, batch_update: Any) -> None:
-        """Follow requests that come, go and move within the batch."""
+        """Follow requests that are added, removed and moved within the batch."""
         process_dict_updates(self._rows, batch_update, self._row)
 
     @override

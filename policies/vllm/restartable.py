@@ -39,12 +39,12 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
     @property
     @override
     def stale(self) -> bool:  # type: ignore[override]
-        """Whether `load` must be called before it samples: it died, or a transfer failed."""
+        """Return whether `load` is needed before sampling: the engine died or a transfer failed."""
         return self._present.stale or (self._loaded and self._is_dead())
 
     @override
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """See `EnginePolicy.load`; an engine that died is started anew first."""
+        """Send the weights; an engine that died is restarted first."""
         client = self._alive(restart=True)
         delivery = self._delivery(weights)
         self._loaded = True
@@ -53,12 +53,12 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
 
     @override
     def sleep(self) -> None:
-        """See `EnginePolicy.sleep`; turns under way, and new ones, wait for the awakening."""
+        """Put the engine to sleep; turns in progress and new turns wait until it wakes."""
         self._present.sleep()
 
     @override
     def wake(self) -> None:
-        """See `EnginePolicy.wake`; if weights were dropped, turns wait for `load` as well."""
+        """Wake the engine; if its weights were dropped, turns also wait for `load`."""
         self._present.wake()
 
     def restart(self) -> None:
@@ -71,7 +71,7 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
 
     @override
     def close(self) -> None:
-        """Stop the engine; a server that is not its own goes on."""
+        """Stop the engine; a server that it did not start keeps running."""
         self._present.close()
 
     def _start(self, previous: EngineClient | None = None) -> None:

@@ -67,14 +67,13 @@ class EngineSampler(EnginePolicy[TokenSession]):
 
     @override
     def open(self, seed: int) -> TokenSession:
-        """A new session; the environment is not looked at."""
         return self.codec.open(seed)
 
     @override
     async def respond(
         self, session: TokenSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Sample the next turn; others are sampled beside it, in no lock step.
+        """Sample the next turn; turns of other sessions are sampled at the same time.
 
         It ends as a turn of `TransformersPolicy` does. Cancelling the task aborts it.
 

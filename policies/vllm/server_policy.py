@@ -115,7 +115,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
 
     @override
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """See `EnginePolicy.load`; a server that is another than before is connected to anew."""
+        """Send the weights; connect again first if the server is a new one."""
         if not self._is_dead():
             self._present.find()
             if self._present.lost:
@@ -124,7 +124,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
 
     @override
     def close(self) -> None:
-        """Close the connections, and stop a server of its own."""
+        """Close the connections, and stop a server that this policy started."""
         super().close()
         if self.server is not None:
             self.server.stop()
