@@ -27,16 +27,13 @@ class FreePolicy(Policy[Session]):
 
     @override
     def open(self, seed: int) -> Session:
-        """A session of the policy."""
         session: Session = self._policy.open(seed)
         return session
 
     @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """The policy's turn, in whatever form."""
         return await self._policy.respond(session, request._replace(regex=None), sampling)
 
     @override
     def close(self) -> None:
-        """Close the policy."""
         self._policy.close()

@@ -74,7 +74,7 @@ class PolicyGradient(Algorithm):
 
     @override
     def advantages(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """`estimate`, after overlong episodes are punished and before truncated ones are masked."""
+        """Punish overlong episodes, call `estimate`, then mask truncated episodes."""
         estimates = self.estimate([[self._shaped(each) for each in group] for group in groups])
         return [
             [self._masked(*each) for each in zip(group, given, strict=True)]
@@ -83,7 +83,7 @@ class PolicyGradient(Algorithm):
 
     @override
     def loss(self, batch: Batch) -> Loss:
-        """The loss, corrected, with the weighted divergence where a reference is kept.
+        """Return the corrected loss, with the weighted KL divergence if a reference is kept.
 
         Metrics, means over the step's sampled tokens: ``entropy`` (nats); ``mismatch``, of
         ``|log p_old - log p_sampler|`` (nats); ``kl`` (nats); where there is a correction,
@@ -160,7 +160,7 @@ class GroupRelative(PolicyGradient):
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """Advantages by `credit`."""
+        """Return the advantages of `credit`."""
         if self.credit == "episode":
             return by_episode(groups, self.scale)
         if self.credit == "turn":

@@ -33,7 +33,7 @@ class CISPO(GroupRelative):
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The weighted negative log-likelihood. Watches the ratio and the shares clipped."""
+        """Return the weighted negative log-likelihood, and the ratio and shares clipped as metrics."""
         ratio = token_ratio(batch).detach()
         weight = ratio.clamp(self.min_ratio, self.max_ratio)
         watched = {
@@ -45,5 +45,5 @@ class CISPO(GroupRelative):
 
     @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean over all tokens of the step."""
+        """Return the mean over all tokens of the step."""
         return token_mean(values, batch)

@@ -29,10 +29,10 @@ class GRPO(GroupRelative, Clipped):
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
     @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean of each sequence, then of those."""
+        """Return the mean over sequences of the mean over their tokens."""
         return sequence_mean(values, batch)

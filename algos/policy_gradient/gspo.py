@@ -32,10 +32,10 @@ class GSPO(GroupRelative, Clipped):
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of the sequence."""
+        """Return the clipped loss with the ratio of the sequence."""
         return self.clipped(sequence_ratio(batch), batch)
 
     @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean of each sequence, then of those."""
+        """Return the mean over sequences of the mean over their tokens."""
         return sequence_mean(values, batch)

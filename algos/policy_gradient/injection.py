@@ -37,7 +37,7 @@ class GroundTruthInjectedGRPO(GRPO):
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """The advantages of GRPO, after one reward in each group was replaced."""
+        """Return the advantages of GRPO, after one reward in each group was replaced."""
         return super().estimate([self._injected(group) for group in groups])
 
     def _injected(self, group: Group) -> Group:

@@ -39,7 +39,7 @@ class ReinforcePlusPlus(Clipped):
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """The returns to go of all turns of the step, whitened token by token."""
+        """Return the returns-to-go of all turns of the step, whitened over tokens."""
         episodes = [episode for group in groups for episode in group]
         if not episodes:
             return [[] for _ in groups]
@@ -58,10 +58,10 @@ class ReinforcePlusPlus(Clipped):
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
     @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean over all tokens of the step."""
+        """Return the mean over all tokens of the step."""
         return token_mean(values, batch)

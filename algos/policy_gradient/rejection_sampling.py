@@ -42,7 +42,7 @@ class RejectionSampling(PolicyGradient):
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """Return the weighted negative log-likelihood of each token; nothing is watched."""
+        """Return the weighted negative log-likelihood of each token; there are no metrics."""
         return TokenLosses(-batch.logprobs * batch.advantages, {})
 
     @override

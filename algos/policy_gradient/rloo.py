@@ -32,7 +32,7 @@ class RLOO(Clipped):
 
     @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """How much better each episode did than the mean of the others."""
+        """Return how much better each episode did than the mean of the others."""
         return [
             [np.asarray(each) for each in leave_one_out([episode.reward for episode in group])]
             for group in groups
@@ -40,10 +40,10 @@ class RLOO(Clipped):
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
     @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The sum of each sequence, then the mean of those."""
+        """Return the mean over sequences of the sum over their tokens."""
         return sequence_sum(values, batch)

@@ -20,12 +20,12 @@ class SFT(Algorithm):
 
     @override
     def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
-        """1 for every episode."""
+        """Return 1 for every episode."""
         return [[np.ones(())] * len(group) for group in groups]
 
     @override
     def loss(self, batch: Batch) -> Loss:
-        """``-sum(A log p) / tokens`` with A = 1; metric: ``entropy`` (nats, mean over tokens)."""
+        """Return ``-sum(A log p) / tokens``, A = 1; metric: ``entropy`` (nats, mean over tokens)."""
         zero = batch.logprobs.new_zeros(())
         logprobs, advantages, entropy = (
             torch.where(batch.mask, each, zero)

@@ -164,20 +164,18 @@ class Replicated(Backend):
 
     @override
     def __call__(self, collated: Any) -> Scores:
-        """See `Backend`."""
         scores: Scores = self._module(collated)
         return scores
 
     @override
     def begin(self, learning_rate: float) -> None:
-        """See `Backend`."""
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
         self._optimizer.zero_grad()
 
     @override
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
-        """Replicas exchange gradients in the last one only."""
+        """Exchange gradients between replicas in the last micro-batch only."""
         if last:
             return nullcontext()
         context: AbstractContextManager[None] = self._processes.accelerator.no_sync(self._module)
@@ -185,14 +183,13 @@ class Replicated(Backend):
 
     @override
     def backward(self, loss: torch.Tensor) -> None:
-        """See `Backend`; replicas average, so each brings its share times their number."""
+        """Compute gradients; the loss is scaled by the number of replicas, which average them."""
         if self._processes.count > 1:
             loss = loss * self._processes.count
         self._processes.accelerator.backward(loss)
 
     @override
     def step(self, accept: Accept) -> float:
-        """See `Backend`."""
         clip = self._processes.accelerator.clip_grad_norm_
         norm = float(clip(self._parameters, self._max_grad_norm).item())
         if accept(norm):
@@ -201,13 +198,12 @@ class Replicated(Backend):
 
     @override
     def save(self, folder: Path) -> None:
-        """AdamW's moments; they are the same everywhere."""
+        """Write AdamW's moments, which are the same in every process."""
         if self._processes.first:
             torch.save(self._optimizer.state_dict(), folder / "optimizer.pt")
 
     @override
     def load(self, folder: Path, policy: Path) -> None:
-        """See `Backend`."""
         try:
             moments = torch.load(folder / "optimizer.pt", weights_only=True)
         except Exception as error:  # broken bytes lead torch.load anywhere
@@ -217,7 +213,6 @@ class Replicated(Backend):
 
     @override
     def close(self) -> None:
-        """See `Backend`."""
         self._processes.accelerator.free_memory()
 
 

@@ -145,7 +145,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
 
     @override
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """Play what the rows name; TRL does the rest with what `_generate` makes of it."""
+        """Play the episodes that the rows name; TRL scores what `_generate` returns."""
         self._episodes = self._play(inputs)
         played = zip(inputs, self._episodes, strict=True)
         shown = [row | {"prompt": opening(each), "episode": each} for row, each in played]
@@ -154,7 +154,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
 
     @override
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
-        """The episodes in the shape of TRL's own generation, a row for each prompt."""
+        """Return the episodes in the form of TRL's own generation, one row for each prompt."""
         rows = [
             blank(self._filler) if each.status == "aborted" else to_trl(each)
             for each in self._episodes

@@ -58,7 +58,6 @@ class ServerPolicy(Policy[Any]):
 
     @override
     def open(self, seed: int) -> Any:
-        """A new session of tokens."""
         session = self._codec.open(seed)
         self._requests[session] = uuid4().hex
         return session

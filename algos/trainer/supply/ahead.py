@@ -89,7 +89,7 @@ class Ahead(Supply):
 
     @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """The groups of the step, after those of the steps that may follow have begun.
+        """Start the groups of the steps that may follow, then return the groups of this step.
 
         Raises:
             RunError: If weights do not reach the sampler, so that every group is too old.
@@ -108,7 +108,7 @@ class Ahead(Supply):
 
     @override
     def report(self) -> dict[str, float]:
-        """As `Played.report`; also how old groups were, in steps, and how long was waited.
+        """Return what `Played.report` returns, the age of groups in steps, and the time waited.
 
         ``rollout/staleness`` is a mean over groups and ``rollout/stalest`` the largest;
         ``rollout/stale`` counts groups that were dropped; ``rollout/waited_seconds`` is how long
@@ -129,7 +129,7 @@ class Ahead(Supply):
 
     @override
     def close(self) -> None:
-        """Cancel what is being played."""
+        """Cancel the episodes that are being played."""
         self._thread.close()
         self._runs.clear()
 

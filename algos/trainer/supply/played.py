@@ -47,12 +47,11 @@ class Played(Supply):
 
     @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """Play them."""
         self._policy.train_mode(False)
         self._player.journal = self.journal
         return run_here(self._player.play(step, on_episode)).groups
 
     @override
     def report(self) -> dict[str, float]:
-        """How well the time was used (`Meter.take`), and what was played, given up and read."""
+        """Return how well the time was used (`Meter.take`), and counts of episodes."""
         return self._player.report()

@@ -51,7 +51,7 @@ class Taken(Supply):
 
     @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """Of the next `size` episodes the share, each a group by itself."""
+        """Return this process's share of the next `size` episodes, each as a group of its own."""
         places = [step * self.size + place for place in self._share.of(self.size)]
         count = len(self._episodes)
         orders = {epoch: self._order(epoch) for epoch in {place // count for place in places}}
