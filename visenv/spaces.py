@@ -32,19 +32,19 @@ class Unicode(gym.Space[str]):
 
     @override
     def sample(self, mask: None = None, probability: None = None) -> str:
-        """A random string of 0 to `sample_length` characters."""
+        """Return a random string of 0 to `sample_length` characters."""
         length = int(self.np_random.integers(0, self.sample_length + 1))
         return "".join(self.np_random.choice(_ALPHABET, size=length))
 
     @override
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string."""
+        """Return whether `x` is a string."""
         return isinstance(x, str)
 
     @property
     @override
     def is_np_flattenable(self) -> bool:
-        """Strings have no fixed-size array form."""
+        """Return False: strings have no array form of a fixed size."""
         return False
 
     @override
@@ -61,12 +61,11 @@ class Unicode(gym.Space[str]):
 
     @override
     def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
-        """Strings are JSON already."""
+        """Return the strings, which are JSON already."""
         return list(sample_n)
 
     @override
     def from_jsonable(self, sample_n: list[Any]) -> list[str]:
-        """The inverse of `to_jsonable`."""
         return [str(text) for text in sample_n]
 
 
@@ -82,7 +81,6 @@ class RgbImage(gym.Space[Pixels]):
 
     @override
     def sample(self, mask: None = None, probability: None = None) -> Pixels:
-        """A random image."""
         height, width = self.np_random.integers(1, self.sample_side + 1, size=2)
         noise: NDArray[np.uint8] = self.np_random.integers(
             0, 256, size=(int(height), int(width), 3), dtype=np.uint8
@@ -91,7 +89,7 @@ class RgbImage(gym.Space[Pixels]):
 
     @override
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a non-empty uint8 RGB array."""
+        """Return whether `x` is a non-empty uint8 RGB array."""
         return (
             isinstance(x, np.ndarray)
             and x.dtype == np.uint8
@@ -103,7 +101,7 @@ class RgbImage(gym.Space[Pixels]):
     @property
     @override
     def is_np_flattenable(self) -> bool:
-        """Images of any size have no fixed-size flat form."""
+        """Return False: images of any size have no flat form of a fixed size."""
         return False
 
     @override
@@ -120,12 +118,11 @@ class RgbImage(gym.Space[Pixels]):
 
     @override
     def to_jsonable(self, sample_n: Iterable[Pixels]) -> list[Any]:
-        """Nested lists of integers."""
+        """Return nested lists of integers."""
         return [image.tolist() for image in sample_n]
 
     @override
     def from_jsonable(self, sample_n: list[Any]) -> list[Pixels]:
-        """The inverse of `to_jsonable`."""
         return [np.asarray(image, np.uint8) for image in sample_n]
 
 

@@ -57,7 +57,7 @@ class RestorableWrapper(gym.Wrapper[Observation, str, Observation, str], RecordC
     @property
     @override
     def spec(self) -> EnvSpec | None:  # type: ignore[override]
-        """The spec of the environment, with this wrapper if it was applied after `gym.make`."""
+        """Return the environment's spec, with this wrapper if it was applied after `gym.make`."""
         return self.env.spec if self._is_part_of_id else super().spec
 
 

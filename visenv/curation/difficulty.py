@@ -144,12 +144,11 @@ class PlayDifficulty(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """The measurement's, the metric and the policy."""
         return {**asdict(self._difficulty), "metric": self._metric, "policy": self._label}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Play it, and keep it if it is difficult."""
+        """Play the sample, and keep it if it is difficult."""
         places = [place_of(row, member) for member in range(self._difficulty.samples)]
         episodes = await asyncio.gather(*(self._collector.play(place) for place in places))
         for episode in episodes:
@@ -204,7 +203,6 @@ class AskDifficulty(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """The measurement's, the size of the data and the policy."""
         return {
             **asdict(self._difficulty),
             "view_side": self._view_side,
@@ -214,7 +212,7 @@ class AskDifficulty(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Ask, and keep it if it is difficult."""
+        """Ask the policy, and keep the sample if it is difficult."""
         sample = sample_at(self._source, row)
         message = _question(sample, self._view_side)
         seeds = [seed_of(row["id"], draw) for draw in range(self._difficulty.samples)]

@@ -55,12 +55,10 @@ class Export(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """The layout."""
         return {"layout": self._layout}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """The episode's conversations."""
         episode = episode_from_json(row, self._images)
         content = _marked if self._layout == "llama-factory" else _parts
         rows = []
@@ -83,7 +81,7 @@ class Export(Step):
         concurrency: int = 64,
         on_line: Callable[[], None] | None = None,
     ) -> Account:
-        """As `Step.run`; for LLaMA-Factory ``dataset_info.json`` is written too."""
+        """Run as `Step.run` does; for LLaMA-Factory, write ``dataset_info.json``, too."""
         account = super().run(lines, out, concurrency, on_line)
         if self._layout == "llama-factory":
             _describe(out)

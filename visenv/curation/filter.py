@@ -59,7 +59,6 @@ class Filter(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """What an episode must fulfil."""
         return {
             "accuracy": self._accuracy,
             "metric": self._metric,
@@ -68,7 +67,6 @@ class Filter(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Whether an episode is kept."""
         episode = episode_from_json(row, self._images)
         reason = _format(episode) or self._right(episode) or self._behaviour(episode)
         if reason:

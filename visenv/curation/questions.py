@@ -51,13 +51,11 @@ class Questions(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Return the environment, and whether documents are written."""
         settings = {"env": self._label}
         return settings if self._documents is None else {**settings, "documents": True}
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """The sample of a place."""
         place = place_of(row)
         options = None if place.index is None else {"index": place.index}
         self._env.reset(seed=place.seed, options=options)
@@ -91,7 +89,6 @@ class Questions(Step):
 
     @override
     def close(self) -> None:
-        """Close the environment."""
         self._env.close()
 
 

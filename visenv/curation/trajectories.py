@@ -53,7 +53,6 @@ class Trajectories(Step):
 
     @override
     def settings(self) -> dict[str, Any]:
-        """Who plays what, and how it samples."""
         sampling = self._collector.sampling
         return {
             "players": self._label,
@@ -63,7 +62,6 @@ class Trajectories(Step):
 
     @override
     async def decide(self, row: Row) -> Outcome:
-        """Play one episode."""
         episode = await self._collector.play(place_of(row))
         if episode.status == "aborted":
             return failed("aborted", episode.end_reason)

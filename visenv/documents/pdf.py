@@ -48,7 +48,7 @@ class _OpenFiles(LRUCache["_FileState | bytes", "pypdfium2.PdfDocument"]):
 
     @override
     def popitem(self) -> tuple[_FileState | bytes, pypdfium2.PdfDocument]:
-        """Drop and close the handle that was used longest ago."""
+        """Drop and close the least recently used handle."""
         source, handle = super().popitem()
         handle.close()
         return source, handle

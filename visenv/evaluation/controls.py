@@ -86,7 +86,6 @@ class ShuffledResults(RestorableWrapper):
 
     @override
     def close(self) -> None:
-        """Close both environments."""
         self._other.close()
         super().close()
 

@@ -158,7 +158,7 @@ class RewardWrapper(RestorableWrapper):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode of which nothing has been paid."""
+        """Start an episode; no term has been paid yet."""
         self.begin_episode()
         return self.env.reset(seed=seed, options=options)
 

@@ -80,7 +80,6 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     @override
     def open(self, seed: int) -> FarSession:
-        """A new session; the environment is not looked at."""
         session = FarSession(self._actor, next(self._numbers), seed, self._transfer_timeout)
         finalize(session, _end, self._actor, session.number).atexit = False
         return session
@@ -130,12 +129,10 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     @override
     def sleep(self) -> None:
-        """See `EnginePolicy.sleep`."""
         self._do("sleep")
 
     @override
     def wake(self) -> None:
-        """See `EnginePolicy.wake`."""
         self._do("wake")
 
     @override

@@ -101,17 +101,14 @@ class Replicas(EnginePolicy[Session]):
 
     @override
     def sleep(self) -> None:
-        """All of them."""
         self._all(lambda engine: engine.sleep())
 
     @override
     def wake(self) -> None:
-        """All of them."""
         self._all(lambda engine: engine.wake())
 
     @override
     def close(self) -> None:
-        """Close all of them."""
         self._all(lambda engine: engine.close())
 
     def _all(self, call: Callable[[EnginePolicy[Any]], None]) -> None:

@@ -139,7 +139,7 @@ class InProcessBackend(Backend):
 
     @override
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         self._thread.close()
 
     def _load_and_compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:

@@ -52,12 +52,10 @@ class Add(Tool[AddArguments]):
 
     @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Begin at 0."""
         self._total = 0
 
     @override
     def call(self, arguments: AddArguments, store: Store) -> ToolResult:
-        """Add, and return the total."""
         if self._latency:
             time.sleep(self._latency)
         self._total += arguments.amount
@@ -65,12 +63,10 @@ class Add(Tool[AddArguments]):
 
     @override
     def example(self) -> AddArguments:
-        """Add 7."""
         return AddArguments(amount=7)
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> AddArguments:
-        """Any amount."""
         return AddArguments(amount=int(rng.integers(100)))
 
 
@@ -104,22 +100,18 @@ class Adder(VisEnv):
 
     @override
     def initial_messages(self) -> list[Message]:
-        """The question, and the images of a sample that has some."""
         return [Message("user", (self.sample.question, *self.sample.images))]
 
     @override
     def turn_request(self) -> TurnRequest:
-        """A whole turn."""
         return _ASK
 
     @override
     def task_score(self) -> float:
-        """1 for the right total."""
         return float(self.log.answer in self.sample.answers)
 
     @override
     def oracle_turn(self) -> ParsedTurn:
-        """The next number, then the total."""
         numbers = self.sample.truth_as(SumTruth).add
         if self.turn < len(numbers):
             return ParsedTurn("add", (Call("add", {"amount": numbers[self.turn]}),))
@@ -127,7 +119,6 @@ class Adder(VisEnv):
 
     @override
     def metrics(self) -> dict[str, float]:
-        """Whether the answer was right."""
         return {"accuracy": self.task_score()}
 
 

@@ -52,10 +52,9 @@ class Trouble(Tool[TroubleArguments]):
 
     @override
     def example(self) -> TroubleArguments:
-        """A service that fails."""
         return TroubleArguments(kind="service")
 
     @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> TroubleArguments:
-        """A service that fails: what else happens must be asked for."""
+        """Return a failing service: other failures have to be requested."""
         return TroubleArguments(kind="service")

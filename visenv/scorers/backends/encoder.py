@@ -47,13 +47,12 @@ class EncoderBackend(InProcessBackend):
     @property
     @override
     def model(self) -> str:
-        """The model's name."""
         return self._name
 
     @property
     @override
     def version(self) -> str:
-        """The version of sentence-transformers."""
+        """Return the version of sentence-transformers."""
         return f"sentence-transformers {version('sentence-transformers')}"
 
     @override

@@ -37,13 +37,13 @@ class LocalModelBackend(InProcessBackend):
     @property
     @override
     def model(self) -> str:
-        """The model's name or folder."""
+        """Return the model's name or folder."""
         return self._name
 
     @property
     @override
     def version(self) -> str:
-        """The versions of transformers and PyTorch, and the dates of local weights."""
+        """Return the versions of transformers and PyTorch, and the dates of local weights."""
         folder = Path(self._name)
         files = sorted(folder.glob("*")) if folder.is_dir() else []
         stamps = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]

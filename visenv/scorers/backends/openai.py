@@ -52,7 +52,7 @@ class OpenAIBackend(Backend):
     @property
     @override
     def model(self) -> str:
-        """The model's name at the server."""
+        """Return the model's name at the server."""
         return self._model
 
     @override

@@ -56,7 +56,7 @@ class RecordedBackend(Backend):
     @property
     @override
     def model(self) -> str:
-        """The model whose values are in the file."""
+        """Return the name of the model whose values are in the file."""
         return self._model
 
     @override

@@ -39,13 +39,13 @@ class RulesBackend(InProcessBackend):
     @property
     @override
     def model(self) -> str:
-        """The function's name."""
+        """Return the function's name."""
         return self._name
 
     @property
     @override
     def version(self) -> str:
-        """The hash of the function's source: a changed rule must not be answered from a cache."""
+        """Return the hash of the function's source: a cache must not answer for a changed rule."""
         try:
             source = inspect.getsource(self._function)
         except (OSError, TypeError):  # written at a prompt, or an object that is callable
@@ -54,5 +54,4 @@ class RulesBackend(InProcessBackend):
 
     @override
     def compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
-        """Call the function for each request."""
         return [self._function(request) for request in requests]
