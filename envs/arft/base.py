@@ -64,7 +64,7 @@ class ArftEnv(VisEnv):
         )
 
     def make_grammar(self) -> TagGrammar:
-        """How turns are read and results are shown."""
+        """Return the grammar, which reads turns and writes results."""
         return TagGrammar(self.actions)
 
     @abstractmethod
@@ -77,7 +77,7 @@ class ArftEnv(VisEnv):
 
     @abstractmethod
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """A tool for each action."""
+        """Return a tool for each action."""
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
@@ -118,9 +118,9 @@ class ArftEnv(VisEnv):
     # ------------------------------------------------------------------ for the two
 
     def view(self, image: Image) -> Image:
-        """An image as it is shown."""
+        """Return an image as it is shown."""
         return fit(image, self.preset.image_pixels)
 
     def done(self, tool: str) -> list[ToolCalled]:
-        """The calls of a tool that were carried out."""
+        """Return the calls of a tool that were carried out."""
         return [call for call in self.log.tool_calls if call.ok and call.tool == tool]

@@ -117,12 +117,12 @@ class House(RebuiltPrompt):
 
     @property
     def simulation(self) -> HouseSimulation:
-        """The episode in the house."""
+        """Return the episode in the house."""
         return self.act.simulation
 
     @property
     def truth(self) -> HouseTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(HouseTruth)
 
     # ------------------------------------------------------------------ Gymnasium

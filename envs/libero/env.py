@@ -156,7 +156,7 @@ class Libero(VisEnv):
 
     @property
     def truth(self) -> LiberoTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(LiberoTruth)
 
     def _last_detail(self) -> dict[str, Any]:

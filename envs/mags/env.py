@@ -210,7 +210,7 @@ class MagsZoom(VisEnv):
 
     @property
     def _must_answer(self) -> bool:
-        """Whether the coming turn is round 2."""
+        """Return whether the coming turn is round 2."""
         return self.turns_left == 1
 
     def _view(self) -> Image:

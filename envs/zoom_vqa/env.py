@@ -171,7 +171,7 @@ class ZoomVQA(VisEnv):
 
     @property
     def truth(self) -> QuestionTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(QuestionTruth)
 
     def _view(self) -> Image:
@@ -198,7 +198,7 @@ class ZoomVQA(VisEnv):
 
 
 def _round(coordinate: float) -> int:
-    """To the next multiple of 5, as a person names a point: digits nobody needs are not learnt."""
+    """Return the nearest multiple of 5: a policy need not learn digits without meaning."""
     return 5 * round(coordinate / 5)
 
 

@@ -269,7 +269,7 @@ class BoxZoom(_Zoom[BoxArguments]):
 def crop_window(
     size: tuple[int, int], keypoint: tuple[int, int], side: int, shape: CropShape = "square"
 ) -> Window:
-    """The window around a keypoint, moved into the image, cut down where the image is smaller.
+    """Return the window around a keypoint, moved into the image, and smaller if the image is.
 
     Args:
         size: ``(width, height)`` of the image, pixels.

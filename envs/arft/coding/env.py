@@ -70,7 +70,7 @@ class ArftCoding(ArftEnv):
         return [ProblemTool(brief=self.preset.prompt == "brief"), self.make_program_tool()]
 
     def make_program_tool(self) -> ProgramTool:
-        """What runs programs."""
+        """Return the tool that runs programs."""
         return ProgramTool(characters=self.preset.tool_characters)
 
     @override
@@ -92,7 +92,7 @@ class ArftCoding(ArftEnv):
 
     @property
     def truth(self) -> CodingTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(CodingTruth)
 
     @override

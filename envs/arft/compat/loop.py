@@ -57,15 +57,15 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
 
     @abstractmethod
     def current_images(self) -> Sequence[Image]:
-        """The images as they are now."""
+        """Return the images as they are now."""
 
     def question(self) -> str:
-        """What is asked."""
+        """Return the question of the sample."""
         return self.sample.question
 
     @abstractmethod
     def comment(self, call: ToolCalled) -> str:
-        """What is added to a turn that did something."""
+        """Return what is added to a turn with a call that was carried out."""
 
     def _chain(self) -> str:
         said = ""

@@ -24,11 +24,11 @@ class MatSource(RowSource):
     """Questions about one image each, scored by F1 and reported by split."""
 
     def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
-        """Token F1 of the answer, 0 to 1."""
+        """Return token F1 of the answer, 0 to 1."""
         return token_f1(answer, sample.answers, compat)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """F1 and exact match by split, as the paper's tables: every row counts."""
+        """Return F1 and exact match by split, as in the paper's tables: every row counts."""
         return split_scores(episodes, self.left_out)
 
     @override
@@ -37,7 +37,7 @@ class MatSource(RowSource):
 
 
 def answers_of(given: Any) -> tuple[str, ...]:
-    """The answers of a row, a text or a list of texts: those that are not blank, each once.
+    """Return the answers of a row, a text or a list of texts: those that are not blank, each once.
 
     Raises:
         DataError: If there are none.

@@ -78,7 +78,7 @@ def _queries(hops: Sequence[Row]) -> list[str]:
 
 
 def _titles(row: Row, hops: Sequence[Row]) -> Iterator[str]:
-    """The title of each hop's paragraph."""
+    """Yield the title of each hop's paragraph."""
     paragraphs = _objects(row, "paragraphs")
     for hop in hops:
         number = hop.get("paragraph_support_idx")

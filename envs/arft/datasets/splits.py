@@ -21,7 +21,7 @@ AVERAGE = "average"
 
 
 def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, float]:
-    """The cells of a row of the tables, each 0 to 1.
+    """Return the cells of a row of the tables, each 0 to 1.
 
     Args:
         episodes: One of each item, aborted ones included.
@@ -40,7 +40,7 @@ def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, fl
 
 
 def _split_of(episode: Episode) -> str:
-    """The split of an episode, ``""`` if its sample could not be opened."""
+    """Return the split of an episode, ``""`` if its sample could not be opened."""
     truth = episode.ground_truth
     return truth.split if isinstance(truth, CodingTruth | SearchTruth) else ""
 

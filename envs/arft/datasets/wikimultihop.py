@@ -66,7 +66,7 @@ class WikiMultihop(MultiHopSource):
 
 
 def _evidences(value: Any) -> list[tuple[str, str]]:
-    """Subject and relation of each triple; FlashRAG has them as three lists, and some rows none."""
+    """Return subject and relation of each triple; FlashRAG stores three lists, some rows none."""
     if isinstance(value, dict):
         columns = [value.get("fact"), value.get("relation"), value.get("entity")]
         if not all(isinstance(column, list) for column in columns):

@@ -97,14 +97,14 @@ class StepTerms(NamedTuple):
     select: Callable[[Log], Log] | None = None
 
     def terms(self) -> list[RewardTerm]:
-        """Both, each of weight 1."""
+        """Return both terms, each with weight 1."""
         return [
             RewardTerm("steps", 1.0, of_log(self._steps_term)),
             RewardTerm("format", 1.0, of_log(self._format_term)),
         ]
 
     def worth(self, log: Log, sample: Sample) -> Worth:
-        """What the turns so far are worth."""
+        """Return the value of the turns so far."""
         steps = self.steps(sample)
         if self.select is not None:
             log = self.select(log)
@@ -123,7 +123,7 @@ class StepTerms(NamedTuple):
     def _gains(
         self, events: Sequence[Event], steps: Sequence[GoldStep], sample: Sample
     ) -> Iterator[tuple[int, Worth]]:
-        """What the turn is worth for each step that it takes, by the step's place."""
+        """Yield the place of each step that the turn takes, and the value of the turn for it."""
         turn = events[0]
         assert isinstance(turn, TurnTaken)
         form = float(self.well_formed(turn.text))
@@ -140,7 +140,7 @@ class StepTerms(NamedTuple):
 
 
 def by_turn(log: Log) -> list[list[Event]]:
-    """The events of each turn, its `TurnTaken` first."""
+    """Return the events of each turn, its `TurnTaken` first."""
     turns: list[list[Event]] = []
     for event in log:
         if isinstance(event, TurnTaken):
@@ -150,7 +150,7 @@ def by_turn(log: Log) -> list[list[Event]]:
 
 
 def gold_steps(before: Sequence[tuple[str, Any]], answer: Any) -> list[GoldStep]:
-    """The steps before the answer, and the answer, with their weights.
+    """Return the steps before the answer, and the answer, with their weights.
 
     The answer counts for one step more than all before it together: n of them count 1 / (2n + 1)
     each, the answer (n + 1) / (2n + 1). Then all the others, taken rightly, are worth less than a

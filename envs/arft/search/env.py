@@ -102,7 +102,7 @@ class ArftSearch(ArftEnv):
 
     @property
     def truth(self) -> SearchTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(SearchTruth)
 
     @override

@@ -191,7 +191,7 @@ class ArmBench(WritingStep):
 
 
 def leak(written: Written, question: Question) -> str:
-    """What gives an item away, ``""`` when nothing does."""
+    """Return the cue that gives an item away, ``""`` if there is none."""
     if any(states(wrong, question.response) for wrong in written.wrong):
         return "leak: a wrong response contains the right answer"
     about = (question.text, question.response)
@@ -201,7 +201,7 @@ def leak(written: Written, question: Question) -> str:
 
 
 def _request(reply: Row) -> str:
-    """The describing question of a reply."""
+    """Return the request for a description in a reply."""
     text = read_text(reply, "question")
     if "describe" not in text.casefold() or "in detail" not in text.casefold():
         complaint = "The new question must say “describe” and “in detail”."

@@ -132,7 +132,7 @@ class Constraints(Step):
 
 
 def _instruction(sample: Sample, image_pixels: int) -> Message:
-    """The instruction; constraints that it does not hold itself are listed below it."""
+    """Return the instruction, with constraints that it does not contain listed below it."""
     texts = [each.text for each in sample.truth_as(InstructionTruth).constraints]
     missing = [text for text in texts if text not in sample.question]
     listed = "".join(f"\n- {text}" for text in missing)

@@ -60,7 +60,7 @@ class _Group:
         self._pairs.append(pair)
 
     def copy_of(self, pair: _Pair, threshold: float) -> tuple[str, float] | None:
-        """The first pair that is as similar in each text, and the least of the three values."""
+        """Return the first pair that is as similar in each text, and the least of three values."""
         number, mine = len(self._pairs), _counts(pair)
         apart = np.abs(self._counts[:number] - mine).sum(1)
         allowed = (1 - threshold) * (self._lengths[:number] + mine.sum())
@@ -73,7 +73,7 @@ class _Group:
 
 
 def _counts(pair: _Pair) -> NDArray[np.int32]:
-    """How often each character, hashed into buckets, is in the three texts together."""
+    """Return the counts of characters, hashed into buckets, in the three texts together."""
     codes = np.frombuffer("".join(pair[1:]).encode("utf-32-le", "surrogatepass"), "<u4")
     return np.bincount(codes % _BUCKETS, minlength=_BUCKETS).astype(np.int32)
 
@@ -137,7 +137,7 @@ class Dedupe(Step):
             self._groups[self._images(row)].add(_pair(row))
 
     def _images(self, row: Row) -> str:
-        """What the row's images hold, as one word."""
+        """Return one word that stands for the content of the row's images."""
         return " ".join(self._digest(path) for path in images_of(row))
 
     def _digest(self, path: str) -> str:

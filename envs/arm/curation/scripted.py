@@ -91,7 +91,7 @@ def _written(prompt: str, seed: int) -> dict[str, str | list[str]]:
 
 
 def _others(answer: str, count: int, rng: np.random.Generator) -> list[str]:
-    """`count` different texts that say something else than `answer`."""
+    """Return `count` different texts that contradict `answer`."""
     if re.fullmatch(r"\d{1,9}", answer):
         steps = rng.permutation(np.arange(1, 20))[:count]
         return [str(int(answer) + int(step)) for step in steps]
@@ -106,7 +106,7 @@ def _others(answer: str, count: int, rng: np.random.Generator) -> list[str]:
 
 
 def _find(answer: str) -> tuple[Sequence[str], tuple[int, int] | None]:
-    """The kind of the first word of `answer` whose kind is known, and where the word stands."""
+    """Return the kind of the first word of `answer` whose kind is known, and its position."""
     for match in re.finditer(r"\w+", answer):
         for family in _FAMILIES[:-1]:
             if match.group().casefold() in family:

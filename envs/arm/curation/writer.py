@@ -81,7 +81,7 @@ class Writer:
         self._label = label
 
     def settings(self) -> dict[str, Any]:
-        """What its replies depend on."""
+        """Return the settings on which replies depend."""
         return {
             "writer": self._label,
             "temperature": self._sampling.temperature,
@@ -93,7 +93,7 @@ class Writer:
     async def write(
         self, prompt: str, images: Sequence[str], read: Callable[[Row], WrittenT], seed: int
     ) -> WrittenT:
-        """What `read` makes of the first reply that it can use.
+        """Return what `read` returns for the first reply that it accepts.
 
         Args:
             prompt: What to write, and as which JSON object.
@@ -137,7 +137,7 @@ class WritingStep(Step):
         self.writer = writer
 
     async def compose(self, row: Row) -> Outcome:
-        """What becomes of a row; may raise `UnusableReplyError`, and what `decide` may."""
+        """Decide on a row; may raise `UnusableReplyError` and the errors of `decide`."""
         raise NotImplementedError
 
     @override
@@ -152,7 +152,7 @@ class WritingStep(Step):
 
 
 def read_reply(text: str, cut: bool = False) -> Row:
-    """The JSON object in a reply; thoughts before it and prose or a fence around it are ignored.
+    """Return the JSON object in a reply; thoughts, prose and a fence around it are ignored.
 
     Args:
         text: The reply.
@@ -178,7 +178,7 @@ def read_reply(text: str, cut: bool = False) -> Row:
 
 
 def read_text(row: Row, key: str) -> str:
-    """The text under `key` of a reply.
+    """Return the text under `key` of a reply.
 
     Raises:
         UnusableReplyError: If there is none, or it refuses, or is far too long.
@@ -187,7 +187,7 @@ def read_text(row: Row, key: str) -> str:
 
 
 def read_texts(row: Row, key: str, count: int) -> list[str]:
-    """The `count` texts under `key` of a reply.
+    """Return the `count` texts under `key` of a reply.
 
     Raises:
         UnusableReplyError: If they are not as many, or one is no text, refuses or is far too long.
@@ -202,7 +202,7 @@ def read_texts(row: Row, key: str, count: int) -> list[str]:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a text begins by declining to answer."""
+    """Return whether a text begins by declining to answer."""
     return _REFUSALS.search(text[:80]) is not None
 
 

@@ -165,7 +165,7 @@ def _candidates(row: Mapping[str, Any], tag: str) -> list[str]:
 
 
 def _verdict(given: Any, responses: int) -> bool | int:
-    """``"True"``/``"False"`` or a number, each also in the other type that JSON may give it."""
+    """Return ``"True"``/``"False"`` or a number, each also from the other JSON type."""
     if responses == 1:
         verdict = given if isinstance(given, bool) else _TRUTH.get(str(given).strip().lower())
         if verdict is None:
@@ -186,7 +186,7 @@ def _identity(row: Mapping[str, Any]) -> str:
 
 
 def _constraint(constraints: Any) -> tuple[str, Check | None]:
-    """The first constraint, which is the one that is judged, and the check that decides it."""
+    """Return the first constraint, which is the one that is judged, and its check."""
     if not isinstance(constraints, list) or not constraints:
         raise DataError(f"no constraints: {constraints!r:.200}")
     text = text_of(constraints[0], "value")

@@ -59,7 +59,7 @@ class DeepEyes(HubSource):
     image_columns = ("images",)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """1 if the answer equals the reference after VQA's normalisation, otherwise 0.
+        """Return 1 if the answer equals the reference after VQA's normalization, otherwise 0.
 
         DeepEyes asks a language model instead, which forgives other wordings.
         """

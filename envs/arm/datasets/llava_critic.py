@@ -171,7 +171,7 @@ class _Form(NamedTuple):
     verdict: _Read
 
     def read(self, human: str) -> dict[str, str] | None:
-        """The parts by name, or None if a marker is missing; linear in the text."""
+        """Return the parts by name, or None if a marker is missing; linear in the text."""
         found: list[re.Match[str]] = []
         for marker in self.markers:
             match = re.compile(marker).search(human, found[-1].end() if found else 0)

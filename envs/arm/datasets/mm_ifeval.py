@@ -135,7 +135,7 @@ def _constraint(given: Any) -> Constraint:
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list, or one written as JSON or, as some copies have it, as Python text."""
+    """Return a list that is given as such, as JSON or, in some copies, as Python text."""
     if value is None or value == "":
         return []
     if isinstance(value, str):

@@ -58,12 +58,12 @@ class MMLongBench(HubSource):
         super().__init__(folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The benchmark's score, 0 to 1, by the answer's format."""
+        """Return the benchmark's score, 0 to 1, by the answer's format."""
         form = sample.truth_as(DocumentTruth).answer_format
         return mmlongbench_score(answer, sample.answers[0], form)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """``F1``: precision counts the questions that were answered, recall those that can be.
+        """Return ``F1``: precision counts the answered questions, recall the answerable ones.
 
         The answer is what a judge extracted, where there was one. An episode without an answer
         counts as one that answered wrongly.

@@ -98,7 +98,7 @@ class MPDocVQA(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """ANLS with the threshold 0.5, 0 to 1.
+        """Return ANLS with the threshold 0.5, 0 to 1.
 
         Raises:
             DataError: If the sample has no answers, as in the test split.

@@ -34,7 +34,7 @@ _ORDERS = ("<", ">", "|", "=")
 
 
 def read_objects(file: Path) -> list[Any]:
-    """The items of a one-dimensional array of objects.
+    """Return the items of a one-dimensional array of objects.
 
     Raises:
         DataError: If the file is no such array, is broken, or holds anything but plain data.

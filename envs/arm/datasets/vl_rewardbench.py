@@ -90,7 +90,7 @@ class VLRewardBench(HubSource):
 
 
 def group_of(identity: str) -> str:
-    """The group of a row by its id: ``"mmmu_pro-17"`` is ``"reasoning"``."""
+    """Return the group of a row by its id: ``"mmmu_pro-17"`` is ``"reasoning"``."""
     return GROUPS.get(re.split("[-_]", identity, maxsplit=1)[0].lower(), "general")
 
 

@@ -50,7 +50,7 @@ class Judge(ArmEnv):
         return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
 
     def _conclusion(self) -> str:
-        """The oracle's last thought: what it has seen, and which response says so."""
+        """Return the oracle's last thought: what it has seen, and which response says so."""
         fact = self.truth.answer
         (verdict,) = self.sample.answers
         if self.preset.prompt == "brief":
@@ -75,12 +75,12 @@ class Judge(ArmEnv):
 
     @property
     def truth(self) -> JudgingTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(JudgingTruth)
 
 
 def answer_of(sample: Sample) -> str:
-    """The right answer, in the asked form; of a rating, the end of the scale that is right."""
+    """Return the right answer in the requested form; for a rating, the right end of the scale."""
     verdict = sample.answers[0]
     rating = sample.truth_as(JudgingTruth).rating
     if rating is not None:

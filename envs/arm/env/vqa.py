@@ -80,5 +80,5 @@ class ArmVQA(AnswerEnv):
 
     @property
     def truth(self) -> QuestionTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(QuestionTruth)

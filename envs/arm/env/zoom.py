@@ -84,7 +84,7 @@ def crop_calls(
 
 
 def box_of(box: Sequence[float], size: tuple[int, int]) -> list[int]:
-    """A box in pixels of an image, with a margin, in whole thousandths of its sides.
+    """Return a box in pixels of an image, with a margin, in whole thousandths of its sides.
 
     Args:
         box: ``[left, top, right, bottom]`` in pixels.

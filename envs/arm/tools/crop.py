@@ -42,7 +42,7 @@ class CropArguments(Arguments):
     bbox_2d: Box
 
     def image_name(self, store: Store) -> str:
-        """The name of the image meant."""
+        """Return the name of the requested image."""
         return self.image
 
 
@@ -56,7 +56,7 @@ class IndexedCropArguments(Arguments):
     )
 
     def image_name(self, store: Store) -> str:
-        """The name of the image meant.
+        """Return the name of the requested image.
 
         Raises:
             ToolError: If there are not that many; lists what there is.
@@ -212,7 +212,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         return CropArguments(image=names[place], bbox_2d=box)
 
     def region_of(self, name: str, picture: Image) -> Region:
-        """Where the picture of that name lies in native pixels."""
+        """Return the region of the picture of that name in native pixels."""
         for result, region in self._shown:
             if result is picture:
                 return region
@@ -221,7 +221,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         return Region(name, image, Window.whole(image.size))
 
     def _rounded(self, picture: Image) -> Image:
-        """The picture as Qwen's loader hands it to the published tool, whatever its own factor."""
+        """Return the picture as Qwen's loader resizes it for the published tool."""
         size = smart_size(picture.size, 28, 4 * 28 * 28, QWEN_PIXELS)
         if size == picture.size:
             return picture
@@ -252,12 +252,12 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
 
 
 def original_name(place: int) -> str:
-    """What the sample's image at that place, from 0, is called."""
+    """Return the name of the sample's image with that index, from 0."""
     return f"{ORIGINAL_IMAGE}_{place}" if place else ORIGINAL_IMAGE
 
 
 def _alike(native: tuple[int, int], stored: tuple[int, int]) -> bool:
-    """Whether one can be the other resized: sides in the same ratio, but for rounding."""
+    """Return whether one size can be the other resized: the same ratio, but for rounding."""
     return abs(stored[0] * native[1] - stored[1] * native[0]) <= sum(native)
 
 
@@ -269,6 +269,6 @@ def _bicubic(source: Image, window: Window, size: tuple[int, int]) -> Image:
 
 
 def _caption(window: Window, size: tuple[int, int], name: str) -> str:
-    """What is shown, in the policy's coordinates; other than it asked where the box had to grow."""
+    """Return the shown box in the policy's coordinates; it differs from the request if it grew."""
     edges = [round(window[edge] / size[edge % 2] * _SCALE) for edge in range(4)]
     return f"This is {edges} of {name}."

@@ -75,7 +75,7 @@ class _PageTool(Tool[ArgumentsT]):
             raise ToolError(str(error)) from error
 
     def _image(self, document: Document, page: int) -> Image:
-        """The page, decoded: what is wrong with it shows here, not when the episode looks."""
+        """Return the decoded page: what is wrong with it shows here, not when the episode looks."""
         image = document.page_image(page, self.long_side)
         return Image.from_pixels(image.pixels)
 
@@ -150,7 +150,7 @@ class PageByQuery(_PageTool[QueryArguments]):
     def _images(
         self, document: Document, pages: Sequence[int]
     ) -> tuple[list[Image], dict[int, str]]:
-        """The pages' images, and by page why there is none."""
+        """Return the pages' images, and by page the reasons for missing ones."""
         images: list[Image] = []
         failed: dict[int, str] = {}
         for page in pages:

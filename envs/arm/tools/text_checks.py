@@ -175,7 +175,7 @@ class TextCheckTool(Tool[OfText]):
 
 
 def text_check_tools(dialect: Dialect = "strict") -> tuple[TextCheckTool, ...]:
-    """All 19, in the papers' order.
+    """Return all 19 tools, in the papers' order.
 
     Raises:
         UnknownNameError: If there is no such dialect.

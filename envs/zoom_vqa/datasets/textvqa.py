@@ -91,7 +91,7 @@ class TextVQA(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The official VQA score; under ``compat="r1_vlm"`` its ``min(1, n / 3)``.
+        """Return the official VQA score; under ``compat="r1_vlm"`` its ``min(1, n / 3)``.
 
         Raises:
             DataError: If the sample has no answers, as in the test split.

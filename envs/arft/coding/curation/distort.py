@@ -111,7 +111,7 @@ class Distort(Step):
         )
 
     def _made(self, row: Row) -> tuple[Sample, Image]:
-        """The sample, and its image as it was."""
+        """Return the sample, and its image before the distortion."""
         place = row["place"]
         if isinstance(self._source, DistortedRows):
             return self._source[place], self._source.source[place].images[0]
@@ -124,7 +124,7 @@ class Distort(Step):
 def plan_lines(
     plan: Plan, seed: int, count: int | None = None, rows: int | None = None
 ) -> list[Line]:
-    """A row for each sample of a plan, shuffled; a longer list goes through it again.
+    """Return a row for each sample of a plan, shuffled; a longer list repeats the plan.
 
     Args:
         plan: What there is to be.

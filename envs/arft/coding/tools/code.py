@@ -166,7 +166,7 @@ def _lossless(image: Image) -> bytes:
 
 
 def _without_thin_image(execution: Execution) -> Execution:
-    """Models' processors fail on an image whose sides are too unlike, and training with them."""
+    """Drop an image with a side too long for models' processors, which would fail on it."""
     if execution.image is None or not is_too_thin(execution.image.size):
         return execution
     width, height = execution.image.size
@@ -175,7 +175,7 @@ def _without_thin_image(execution: Execution) -> Execution:
 
 
 def _shortened(text: str, most: int) -> str:
-    """The beginning and the end: a traceback's last line says the most."""
+    """Return the beginning and the end: a traceback's last line says the most."""
     if len(text) <= most:
         return text
     gap = "\n…\n"

@@ -109,7 +109,7 @@ def coding_truth(
 
 
 def _region(sample: Sample) -> Region:
-    """The target's box with a margin, in thousandths."""
+    """Return the target's box with a margin, in thousandths."""
     box, size = sample.truth_as(QuestionTruth).target_box, sample.images[0].size
     if box is None:
         raise DataError(f"Sample {sample.id!r} does not say where to crop: it has no target_box.")
@@ -215,7 +215,7 @@ class DistortedRows:
 
     @property
     def problems(self) -> Sequence[Any]:
-        """Those of the source."""
+        """Return the problems of the source."""
         listed: Sequence[Any] = getattr(self.source, "problems", ())
         return listed
 
@@ -223,7 +223,7 @@ class DistortedRows:
         return len(self.source)
 
     def __getitem__(self, index: int) -> Sample:
-        """The sample at `index`, 0 to ``len(self) - 1``.
+        """Return the sample at `index`, 0 to ``len(self) - 1``.
 
         Raises:
             DataError: If the row cannot be read, or has not one image.

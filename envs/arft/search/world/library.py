@@ -73,7 +73,7 @@ _indices: SharedCache[str, _Index] = SharedCache(_INDICES_KEPT)
 
 
 def genre(preset: str) -> Genre:
-    """The kind of world of that name.
+    """Return the kind of world of that name.
 
     Raises:
         UnknownNameError: If there is none.
@@ -108,15 +108,15 @@ class WorldEngine:
 
     @property
     def world(self) -> Any:
-        """What there is in it."""
+        """Return the entities of the world."""
         return _worlds.get(self.name, self._write)
 
     def articles(self) -> Sequence[Passage]:
-        """All articles, for an index of one's own."""
+        """Return all articles, to build another index from."""
         return self._genre.articles(self.world)
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """The best articles for a query.
+        """Return the best articles for a query.
 
         Raises:
             ServiceError: If the index is damaged.
@@ -125,7 +125,7 @@ class WorldEngine:
         return index.searcher.search(query, count)
 
     def close(self) -> None:
-        """The index is shared, and stays open."""
+        """Leave the index open, because it is shared."""
 
     def _write(self) -> Any:
         return self._genre.write(np.random.default_rng([_STREAM, *self.preset.encode(), self.seed]))
