@@ -49,7 +49,7 @@ class BaselineSession(Session):
 
     @property
     def turn(self) -> TurnDescription:
-        """The environment's description of the coming turn.
+        """Return the environment's description of the coming turn.
 
         Raises:
             PolicyError: If the environment gave none.
@@ -139,7 +139,7 @@ class _Baseline(Policy[BaselineSession]):
 
     @abstractmethod
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
-        """What it does now."""
+        """Return the baseline's turn."""
 
     async def _answer(
         self, session: BaselineSession, sampling: Sampling, instruction: str, prefix: str
@@ -239,5 +239,5 @@ def _grown_box(text: str, size: tuple[int, int]) -> list[int] | None:
 
 
 def _plain(text: str) -> str:
-    """A text without tags, which a grammar would read as more steps."""
+    """Return a text without tags, which a grammar would read as more steps."""
     return _TAG.sub(" ", text).strip()

@@ -78,7 +78,7 @@ class Stream:
         self.versions += [version] * len(token_ids)
 
     def segment(self, encoder: ImageEncoder, placeholder: int) -> Segment:
-        """The stream as training data, its invariants checked."""
+        """Return the stream as training data, after checking its invariants."""
         mask = np.zeros(len(self.token_ids), np.bool_)
         for span in self.turns:
             mask[span.start : span.end] = True
@@ -115,12 +115,12 @@ class TokenSession(Session):
 
     @property
     def stream(self) -> Stream:
-        """The stream of the present context."""
+        """Return the stream of the present context."""
         return self.streams[-1]
 
     @property
     def turn(self) -> int:
-        """How many turns the policy took, over all contexts."""
+        """Return how many turns the policy took, over all contexts."""
         return sum(len(stream.turns) for stream in self.streams)
 
     @override

@@ -115,7 +115,7 @@ class ServerClient:
     # ------------------------------------------------------------------ for any thread
 
     def submit(self, request: Request) -> Future[Piece]:
-        """See `Client.submit`."""
+        """Have a turn sampled by the server; cancelling the future aborts the turn."""
         with self._submitting:
             if not self._closed:
                 return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop)
@@ -124,12 +124,12 @@ class ServerClient:
         return failed
 
     def check(self) -> None:
-        """See `Client.check`; a server that hangs is known by the time-out of each turn."""
+        """Raise if the server died; a server that hangs is detected by the timeout of each turn."""
         if not self._alive():
             raise PolicyError(f"The vLLM server at {self._control.url} died.")
 
     def load(self, delivery: Delivery, version: int) -> None:
-        """See `Client.load`."""
+        """Send the weights to the server."""
         with self._quiet():
             self.stale = True
             if self._leads:
@@ -143,11 +143,11 @@ class ServerClient:
 
     @property
     def broken(self) -> bool:
-        """Whether a transfer of weights did not come to its end: nothing can be sent any more."""
+        """Return whether a transfer of weights was interrupted: nothing can be sent any more."""
         return self._transfer.broken
 
     def find(self) -> None:
-        """See whether the server is still the one that was sent weights, or has become `lost`.
+        """Set `lost` if the server is not the one that was sent weights.
 
         Raises:
             PolicyError: If it does not answer.
@@ -167,20 +167,20 @@ class ServerClient:
         self._control.call("visenv_mark", {"identity": delivery.identity(version)})
 
     def _follow(self, delivery: Delivery) -> None:
-        """Another process sends these: the server, which that has paused, goes on with them."""
+        """Read the weights without sending them: another process sends them to the server."""
         for _ in delivery:
             pass
         if problem := delivery.problem():
             raise PolicyError(f"These are not the model's weights: {problem}.")
 
     def sleep(self) -> None:
-        """See `Client.sleep`."""
+        """Interrupt all turns and put the server to sleep."""
         self._interrupt()
         if self._leads and self._sleep_level:
             self._control.sleep(self._sleep_level)
 
     def wake(self) -> None:
-        """See `Client.wake`."""
+        """Wake the server."""
         if self._leads:
             if self._sleep_level:
                 self._control.wake()
@@ -203,7 +203,7 @@ class ServerClient:
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """Nothing is sampled, and no request is on its way."""
+        """Interrupt all turns, and hold new requests until the end of the block."""
         try:
             self._interrupt()
             yield
@@ -311,7 +311,7 @@ class ServerClient:
             self._doubts += 1
 
     async def _require_own_weights(self, *, interrupted: bool) -> None:
-        """See that the server holds the weights that were sent, if there is a doubt.
+        """Check that the server holds the weights that were sent, if there is a doubt.
 
         Args:
             interrupted: Whether the turn was aborted; a doubt, unless it was done here.

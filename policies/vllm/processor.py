@@ -43,7 +43,7 @@ class Row:
         self._taken = 0
 
     def allowed(self) -> torch.Tensor | None:
-        """What may come next, after the tokens sampled since the last call."""
+        """Return the tokens that may come next, after those sampled since the last call."""
         for token in self._output[self._taken :]:
             self._state.take(token)
         self._taken = len(self._output)

@@ -39,7 +39,7 @@ class Request(NamedTuple):
     said: int = 0
 
     def parameters(self, end_id: int) -> dict[str, Any]:
-        """The fields of vLLM's `SamplingParams`."""
+        """Return the fields of vLLM's `SamplingParams`."""
         turn = {"stop": list(self.stop), "regex": self.regex, "said": self.said}
         return {
             "temperature": self.temperature,
@@ -85,7 +85,7 @@ class Client(Protocol):
 
     @property
     def version(self) -> int:
-        """Of the weights the engine samples with."""
+        """Return the version of the weights that the engine samples with."""
 
     def submit(self, request: Request) -> Future[Piece]:
         """Have a turn sampled; cancelling the future aborts it.
@@ -94,7 +94,7 @@ class Client(Protocol):
         """
 
     def check(self) -> None:
-        """See whether the engine still works.
+        """Check that the engine still works.
 
         Raises:
             PolicyError: If it died or hangs; whoever waits for it is told as well.
@@ -104,10 +104,10 @@ class Client(Protocol):
         """Take over weights; see `EnginePolicy.load`."""
 
     def sleep(self) -> None:
-        """See `EnginePolicy.sleep`."""
+        """Put the engine to sleep; see `EnginePolicy.sleep`."""
 
     def wake(self) -> None:
-        """See `EnginePolicy.wake`."""
+        """Wake the engine; see `EnginePolicy.wake`."""
 
     def close(self) -> None:
         """Stop the engine."""

@@ -102,8 +102,8 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
 
     @abstractmethod
     def _is_dead(self) -> bool:
-        """Whether the engine must be started anew before it can do anything."""
+        """Return whether the engine must be restarted before anything else."""
 
     @abstractmethod
     def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
-        """The weights as the engine takes them."""
+        """Return the weights in the form that the engine takes."""

@@ -172,11 +172,11 @@ class EngineSampler(EnginePolicy[TokenSession]):
 
     @abstractmethod
     def _client(self) -> Client:
-        """The engine; one that died is started anew if it may be."""
+        """Return the engine; one that died is restarted if that is allowed."""
 
 
 def _rest(request: Request, said: Said) -> Request:
-    """What is still to be asked for after some was said."""
+    """Return the request for the rest of a turn that was interrupted."""
     done = len(said.token_ids)
     if not done:
         return request
@@ -189,7 +189,7 @@ def _rest(request: Request, said: Said) -> Request:
 
 
 def _collapsed(stream: Stream) -> list[int]:
-    """The stream with one placeholder for each image."""
+    """Return the stream with one placeholder for each image."""
     collapsed: list[int] = []
     end = 0
     for span in stream.spans:
@@ -206,7 +206,7 @@ def _write(session: TokenSession, said: Said, finish: FinishReason, regex: str |
 
 
 def _require_same(ours: Sequence[int], theirs: Sequence[int]) -> None:
-    """What the engine read must be what the trainer will read.
+    """Check that the engine read the tokens that the trainer will read.
 
     Raises:
         PolicyError: If it is not; names the first difference.

@@ -189,7 +189,7 @@ def _usual_transfer(apart: bool) -> str:
 
 
 def _address_seen_from(url: str) -> str:
-    """This machine's address on the way to a server; nothing is sent."""
+    """Return this machine's address on the route to a server; nothing is sent."""
     parts = urlsplit(url)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((parts.hostname or "127.0.0.1", parts.port or 80))
