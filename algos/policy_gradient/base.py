@@ -62,15 +62,15 @@ class PolicyGradient(Algorithm):
 
     @abstractmethod
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """The advantage of every episode, as `Algorithm.advantages` gives it."""
+        """Return the advantage of every episode, as `Algorithm.advantages` gives it."""
 
     @abstractmethod
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """What every token costs; all of `batch` is 0 off its mask."""
+        """Return the loss of every token; all of `batch` is 0 off its mask."""
 
     @abstractmethod
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The batch's share of the step's loss, from what its tokens cost."""
+        """Return the batch's share of the step's loss, from the losses of its tokens."""
 
     @override
     def advantages(self, groups: Sequence[Group]) -> list[list[Floats]]:
@@ -140,7 +140,7 @@ class Clipped(PolicyGradient):
     """The ratio at which a token of negative advantage stops counting; None never stops it."""
 
     def clipped(self, ratio: torch.Tensor, batch: Batch) -> TokenLosses:
-        """`ratio.clipped` with the batch's advantages."""
+        """Return `ratio.clipped` with the batch's advantages."""
         return clipped(ratio, batch.advantages, self.clip_low, self.clip_high, self.clip_dual)
 
 
@@ -169,7 +169,7 @@ class GroupRelative(PolicyGradient):
 
 
 def on_mask(batch: Batch) -> Batch:
-    """The batch with 0 wherever its mask is False."""
+    """Return the batch with 0 wherever its mask is False."""
 
     def kept(values: torch.Tensor) -> torch.Tensor:
         return torch.where(batch.mask, values, values.new_zeros(()))
@@ -187,7 +187,7 @@ def on_mask(batch: Batch) -> Batch:
 
 
 def _means(watched: Mapping[str, torch.Tensor], batch: Batch) -> dict[str, float]:
-    """The batch's shares of the means over the sampled tokens of the step."""
+    """Return the batch's shares of the means over the sampled tokens of the step."""
     zero, tokens = batch.logprobs.new_zeros(()), max(batch.total_tokens, 1)
     return {
         name: float(torch.where(batch.mask, each.detach(), zero).sum()) / tokens

@@ -33,7 +33,7 @@ class CISPO(GroupRelative):
 
     @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """Return the weighted negative log-likelihood, and the ratio and shares clipped as metrics."""
+        """Return the weighted negative log-likelihood; metrics: ratio and clipped shares."""
         ratio = token_ratio(batch).detach()
         weight = ratio.clamp(self.min_ratio, self.max_ratio)
         watched = {

@@ -55,7 +55,7 @@ class GroundTruthInjectedGRPO(GRPO):
 
 
 def _paid(episode: Episode, reward: float) -> Episode:
-    """The episode with its last turn's reward changed so that the sum is `reward`."""
+    """Return the episode with its last turn's reward changed so that the sum is `reward`."""
     *others, last = episode.turns
     added = reward - episode.reward
     return replace(episode, turns=(*others, replace(last, reward=last.reward + added)))

@@ -25,7 +25,7 @@ class SFT(Algorithm):
 
     @override
     def loss(self, batch: Batch) -> Loss:
-        """Return ``-sum(A log p) / tokens``, A = 1; metric: ``entropy`` (nats, mean over tokens)."""
+        """Return ``-sum(A log p) / tokens``, A = 1; metric: ``entropy`` (nats, token mean)."""
         zero = batch.logprobs.new_zeros(())
         logprobs, advantages, entropy = (
             torch.where(batch.mask, each, zero)

@@ -39,7 +39,7 @@ class Backend(ABC):
 
     @abstractmethod
     def __call__(self, collated: Any) -> Scores:
-        """The module's forward pass on what `TrainablePolicy.collate` gave."""
+        """Return the module's output for a batch that `TrainablePolicy.collate` made."""
 
     @abstractmethod
     def begin(self, learning_rate: float) -> None:
@@ -47,7 +47,7 @@ class Backend(ABC):
 
     @abstractmethod
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
-        """A context for the forward and backward pass of one micro-batch of a step."""
+        """Return a context for the forward and backward pass of one micro-batch of a step."""
 
     @abstractmethod
     def backward(self, loss: torch.Tensor) -> None:
@@ -71,7 +71,7 @@ class Backend(ABC):
         """
 
     def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
-        """A context in which these parameters are whole on every process."""
+        """Return a context in which these parameters are whole on every process."""
         return as_they_are(parameters)
 
     def playing(self, player: Policy[Any]) -> AbstractContextManager[None]:
@@ -109,7 +109,7 @@ class Backend(ABC):
 
 
 def make_optimizer(policy: TrainablePolicy[Any], optimisation: Optimisation) -> torch.optim.AdamW:
-    """AdamW over the policy's parameters; only matrices decay."""
+    """Return AdamW for the policy's parameters; only matrices have weight decay."""
     return torch.optim.AdamW(
         parameter_groups(policy, optimisation),
         lr=optimisation.learning_rate,
@@ -120,7 +120,7 @@ def make_optimizer(policy: TrainablePolicy[Any], optimisation: Optimisation) -> 
 def parameter_groups(
     policy: TrainablePolicy[Any], optimisation: Optimisation
 ) -> list[dict[str, Any]]:
-    """The policy's parameters, matrices and vectors apart; no group is empty."""
+    """Return the policy's matrices and vectors as separate groups, none of which is empty."""
     parameters = [each for each in policy.parameters() if each.requires_grad]
     if not parameters:
         raise ConfigurationError("The policy has no parameter that may be trained.")
@@ -239,7 +239,7 @@ def _check_device(parameter: torch.nn.Parameter, processes: Processes) -> None:
 def make_backend(
     policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
 ) -> Backend:
-    """The backend that this process was launched for."""
+    """Return the backend that this process was launched for."""
     if processes.accelerator.distributed_type == DistributedType.DEEPSPEED:
         from .zero import Partitioned
 
@@ -251,7 +251,7 @@ def make_backend(
 def preparing(
     policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
 ) -> Iterator[Backend]:
-    """`make_backend`, closed at the end."""
+    """Yield the backend of `make_backend`, and close it at the end."""
     backend = make_backend(policy, optimisation, processes)
     try:
         yield backend

@@ -68,7 +68,7 @@ class Checkpoints:
 
     @property
     def latest(self) -> Path | None:
-        """The newest, or None."""
+        """Return the newest checkpoint, or None."""
         return max(self.folder.glob("step_*"), default=None)
 
     def save(self, step: int) -> Path:

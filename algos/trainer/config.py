@@ -165,7 +165,7 @@ class TrainerConfig:
 
 
 def learning_rate(optimisation: Optimisation, step: int, steps: int) -> float:
-    """The learning rate of step `step` (from 0) of `steps`.
+    """Return the learning rate of step `step` (from 0) of `steps`.
 
     It rises to its largest value in the last warm-up step, then follows the schedule, which would
     reach 0 at step `steps`, the first that is not taken.

@@ -62,7 +62,7 @@ def credit(
     groups: Sequence[Group],
     is_own: Callable[[Group], bool] = lambda _: True,
 ) -> Credits:
-    """The algorithm's advantages, spread over the turns of every segment.
+    """Return the algorithm's advantages, assigned to the turns of every segment.
 
     Args:
         algorithm: Gives the advantages; it sees all groups, as its baseline may be theirs.

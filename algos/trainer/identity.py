@@ -16,7 +16,7 @@ Identity = Mapping[str, Any]
 
 
 def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Identity:
-    """All that a run was told but how often to save and how long to wait."""
+    """Return all settings of a run, except how often it saves and how long it waits."""
     told = asdict(config)
     for name in ("saving", "timeout"):
         del told[name]
@@ -39,7 +39,7 @@ def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Ide
 
 
 def differences(old: Identity, new: Identity, prefix: str = "") -> list[str]:
-    """What differs between two nested mappings, in words."""
+    """Return in words what differs between two nested mappings."""
     found: list[str] = []
     for key in dict.fromkeys((*old, *new)):
         before, after = old.get(key), new.get(key)

@@ -101,7 +101,7 @@ class Journal:
             )
 
     def read(self, step: int) -> Entries:
-        """What is known of a step, whichever process played it.
+        """Return the episodes of a step, from all processes.
 
         What `exact` forbids to use is removed.
         """
@@ -181,7 +181,7 @@ def _cut(path: Path) -> None:
 
 
 def _read(path: Path) -> dict[tuple[int, int], Episode]:
-    """The episodes of a file by group and member, the later of two of one place."""
+    """Return the episodes of a file by group and member; a later one replaces an earlier one."""
     episodes: dict[tuple[int, int], Episode] = {}
     for line in path.read_bytes().splitlines():
         try:

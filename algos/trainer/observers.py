@@ -113,7 +113,7 @@ class Observers:
 
     @property
     def should_stop(self) -> bool:
-        """Whether a callback of any process wants the run to end."""
+        """Return whether a callback of any process wants the run to end."""
         if not self._callbacks:
             return False
         return any(self._processes.gather(self._state.should_stop))

@@ -267,7 +267,7 @@ def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the deprecation warnings that accelerate and DeepSpeed give each other."""
+    """Suppress the deprecation warnings that accelerate and DeepSpeed cause in each other."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -20,7 +20,7 @@ number would leave noise there whose exponential is infinite."""
 
 
 def parts(policy: TrainablePolicy[Any]) -> tuple[Any, Any]:
-    """The model of transformers that a policy runs, and its `Codec`.
+    """Return the model of transformers that a policy runs, and its `Codec`.
 
     Raises:
         ConfigurationError: If the policy runs none.
@@ -69,7 +69,7 @@ class Attention:
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """While the policy samples."""
+        """Use the policy's own attention inside the block, for sampling."""
         self._set(self._own)
         try:
             yield

@@ -46,7 +46,7 @@ stop string for a truncated one."""
 
 
 def environment_reward(episode: Sequence[Episode], **_: Any) -> list[float | None]:
-    """The reward of each episode; None where it was aborted, so that TRL leaves it out."""
+    """Return the reward of each episode, None for aborted ones, which TRL then leaves out."""
     return [None if each.status == "aborted" else each.reward for each in episode]
 
 

@@ -134,7 +134,7 @@ class Ahead(Supply):
         self._runs.clear()
 
     def _fresh(self, step: int, kept: Kept, on_episode: OnEpisode) -> list[Group]:
-        """The groups that are not too old, with others in place of those that are."""
+        """Return the groups that are not too old, with new groups in place of those that are."""
         fresh = self._young(kept.groups)
         missing = len(kept.groups) - len(fresh)
         if missing:
@@ -155,7 +155,7 @@ class Ahead(Supply):
         return [group for group, age in pairs if age <= self._max_staleness]
 
     def _age(self, group: Group) -> int:
-        """Steps since the weights that sampled the oldest token of the group."""
+        """Return the number of steps since the weights that sampled the group's oldest token."""
         segments = [segment for episode in group for segment in episode.segments]
         versions = [each.policy_version[each.loss_mask] for each in segments if each.turns]
         oldest = min((int(each.min()) for each in versions if each.size), default=None)
