@@ -59,7 +59,7 @@ class SharedCache(Generic[KeyT, ValueT]):
 
     @property
     def size(self) -> float:
-        """The sizes of all values in the cache, added up."""
+        """Return the sum of the sizes of all values in the cache."""
         return self._values.currsize
 
     @override

@@ -372,17 +372,17 @@ class VisEnv(gym.Env[Observation, str]):
 
     @property
     def turns_left(self) -> int:
-        """Turns that the policy still has, the coming one included."""
+        """Return the number of turns that the policy still has, the coming one included."""
         return self.limits.turns - self.turn
 
     @property
     def has_late_events(self) -> bool:
-        """Whether deferred events have not been logged yet."""
+        """Return whether deferred events have not been logged yet."""
         return bool(self._late)
 
     @property
     def waits(self) -> bool:
-        """Whether `step` may wait for something asynchronous: a tool call, or `turn_events`."""
+        """Return whether `step` may wait, for a tool call or `turn_events`."""
         asynchronous = any(tool.is_async for tool in self.tools.values())
         return asynchronous or (not self.defers and inspect.iscoroutinefunction(self.turn_events))
 

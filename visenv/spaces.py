@@ -127,6 +127,6 @@ class RgbImage(gym.Space[Pixels]):
 
 
 def observation_space() -> gym.spaces.Dict:
-    """``Dict(text=Unicode, images=Sequence(RgbImage))``: what every environment shows."""
+    """Return ``Dict(text=Unicode, images=Sequence(RgbImage))``: what every environment shows."""
     images = gym.spaces.Sequence(RgbImage(), stack=False)
     return gym.spaces.Dict({"text": Unicode(), "images": images})

@@ -43,7 +43,7 @@ class ScoredSource(IndexedSource, Protocol):
     """A finite source that knows how its answers are scored."""
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The score of an answer, 0 to 1."""
+        """Return the score of an answer, 0 to 1."""
         ...
 
 
@@ -81,7 +81,7 @@ class Difficulty:
             )
 
     def outcome(self, row: Row, scores: Sequence[float], **detail: Any) -> Outcome:
-        """What becomes of the place whose tries had these scores, each 0 to 1."""
+        """Return the outcome of the place whose tries had these scores, each 0 to 1."""
         mean = sum(scores) / len(scores)
         detail |= {"scores": list(scores), "mean": mean}
         if mean < self.threshold or (self.inclusive and mean == self.threshold):
@@ -110,7 +110,7 @@ class Subset:
         return self.source[self.indices[index]]
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The source's score."""
+        """Return the source's score."""
         return self.source.score(answer, sample, compat)
 
 

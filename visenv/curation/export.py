@@ -89,7 +89,7 @@ class Export(Step):
 
 
 def conversations(episode: Episode) -> Iterator[list[Message]]:
-    """The episode's conversations: users' and systems' messages, each before the policy's turn.
+    """Yield the episode's conversations: users' and systems' messages, each before a policy's turn.
 
     Messages of one role in a row are joined, as chat templates want the roles to take turns.
 

@@ -93,6 +93,6 @@ class Questions(Step):
 
 
 def _truth_of(sample: Sample) -> GroundTruth:
-    """The ground truth; a type that does not extend `GroundTruth` says nothing about responses."""
+    """Return the ground truth; a type outside `GroundTruth` says nothing about responses."""
     truth = sample.ground_truth
     return truth if isinstance(truth, GroundTruth) else GroundTruth()

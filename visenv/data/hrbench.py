@@ -87,7 +87,7 @@ class HRBench(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """1 if the answer picks the right option, otherwise 0.
+        """Return 1 if the answer picks the right option, otherwise 0.
 
         ``compat="r1_vlm"``: only the bare letter counts, as that code compares the two as they are
         (it compares the whole turn, tags included, so that nothing ever is right there).

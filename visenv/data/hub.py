@@ -61,7 +61,7 @@ class HubSource(RowSource):
 
     @abstractmethod
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
-        """What a row asks, without its images; several samples may share its images.
+        """Return the sample of a row without its images, which several samples may share.
 
         Raises:
             DataError: If the row cannot be used.
@@ -106,7 +106,7 @@ class HubSource(RowSource):
 
 
 def _each(value: Any) -> list[Any]:
-    """The items of a list, or the value itself; None has none."""
+    """Return the items of a list, the value itself, or nothing for None."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]

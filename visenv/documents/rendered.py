@@ -26,7 +26,7 @@ class RenderedPages:
         self._images: SharedCache[tuple[str, int, int], Image] = SharedCache(budget, _bytes)
 
     def get(self, document: Document, page: int, long_side: int) -> Image:
-        """The page, rendered now if it is not kept; names tell the documents apart.
+        """Return the page, from the cache or rendered; the key includes the document's name.
 
         Raises:
             DataError: If it cannot be rendered.
@@ -36,7 +36,7 @@ class RenderedPages:
 
     @property
     def held_bytes(self) -> float:
-        """Bytes of pixels kept now."""
+        """Return the bytes of pixels in the cache."""
         return self._images.size
 
 
@@ -62,7 +62,7 @@ class RenderedDocument:
         return len(self._document)
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """The page as an image whose longer side is at most `long_side` pixels.
+        """Return the page as an image whose longer side is at most `long_side` pixels.
 
         Raises:
             DataError: If the page cannot be rendered; names document and page.
@@ -70,7 +70,7 @@ class RenderedDocument:
         return self._pages.get(self._document, page, long_side)
 
     def page_text(self, page: int) -> str:
-        """The page's text layer, ``""`` where it has none.
+        """Return the page's text layer, ``""`` where it has none.
 
         Raises:
             DataError: If the page cannot be read; names document and page.

@@ -30,7 +30,7 @@ class Mean(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval."""
+        """Return half the width of the interval."""
         return (self.high - self.low) / 2
 
     @override

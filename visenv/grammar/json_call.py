@@ -65,7 +65,7 @@ def read_published_call(body: str) -> Call | Problem | None:
 
 
 def _read_json(body: str) -> Any:
-    """The JSON value.
+    """Return the JSON value.
 
     It is read twice: pydantic's reader refuses what is nested deeply before Python's, which
     recurses, sees it; Python's can be asked about repeated keys and numbers that are none.
@@ -122,7 +122,7 @@ def _refuse_number(written: str) -> NoReturn:
 
 
 def _unfit(call: Any) -> Problem | None:
-    """Why a JSON value is no call, or None where it is one."""
+    """Return why a JSON value is no call, or None if it is one."""
     if not isinstance(call, dict):
         return _problem("not_an_object", f"{_FORM}; you wrote {shown(call)}.")
     missing = [key for key in _KEYS if key not in call]

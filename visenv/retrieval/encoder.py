@@ -45,7 +45,7 @@ class Encoder:
 
     @property
     def dimension(self) -> int:
-        """Length of each vector; loads the model."""
+        """Return the length of each vector; loads the model."""
         return len(self.encode([""])[0])
 
     def encode(self, contents: Sequence[str | Image]) -> Vectors:

@@ -46,7 +46,7 @@ class Seal(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of vectors."""
+        """Return the number of vectors."""
         return sum(map(sum, self.groups.values()))
 
 
@@ -88,7 +88,7 @@ class SealedVectors:
 
     @property
     def seal(self) -> Seal:
-        """What the folder holds now."""
+        """Return the seal of what the folder holds now."""
         return self._current().seal
 
     def group(self, name: str) -> Group | None:

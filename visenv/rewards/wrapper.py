@@ -68,12 +68,12 @@ class RewardWrapper(RestorableWrapper):
 
     @property
     def waits(self) -> bool:
-        """Whether `step` may wait for an asynchronous term."""
+        """Return whether `step` may wait for an asynchronous term."""
         return self._waits and not self.defers
 
     @property
     def base(self) -> VisEnv:
-        """The environment under all wrappers."""
+        """Return the environment under all wrappers."""
         base = self.env.unwrapped
         if not isinstance(base, VisEnv):
             raise ConfigurationError(

@@ -118,7 +118,7 @@ class Cell:
                 return "ended"
 
     def _began(self) -> float:
-        """When its first line ran.
+        """Return when the first line of the program ran.
 
         It is asked for when it matters: to be woken by it would cost the program time.
         """
@@ -131,7 +131,7 @@ class Cell:
         return self._when
 
     def _drain(self, output: bytearray, most: int) -> None:
-        """What is left in the pipe of a process that has ended."""
+        """Return the rest of the pipe of a process that has ended."""
         while len(output) <= most and (chunk := os.read(self._output, _CHUNK)):
             output += chunk
 
@@ -147,5 +147,5 @@ class Cell:
 
 
 def _complete(memories: Sequence[int]) -> bool:
-    """Whether there is a report, and nothing can be written to the results any more."""
+    """Return whether there is a report, and the results cannot change any more."""
     return any(os.pread(memories[0], 4, 0)) and seal_writing(memories)

@@ -78,7 +78,7 @@ class FairQueue:
 
     @property
     def waits(self) -> Waits:
-        """What programs have waited so far."""
+        """Return how long programs have waited so far."""
         return self._waits
 
     @contextmanager

@@ -150,7 +150,7 @@ class Sandbox:
 
     @property
     def waits(self) -> Waits:
-        """How long programs have waited for a worker, in this process."""
+        """Return how long programs have waited for a worker, in this process."""
         return self._queue.waits
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class Sandbox:
 
 @cache
 def shared_sandbox() -> Sandbox:
-    """The sandbox that all environments of this process share unless they are given one."""
+    """Return the sandbox that all environments of this process share unless they are given one."""
     return Sandbox()
 
 

@@ -87,11 +87,11 @@ class Backend(ABC):
     @property
     @abstractmethod
     def model(self) -> str:
-        """The name of the model, as verdicts give it."""
+        """Return the name of the model, as verdicts give it."""
 
     @property
     def version(self) -> str:
-        """What else the values depend on: package versions, weights. Part of cache keys."""
+        """Return what else the values depend on: package versions, weights. Part of cache keys."""
         return ""
 
     def tokens(self, request: ScoreRequest) -> int:

@@ -68,7 +68,7 @@ class ChatEndpoint:
 
     @property
     def url(self) -> str:
-        """Where chats are sent."""
+        """Return the address of chat requests."""
         return f"{self.base_url}/chat/completions"
 
     async def complete(self, body: Mapping[str, Any]) -> Completion:

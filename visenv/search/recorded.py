@@ -44,7 +44,7 @@ class RecordedSearch:
             raise DataError(f"There is no recorded search in {str(self.file)!r}.")
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """The answer of the record, or of the engine, which is then recorded.
+        """Return the recorded answer, or ask the engine and record its answer.
 
         Raises:
             ServiceError: If there is none in the record and no engine to ask, or the engine failed.
@@ -63,7 +63,7 @@ class RecordedSearch:
         return passages
 
     def close(self) -> None:
-        """Close the engine."""
+        """Close the wrapped engine."""
         if self.searcher is not None:
             self.searcher.close()
 
@@ -103,5 +103,5 @@ def _read(file: Path) -> dict[Key, tuple[Passage, ...]]:
 
 
 def _cut_off(line: bytes) -> bool:
-    """Whether the line is the beginning of a record whose writer was killed."""
+    """Return whether the line is the beginning of a record whose writer was killed."""
     return line.startswith(b'{"query"') and not line.rstrip().endswith(b"}")

@@ -59,7 +59,7 @@ class ChildHost(Host):
 
     @property
     def pid(self) -> int:
-        """The process of the child, 0 before it is started."""
+        """Return the process of the child, 0 before it is started."""
         return 0 if self._process is None else self._process.pid
 
     @override

@@ -37,12 +37,12 @@ class SimulatorSession:
 
     @property
     def is_begun(self) -> bool:
-        """Whether an episode goes on, here or in a snapshot."""
+        """Return whether an episode is in progress, here or in a snapshot."""
         return self._host is not None or self._snapshot is not None
 
     @property
     def host(self) -> Host | None:
-        """The host of the present episode, None before a reset and in an unused copy."""
+        """Return the host of the present episode, None before a reset and in an unused copy."""
         return self._host
 
     def reset(self, task: Mapping[str, Any], frames: Any = None) -> SimulatorReply:

@@ -87,7 +87,7 @@ class Sums:
     ground_truth = SumTruth
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Two numbers from 0 to 99."""
+        """Return two numbers from 0 to 99."""
         first, second = divmod(int(rng.integers(10_000)), 100)
         name = f"{first}+{second}"
         question = f"Add {first}, then {second}, and say the total."

@@ -97,7 +97,7 @@ def _alone(setting: Setting, request: socket.socket, output: int) -> socket.sock
 
 
 def _prepare(setting: Setting, name: str) -> tuple[str, lockdown.Lock]:
-    """All that can be done before the program is there: its directory, and its lock."""
+    """Prepare a cell before the program arrives: make its directory and its `Lock`."""
     if setting.namespaces:
         work, own = WORKSPACE, (WORKSPACE.rpartition("/")[0], landlock.OWN)
     else:
@@ -151,7 +151,7 @@ def _enter(work: str, own_files: bool, asked: Mapping[str, Any]) -> None:
 def _take(
     asked: Mapping[str, Any], descriptors: Sequence[int], work: str
 ) -> tuple[str, dict[str, Any], int]:
-    """The program's text, the arrays it is given by name, and the bytes mapped for them.
+    """Return the program's text, its arrays by name, and the bytes mapped for them.
 
     Only the memory files for its results stay open.
     """
@@ -173,7 +173,7 @@ def _take(
 
 
 def _array(source: int, shape: Sequence[int]) -> Any:
-    """The pixels in a memory file, without a copy: a page is copied when it is written to.
+    """Return the pixels in a memory file, without a copy: a page is copied when it is written to.
 
     Not by `mmap`, which keeps a descriptor of the file.
     """

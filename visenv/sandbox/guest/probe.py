@@ -84,7 +84,7 @@ def _tried(act: Callable[[], object]) -> tuple[bool, str]:
 
 
 def _private_cell(proc: int) -> None:
-    """All that a cell in namespaces is made of, with an empty root."""
+    """Do everything that a cell in namespaces does, with an empty root."""
     namespaces.leave_host(proc, lambda: root.build(Libraries(), proc))
     pid = kernel.fork_into(namespaces.CELL)
     if pid == 0:

@@ -16,7 +16,7 @@ _SECONDS_TO_LOCK = 60.0
 
 
 def make() -> str:
-    """A directory, in memory if it can be, which the client removes.
+    """Return a directory, in memory if it can be, which the client removes.
 
     Those left by clients and servers that were killed are removed here: nobody holds their lock.
     """
@@ -30,7 +30,7 @@ def make() -> str:
 
 
 def _is_roomy(directory: Path) -> bool:
-    """Whether it can be written to and has room; in a container it may have 64 MB."""
+    """Return whether the directory is writable and has space; a container may have 64 MB."""
     return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 1 << 30
 
 

@@ -96,7 +96,7 @@ _ACCESS_MODE = 3  # O_ACCMODE
 
 
 def program(own_pid: int, *, private: bool) -> bytes:
-    """The filter as the kernel takes it, 8 bytes an instruction.
+    """Return the filter as the kernel takes it, 8 bytes an instruction.
 
     Args:
         own_pid: The only process that signals can be sent to; `abort` sends one.
@@ -155,7 +155,7 @@ def install(code: bytes) -> None:
 
 
 def _each(names: Iterable[str], body: list[Instruction]) -> list[Instruction]:
-    """`body`, which returns on every path, for each of these calls the architecture has."""
+    """Return `body`, which always returns, for each of these calls that exists here."""
     numbers = [number for name in names if (number := syscalls.number(name)) is not None]
     return [step for number in numbers for step in ((_EQUAL, 0, len(body), number), *body)]
 
@@ -209,7 +209,7 @@ def _opening(flags: int) -> list[Instruction]:
 
 
 def _reading_own_limits() -> list[Instruction]:
-    """``prlimit64(0, which, NULL, &old)``: the C library's getrlimit."""
+    """Allow ``prlimit64(0, which, NULL, &old)``: the C library's getrlimit."""
     must_be_zero = (_argument(0), _argument(2), _argument(2, upper=True))
     tests = [step for load in must_be_zero for step in (load, (_EQUAL, 1, 0, 0), _FORBIDDEN)]
     return [*tests, _ALLOW]
