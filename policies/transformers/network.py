@@ -118,5 +118,5 @@ class Network:
         return hidden
 
     def logits(self, hidden: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
-        """Return logits over `temperature`, ``[rows]``, float32 ``[rows, vocabulary]``, after the bans."""
+        """Return float32 logits ``[rows, vocabulary]`` over `temperature`; banned: `IMPOSSIBLE`."""
         return self.head.possible(self.head(hidden), temperature)
