@@ -25,7 +25,7 @@ def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, fl
 
     Args:
         episodes: One of each item, aborted ones included.
-        left_out: Rows that could not be read. Nobody knows their split, so they count in the
+        left_out: Rows that could not be read. Their split is unknown, so they count in the
             average alone, as does an episode whose sample could not be opened.
 
     Returns:

@@ -27,7 +27,7 @@ class ArftSearch(ArftEnv):
     """Search, one query to a turn, until a question about an image can be answered.
 
     ### Description
-    The question is about somebody or something that the image shows and that it does not name: who
+    The question is about a person or thing that the image shows and that it does not name: who
     founded the company whose sign this is, and where was that person born? The policy tells from
     the image what it is, searches for one fact at a time, reads the passages found, among them some
     of people and things with nearly the same name, and answers. From "Visual Agentic Reinforcement

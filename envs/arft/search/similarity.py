@@ -59,7 +59,7 @@ class QuerySimilarity(Protocol):
             query: What was searched for.
             wanted: What should have been.
             names: The words of `wanted` that no query for the same may leave out, where they are
-                known; otherwise they are told by their capitals.
+                known; otherwise they are recognized by their capitals.
         """
         ...
 

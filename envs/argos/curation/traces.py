@@ -24,7 +24,7 @@ SAMPLING = Sampling(temperature=0.6, max_tokens=6144)
 class Traces(Step):
     """Adds a ``trace`` to each row, a rollout of the teacher.
 
-    Of an image the teacher sees original and overlay, and is told to rely on the original; of a
+    Of an image the teacher sees original and overlay, and has to rely on the original; of a
     video it sees the overlay alone.
 
     Args:

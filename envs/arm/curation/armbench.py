@@ -73,7 +73,7 @@ class Written(NamedTuple):
 class ArmBench(WritingStep):
     """Makes judging items of questions.
 
-    A reply is asked for anew when its right response does not state the right answer, or when the
+    A reply is asked for again when its right response does not state the right answer, or when the
     responses differ too much in length; a leak drops the row, as in the paper.
 
     Args:

@@ -27,7 +27,7 @@ from .writer import UnusableReplyError, Writer, WritingStep, read_texts
 class Negatives(WritingStep):
     """Has flawed responses written, each with an error of a stated kind.
 
-    A reply is asked for anew when a flawed response says the same as the right one or as another,
+    A reply is asked for again when a flawed response says the same as the right one or as another,
     or talks of its correctness.
 
     Args:

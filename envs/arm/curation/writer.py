@@ -2,7 +2,7 @@
 
 Any policy of visenv writes: a model behind an OpenAI-compatible server, one in this process, or
 `ScriptedGenerator` where there is none. The client of a server repeats what failed on the way;
-here a reply that did arrive is read, and the writer is told what is wrong with it and asked anew.
+here a reply that did arrive is read, and the writer is sent what is wrong with it and asked again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class UnusableReplyError(Exception):
 
     Args:
         code: Why, in few words, for counting: the reason of a failed row.
-        complaint: What the writer is told.
+        complaint: What is wrong with the reply, for the writer.
     """
 
     def __init__(self, code: str, complaint: str) -> None:

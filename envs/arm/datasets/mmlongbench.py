@@ -42,7 +42,7 @@ class MMLongBench(HubSource):
 
     Attributes:
         library: The documents.
-        answer_note: What prompts and a judge are told about the answers of this data set.
+        answer_note: A note about the answers of this data set, for prompts and a judge.
 
     Raises:
         DataError: If the folder has no such file, or no row can be used.

@@ -22,7 +22,7 @@ class AnswerEnv(ArmEnv):
     """Base of the environments in which the policy answers a question.
 
     A source says by its method ``score`` how an answer is scored, and by its attribute
-    ``answer_note`` what the prompt and the judge are told about its answers; both may be missing.
+    ``answer_note`` a note about its answers for the prompt and the judge; both may be missing.
 
     Args:
         judge: Scores answers that the rule of the data set does not accept; None: the rule alone.

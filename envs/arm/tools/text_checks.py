@@ -116,7 +116,7 @@ class _Form(NamedTuple):
         model: The check's parameters in ``strict``, after the name of a text.
         published: Those of the published dialects.
         example: Parameters to show in the prompt.
-        random: Parameters that somebody who knows nothing might pass.
+        random: Parameters that a player without knowledge might pass.
     """
 
     model: type[OfText]

@@ -105,7 +105,7 @@ class Item:
     Attributes:
         name: Its name in the dialect of ALFRED, for example ``"Mug_2"``.
         kind: Its type, a key of `ITEMS`.
-        look: What tells it from others of its type.
+        look: What distinguishes it from others of its type.
         yaw: Its turn around the vertical axis, radians.
     """
 

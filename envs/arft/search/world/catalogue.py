@@ -1,4 +1,4 @@
-"""All that is told of a world of entities, as a table: people, cities, companies and works."""
+"""The table of facts of a world of entities: people, cities, companies and works."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _worlds: SharedCache[str, Any] = SharedCache(_KEPT)
 
 
 class _Index:
-    """An index in a folder of its own. When nobody uses it any more, it is closed and removed.
+    """An index in a folder of its own. It is closed and removed when it is no longer used.
 
     SQLite's connections are parts of cycles: left to the garbage collector, a training run would
     hold hundreds of open files.

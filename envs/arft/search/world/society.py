@@ -35,14 +35,14 @@ class Look(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """Somebody or something.
+    """A person or thing of a world.
 
     Attributes:
         kind: A key of `KINDS`.
         name: Its own in its world.
         look: Its own among those of its kind; None where the kind has none.
         told: The value of each of its kind's relations: a fact, or the name of another entity.
-        remark: A sentence with years and numbers that nobody asks about.
+        remark: A sentence with years and numbers that no question asks about.
     """
 
     kind: str

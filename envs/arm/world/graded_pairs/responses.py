@@ -53,7 +53,7 @@ def grade_of(facts: Sequence[Fact], claims: Claims) -> str:
 def respond(rng: np.random.Generator, facts: Sequence[Fact], claims: Claims) -> str:
     """Return a response that states certain values.
 
-    It states facts in sentences drawn anew each time, and is filled up with sentences that say
+    It states facts in sentences drawn for each one, and is filled up with sentences that say
     nothing to a length drawn without regard to the claims: 1 to 1.8 times that of all facts.
 
     Args:
