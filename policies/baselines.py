@@ -83,9 +83,9 @@ class _Baseline(Policy[BaselineSession]):
 
     Args:
         policy: Who is asked, or the name of a registered policy.
-        prompts: What the policy is told, or the name of a family's texts, a key of
+        prompts: The texts for the policy, or the name of a family's texts, a key of
             `visenv.registration.BASELINE_PROMPTS`.
-        instruct: Whether it is told in words what to do. A model too small for words is led by the
+        instruct: Whether the prompt says what to do. A model too small for words is led by the
             beginning of its turn alone.
         **options: Of the policy that is named.
 

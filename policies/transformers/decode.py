@@ -65,7 +65,7 @@ class Decoder:
 
         Args:
             turns: Not more than one for a stream.
-            version: Of the weights; older keys and values are computed anew.
+            version: Of the weights; older keys and values are recomputed.
         """
         # All new images go through the image processor in one call.
         self._encoder.encode([image for turn in turns for image in turn.increment.images])

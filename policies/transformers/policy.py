@@ -37,9 +37,9 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     Replies asked for at the same time are sampled as one batch; keys and values stay with their
     session between turns. Tokens are append-only (`ChatTemplate`); what is banned or constrained,
-    and which log-probability is recorded, is told in `decode`.
+    and which log-probability is recorded, is described in `decode`.
 
-    A session may live through weight updates: its keys and values are then computed anew, and each
+    A session may live through weight updates: its keys and values are then recomputed, and each
     sampled token carries the version that sampled it.
 
     Launched with ``accelerate launch --zero3_init_flag true``, each process loads its share of
@@ -244,7 +244,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         """Read what `save` wrote; this counts as an update.
 
         With LoRA, adapters are read where the folder has some, on top of the same model; other
-        weights are taken over, and the adapters then begin anew.
+        weights are taken over, and the adapters then start again.
 
         Raises:
             RunError: If the folder holds no checkpoint, or one of another model.

@@ -87,7 +87,7 @@ class TinyConfig:
         initializer_range: Standard deviation of the weights. The usual 0.02 is meant for widths in
             the thousands; at this width signals vanish and the loss stays on its first plateau.
         position_std: Standard deviation of the vision tower's learned positions (Qwen3-VL). At the
-            usual 0.02 they drown in the patch embeddings, and "where" is not learnt in hundreds of
+            usual 0.02 they drown in the patch embeddings, and "where" is not learned in hundreds of
             steps.
         context: Most tokens in a conversation.
         words: The task whose words the tokenizer knows, a key of `visenv.registration.WORDS`.

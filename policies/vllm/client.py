@@ -7,10 +7,10 @@ name is enough, until the server has forgotten it and says so.
 Weights: turns under way are aborted and come back with what they have, as in `EngineThread`. No
 request is in flight while they change, so each piece is of one version.
 
-A server may be started anew by somebody else, or be sent weights by another program. So `load`
+A server may be restarted by another user, or be sent weights by another program. So `load`
 gives its weights an identity, and what was sampled is accepted only after that has been found
 there since the last sign that it might be gone: a new connection, an error of one, a turn that
-nobody here interrupted, a time without any turn, and each `load` itself.
+this client did not interrupt, a time without any turn, and each `load` itself.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ServerClient:
         context: Most tokens in a conversation.
         version: Of the weights the engine samples with.
         stale: Whether it lacks the weights it should sample with.
-        lost: Whether the server is another than the one that was sent weights: connect to it anew.
+        lost: Whether the server is another than the one that was sent weights: connect to it again.
 
     Raises:
         PolicyError: If there is no such server.
@@ -190,7 +190,7 @@ class ServerClient:
             self._do(self._open())
 
     def close(self) -> None:
-        """Close the connections; whoever waits for a turn is told. The server goes on."""
+        """Close the connections; turns in progress raise `PolicyError`. The server runs on."""
         with self._submitting:
             if self._closed:
                 return
@@ -243,7 +243,7 @@ class ServerClient:
         self._gate.set()
 
     async def _end(self) -> None:
-        """Tell all who wait, and close the connections."""
+        """Fail all turns in progress, and close the connections."""
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -306,7 +306,7 @@ class ServerClient:
         return await self._http.post(path, json=body, extensions={"trace": self._note})
 
     async def _note(self, event: str, _: Any) -> None:
-        """Doubt the weights of whoever answers at a new connection."""
+        """Doubt the weights of a server that answers at a new connection."""
         if event == "connection.connect_tcp.complete":
             self._doubts += 1
 

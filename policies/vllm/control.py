@@ -1,6 +1,6 @@
-"""ServerControl: what a trainer tells vLLM's server beside sampling, by its development endpoints.
+"""ServerControl: what a trainer asks of vLLM's server besides sampling, by development endpoints.
 
-They exist where ``VLLM_SERVER_DEV_MODE=1`` is set. `VLLMServer` sets it; nobody but the trainer
+They exist where ``VLLM_SERVER_DEV_MODE=1`` is set. `VLLMServer` sets it; only the trainer
 should be able to reach such a server.
 """
 

@@ -1,6 +1,6 @@
 """One of the processes that a launcher has started: which it is, its GPU, and what engines inherit.
 
-``accelerate launch`` and ``torchrun`` tell each process by environment variables who it is. What a
+``accelerate launch`` and ``torchrun`` set each process's rank by environment variables. What a
 process starts would read them too: vLLM in a child that believes to be a part of the training waits
 for partners that never come. So engines and servers do not get to see them.
 """

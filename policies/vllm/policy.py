@@ -31,7 +31,7 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
     sampled, and the log-probabilities recorded, are those of `TransformersPolicy` with the same
     weights, up to rounding.
 
-    An engine that died is started anew for the next turn; if it had been sent weights, for the
+    An engine that died is restarted for the next turn; if it had been sent weights, for the
     next `load`: until then `stale` is True, and turns are refused.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a policy asks of an engine, wherever it runs, and what it gets back."""
+"""What a policy asks of an engine, here or in another process, and what it gets back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from visenv.types import FinishReason, Image
 from .weights import Delivery
 
 ARGUMENT = "visenv_turn"
-"""The entry of vLLM's `SamplingParams.extra_args` that tells a turn's rules to `TurnProcessor`."""
+"""The entry of vLLM's `SamplingParams.extra_args` with a turn's rules for `TurnProcessor`."""
 
 
 class Request(NamedTuple):
@@ -77,7 +77,7 @@ class Client(Protocol):
     Attributes:
         context: Most tokens in a conversation.
         stale: Whether the engine lacks the weights of `version`, and so refuses to sample: it was
-            started anew, woke from a sleep that dropped them, or a transfer failed.
+            restarted, woke from a sleep that dropped them, or a transfer failed.
     """
 
     context: int
@@ -97,7 +97,7 @@ class Client(Protocol):
         """Check that the engine still works.
 
         Raises:
-            PolicyError: If it died or hangs; whoever waits for it is told as well.
+            PolicyError: If it died or hangs; turns in progress raise it as well.
         """
 
     def load(self, delivery: Delivery, version: int) -> None:

@@ -1,4 +1,4 @@
-"""RestartableSampler: an `EngineSampler` whose engine is started anew when it has died."""
+"""RestartableSampler: an `EngineSampler` whose engine is restarted when it has died."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ EngineClient = TypeVar("EngineClient", bound=Client)
 
 
 class RestartableSampler(EngineSampler, Generic[EngineClient]):
-    """An engine that died is started anew for the next turn.
+    """An engine that died is restarted for the next turn.
 
-    One that had been sent weights is started anew for the next `load`: until then `stale` is True,
+    One that had been sent weights is restarted for the next `load`: until then `stale` is True,
     and turns are refused. A subclass calls `_start` once its `_begin` can work.
 
     Args:
@@ -62,9 +62,9 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         self._present.wake()
 
     def restart(self) -> None:
-        """Start the engine anew, with the checkpoint's weights: `stale` if others were loaded.
+        """Restart the engine, with the checkpoint's weights: `stale` if others were loaded.
 
-        A server that is not its own is connected to anew.
+        A server that is not its own is connected to again.
         """
         with self._starting:
             self._restart()

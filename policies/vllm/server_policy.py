@@ -31,10 +31,10 @@ _TRANSFERS = ("folder", "ipc", "nccl")
 class VLLMServerPolicy(RestartableSampler[ServerClient]):
     """What `VLLMPolicy` is, with the engine behind a server: on other GPUs, or another machine.
 
-    A server of its own that died is started anew for the next turn; if it had been sent weights,
-    for the next `load`. One that has lost the weights it was sent, because somebody else started it
-    anew or sent it others, is noticed before anything it samples is used: turns are refused until
-    the next `load`, which connects to it anew.
+    A server of its own that died is restarted for the next turn; if it had been sent weights,
+    for the next `load`. One that has lost the weights it was sent, because someone restarted it
+    or sent it others, is noticed before anything it samples is used: turns are refused until
+    the next `load`, which connects to it again.
 
     Args:
         model: A checkpoint folder or a hub name.

@@ -39,7 +39,7 @@ class EngineThread:
         build: Makes the engine; called on its thread.
         context: Most tokens in a conversation.
         timeout: Most seconds for one step of the engine, or for the images of one prompt.
-        transfer_timeout: Most seconds for a weight transfer, a sleep or an awakening.
+        transfer_timeout: Most seconds for a weight transfer, a sleep or an wake-up.
 
     Attributes:
         context: Most tokens in a conversation.
@@ -149,7 +149,7 @@ class EngineThread:
         try:
             with self._step_watch:
                 done.set_result(job())
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - every turn in progress must get it
             done.set_exception(error)
         self._limit = self._timeout
 
@@ -158,7 +158,7 @@ class EngineThread:
             self._steps.put(partial(self._drop, name))
 
     def _die(self, reason: str) -> PolicyError:
-        """Sample no more, and tell everyone who waits."""
+        """Sample no more, and fail all turns in progress."""
         self.dead = PolicyError(f"The vLLM engine {reason}.")
         self._running.clear()
         for name in list(self._waiting):
@@ -278,7 +278,7 @@ class EngineThread:
             self._release()
 
     def _release(self) -> None:
-        """Let the turns be asked for again that waited for an awakening."""
+        """Submit the turns again that waited for the engine to wake."""
         self._holding = False
         for name in self._held:
             self._answer(name, self._nothing())

@@ -36,7 +36,7 @@ class Transfer(Protocol):
     """Sends weights to one engine.
 
     Attributes:
-        broken: Whether a failure left the two sides out of step: the engine must be started anew.
+        broken: Whether a failure left the two sides out of step: the engine must be restarted.
     """
 
     broken: bool

@@ -1,6 +1,6 @@
 """What our policy adds to vLLM's workers: sums and the identity of the weights they compute with.
 
-The identity is set by whoever sends weights. A worker that was started anew has none, and one whose
+The identity is set by the sender of weights. A worker that was restarted has none, and one whose
 weights were changed by other means (another program's, or a sleep that dropped them) notices that
 the beginnings of its weights are no longer those that the identity was set for.
 """
@@ -50,7 +50,7 @@ class WeightSums:
         """Return whether this worker still computes with the weights called `identity`.
 
         Args:
-            identity: What `visenv_mark` was told; ``""`` stands for the checkpoint's own.
+            identity: The argument of `visenv_mark`; ``""`` stands for the checkpoint's own.
         """
         same = self.visenv_identity == identity
         if same and identity:
