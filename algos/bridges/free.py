@@ -15,7 +15,7 @@ class FreePolicy(Policy[Session]):
 
     It ignores `TurnRequest.regex`.
 
-    A token that was drawn among a few allowed ones and is scored among all would be learnt for
+    A token that was drawn among a few allowed ones and is scored among all would be learned for
     having been allowed. Our own trainer scores it among the few; the losses of others cannot.
 
     Args:

@@ -169,7 +169,7 @@ class GroupRelative(PolicyGradient):
 
 
 def on_mask(batch: Batch) -> Batch:
-    """Return the batch with 0 wherever its mask is False."""
+    """Return the batch with 0 where its mask is False."""
 
     def kept(values: torch.Tensor) -> torch.Tensor:
         return torch.where(batch.mask, values, values.new_zeros(()))

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class GroundTruthInjectedGRPO(GRPO):
     """GRPO on groups of which one member, drawn at random, is paid as the ground truth would be.
 
-    Every replaced reward is logged, and a run's checkpoints tell that it was trained so.
+    Every replaced reward is logged, and a run's checkpoints record this algorithm.
     """
 
     injected_reward: float = 2.0

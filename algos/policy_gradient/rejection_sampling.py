@@ -1,4 +1,4 @@
-"""Rejection sampling: SFT on the best episodes of each group, sampled anew in every step."""
+"""Rejection sampling: SFT on the best episodes of each group, sampled again in every step."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .config import Optimisation
 from .processes import Processes
 
 Accept = Callable[[float], bool]
-"""Told the norm of the gradient, before clipping; says whether the weights may change by it."""
+"""Gets the norm of the gradient, before clipping; returns whether to take the step."""
 
 
 class Backend(ABC):

@@ -1,4 +1,4 @@
-"""What stops a run before its weights are spoilt: infinities, and gradients that leap."""
+"""Stops a run before its weights are damaged by infinities or by gradients that leap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run was told, as far as it decides what comes of it."""
+"""The settings of a run that decide its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .config import TrainerConfig
 from .supply import Supply
 
 Identity = Mapping[str, Any]
-"""JSON-like; a checkpoint continues only a run that was told the same."""
+"""JSON-like; a checkpoint continues only a run with the same settings."""
 
 
 def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Identity:

@@ -42,7 +42,7 @@ _TORCH, _MINIBATCHES = 3, 4
 
 Revive = Callable[[], Awaitable[None]]
 MakeSupply = Callable[[Share, Revive], Supply]
-"""Told this process's share, and how to start its engine anew."""
+"""Gets this process's share, and how to restart its engine."""
 
 
 class Loop:

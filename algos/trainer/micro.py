@@ -52,7 +52,7 @@ class MicroBatch(NamedTuple):
 
 
 class _Need(NamedTuple):
-    """What a process tells the others: how many micro-batches it has, and what it could lend."""
+    """What a process sends to the others: its number of micro-batches, and its best filler."""
 
     batches: int
     lacks_images: bool

@@ -35,7 +35,7 @@ def is_first() -> bool:
 
 
 class Processes:
-    """This process and its likes.
+    """The processes of a distributed run, seen from one of them.
 
     Args:
         timeout: Seconds that one waits for another before it gives up.

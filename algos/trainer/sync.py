@@ -57,7 +57,7 @@ class WeightSync:
             self._engine.sleep()
 
     def send(self) -> None:
-        """Have the engine sample with the present weights; one that died is started anew.
+        """Have the engine sample with the present weights; one that died is restarted.
 
         Raises:
             RunError: If it failed more often than it may.
@@ -75,7 +75,7 @@ class WeightSync:
             self._restarts -= 1
 
     async def revive(self) -> None:
-        """Start the engine anew if it has died in the midst of sampling.
+        """Restart the engine if it has died in the midst of sampling.
 
         Raises:
             PolicyError: If it cannot be done: the engine failed too often, or other processes hold

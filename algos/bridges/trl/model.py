@@ -55,7 +55,7 @@ def ban(model: Any, banned: NDArray[np.bool_]) -> None:
 class Attention:
     """The attention of a policy's language model, of which there are two.
 
-    The policy has one of its own, which is faster for what the policy does and is told by nobody
+    The policy has one of its own, which is faster for what the policy does and is set by no one
     about padding. TRL pads on the left, and gets PyTorch's.
 
     Args:

@@ -54,7 +54,7 @@ class NativeEpisode:
         """Reset the environment, and return what it shows first as content blocks.
 
         A sample that cannot be read aborts the episode instead of the run. The environment is made
-        anew after an episode that was aborted.
+        again after an episode that was aborted.
         """
         if self.failure is not None:
             self._adapter.close()

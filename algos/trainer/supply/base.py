@@ -81,7 +81,7 @@ def whole(group: Group) -> list[Episode]:
 
 
 def teachable(group: Group, on_exhausted: OnExhausted = "drop_member") -> list[Episode]:
-    """Return the episodes of a group that can be learnt from.
+    """Return the episodes of a group that can be learned from.
 
     They are those that were not aborted. None is returned if only one is left of a larger group, or
     if the whole group is dropped for an aborted one.
@@ -95,7 +95,7 @@ def teachable(group: Group, on_exhausted: OnExhausted = "drop_member") -> list[E
 def usable(
     groups: Sequence[Group], step: int, on_exhausted: OnExhausted = "drop_member"
 ) -> list[Group]:
-    """Return the episodes of each group that can be learnt from, without empty groups.
+    """Return the episodes of each group that can be learned from, without empty groups.
 
     Raises:
         RunError: If nothing is left to learn from.
