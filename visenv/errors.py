@@ -4,7 +4,7 @@
 
     VisenvError
     ├── ConfigurationError (ValueError)     an option has a value it cannot have
-    │   └── UnknownNameError (KeyError)     a name nobody registered; names the nearest
+    │   └── UnknownNameError (KeyError)     a name that is not registered; names the nearest
     ├── DataError                           a row or a file cannot be read; says which
     │   └── ImageError                      an image cannot be decoded, or is too large to try
     ├── EpisodeError                        an episode breaks one of its invariants

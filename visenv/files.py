@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever finds half of one."""
+"""Atomic writing: no reader ever finds half of a file."""
 
 from __future__ import annotations
 

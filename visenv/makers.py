@@ -153,7 +153,7 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
     if name not in MODELS:
         return name
     if not folder.exists():
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # nobody finds half a model
+        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # no reader finds half a model
         load("model", name)(partial, seed=seed)
         partial.rename(folder)
     return folder

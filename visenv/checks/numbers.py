@@ -69,7 +69,7 @@ def number_precision_strict(response: str, arguments: Precision) -> bool:
 
 
 def number_precision_arm(response: str, arguments: AnyPrecision) -> bool:
-    """Check numbers with decimals, wherever they stand; others pass."""
+    """Check numbers with decimals anywhere; others pass."""
     return _have(_DECIMALS_ARM.findall(response), arguments.precision)
 
 

@@ -114,7 +114,7 @@ class PageImages:
             raise DataError(f"There is no image of page {page} of {self.name!r}.")
         path = self._images[page]
         try:
-            image = Image.from_bytes(path.read_bytes(), path.name)  # errors tell no folder
+            image = Image.from_bytes(path.read_bytes(), path.name)  # errors name no folder
             return shrink_page(Image.from_pixels(image.pixels), long_side)
         except (DataError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error

@@ -36,7 +36,7 @@ _REPLACED = {0: None, 0x0D: None, 0x02: "-", 0xFFFE: "-"}
 
 
 class _FileState(NamedTuple):
-    """A file as it is now: when it changes, it is opened anew."""
+    """A file as it is now: when it changes, it is opened again."""
 
     path: str
     changed: int
@@ -78,7 +78,7 @@ class _Handles:
         if source not in self._open:
             opened = _open(source)
             if not self._closes_at_exit:
-                # Registered after PDFium's own end at exit, hence run before it: that complains of
+                # Registered after PDFium's own end at exit, so run before it: that complains of
                 # what is still open.
                 atexit.register(self.close)
                 self._closes_at_exit = True
@@ -102,7 +102,7 @@ _HANDLES = _Handles()
 class PdfDocument:
     """A PDF as a `Document`; nothing is opened before it is asked for.
 
-    Pickles as its path or its bytes. A file that changes is read anew.
+    Pickles as its path or its bytes. A file that changes is read again.
 
     Args:
         source: Path of the file, or its content.
@@ -217,7 +217,7 @@ class PdfDocument:
         return width, height
 
     def _scale(self, size: tuple[float, float], page: int, long_side: int) -> float:
-        """Return the pixels per point. PDFium rounds sides up, hence the half pixel less."""
+        """Return the pixels per point. PDFium rounds sides up, therefore the half pixel less."""
         if long_side < 1:
             raise self._problem(page, f"cannot have a long side of {long_side} pixels")
         pixels = long_side * max(1, long_side * min(size) / max(size))

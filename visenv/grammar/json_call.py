@@ -1,7 +1,7 @@
 """A tool call written in JSON, ``{"name": …, "arguments": {…}}``, and all that can be wrong in it.
 
 Every fault is a `Problem` that says what was expected and what was found, because a policy that is
-told nothing cannot mend its call.
+gets no message cannot repair its call.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _read_json(body: str) -> Any:
 
 
 def _broken(body: str, complaint: str) -> Problem:
-    """Say where the JSON breaks, by what stands there: nobody can count columns."""
+    """Say where the JSON breaks, by quoting the text there, since a column number does not help."""
     if complaint.startswith("recursion limit"):
         message = f"The JSON of your call is nested too deeply. {_FORM}, on few levels."
         return _problem("too_deep", message)

@@ -28,7 +28,7 @@ class Ending(NamedTuple):
     Attributes:
         cause: ``"done"``: with its results sealed. ``"ended"``: by itself, or killed by the kernel.
             ``"wall"``, ``"output"``: killed by us, at that limit.
-        end: As the kernel told the server; None when it was done, and was not waited for.
+        end: The end that the kernel reported; None when it was done, and was not waited for.
         output: What it wrote, at most the limit.
         seconds: Of wall-clock time from its first line to its end.
     """
@@ -75,7 +75,7 @@ class Cell:
         """Read what it writes until it is done or has ended; end it at a limit.
 
         A program is done when its output is at its end and its results can be sealed. How long the
-        kernel takes to tear the process down is then nobody's wait.
+        kernel takes to tear the process down is then waited for by no one.
 
         Raises:
             CellLostError: If the server died, or the cell could not lock itself in.

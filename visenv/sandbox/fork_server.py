@@ -34,7 +34,7 @@ _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # a process with more than one thread cannot be forked safely
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    # Images in pages of 2 MB where the kernel has them: a new process faults each page in anew.
+    # Images in pages of 2 MB where the kernel has them: a new process faults each page in again.
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 
@@ -121,7 +121,7 @@ class ForkServer:
 
     def refill(self) -> None:
         """Have as many cells made as are to be kept ready; when a program has ended, is best."""
-        with self._lock, contextlib.suppress(OSError):  # `take` will tell
+        with self._lock, contextlib.suppress(OSError):  # `take` will raise
             while self._coming < self._ahead:
                 self._ask()
 

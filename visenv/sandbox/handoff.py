@@ -53,7 +53,7 @@ def empty(size: int) -> int:
 
 
 def seal_writing(memories: Iterable[int]) -> bool:
-    """Let nobody write to these any more; False if somebody has one mapped for writing."""
+    """Seal these against writing; return False if a process has one mapped for writing."""
     try:
         for memory in memories:
             fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)

@@ -22,7 +22,7 @@ _MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 class Cleaner:
-    """Takes what tells about the host out of text.
+    """Removes what reveals the host from text.
 
     Args:
         paths: Directories, of which only the last name is left.

@@ -24,7 +24,7 @@ from visenv.sandbox.queue import FairQueue, Waits
 from visenv.types import Image
 
 WAIT_SECONDS = 120.0
-"""Longest time that a program waits for a worker, unless a sandbox is told otherwise."""
+"""Longest time that a program waits for a worker by default."""
 
 
 class Sandbox:
@@ -34,7 +34,7 @@ class Sandbox:
     `workers` programs run at a time and the others wait in one queue (`visenv.sandbox.queue`), so
     that a burst does not use up the time limit of a program. Owners share the workers fairly, and
     no program waits longer than `wait_seconds`. Nothing of a program survives
-    it, and no two share anything. It pickles, and works in forked children: there it starts anew.
+    it, and no two share anything. It pickles, and works in forked children: there it starts again.
 
         with Sandbox() as sandbox:
             execution = sandbox.run(
@@ -154,7 +154,7 @@ class Sandbox:
         return self._queue.waits
 
     def close(self) -> None:
-        """Kill what runs and end what runs it; a later `run` starts anew."""
+        """Kill what runs and end what runs it; a later `run` starts again."""
         with self._lock:
             executor, self._executor = self._executor, None
         self.backend.close()

@@ -129,7 +129,7 @@ def _certificates() -> ssl.SSLContext:
 class _Deadline:
     """Ends a request that takes too long in all.
 
-    The time-outs of httpx begin anew with every byte, and a server may send one now and then for
+    The time-outs of httpx start again with every byte, and a server may send one now and then for
     ever, also before an answer has begun.
     """
 

@@ -29,7 +29,7 @@ class TroubleArguments(Arguments):
 
 
 class Trouble(Tool[TroubleArguments]):
-    """Raises, waits at a gate (without end when nobody opens it), or ends its process."""
+    """Raises, waits at a gate (without end if it is never opened), or ends its process."""
 
     name = "trouble"
     description = "Fails."

@@ -69,7 +69,7 @@ class CallSkipped(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A turn could not be acted on: `code` for counting, `message` as the policy was told."""
+    """A turn could not be acted on: `code` for counting, `message` as the policy got it."""
 
     turn: int
     code: str

@@ -62,7 +62,7 @@ def live(setting: Setting, request: socket.socket, output: int, name: str) -> No
         request = _alone(setting, request, output)
         work, lock = _prepare(setting, name)
         if not select.select([request], [], [], 0)[0]:
-            program.rehearse()  # as long as nobody waits
+            program.rehearse()  # while no client waits
         message, descriptors = wire.receive(request)
         if not message:
             os._exit(0)
@@ -128,7 +128,7 @@ def _renew() -> None:
     )
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv, sys.orig_argv = [""], ["python"]
-    random.seed(0)  # a fork would be seeded anew; numpy's is as the server left it
+    random.seed(0)  # a fork would be seeded again; numpy's is as the server left it
     os.environ.clear()
     os.environ.update(PATH="/usr/bin", LANG="C.UTF-8", OMP_NUM_THREADS="1")
     gc.enable()

@@ -102,7 +102,7 @@ def mount(
 
 
 def unmount(target: str) -> None:
-    """Take a mount and what is under it out of sight; it ends when nobody uses it."""
+    """Detach a mount and what is under it; it ends when it is no longer used."""
     syscall("umount2", target.encode(), MNT_DETACH)
 
 

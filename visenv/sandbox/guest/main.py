@@ -19,7 +19,7 @@ from .server import Server
 
 
 def main(control: int) -> None:
-    """Start, tell the client how it went, serve.
+    """Start, report the result to the client, serve.
 
     Args:
         control: Descriptor of the socket to the client. Its first message has ``isolation``

@@ -71,7 +71,7 @@ def _do(act: Callable[[], object], say: int) -> NoReturn:
     try:
         act()
         code = 0
-    except BaseException as error:  # noqa: BLE001  told to the parent
+    except BaseException as error:  # noqa: BLE001  reported to the parent
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         os.write(say, why.encode()[:500])
     finally:

@@ -151,7 +151,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.Report:
     import PIL.Image
 
     warnings.simplefilter("ignore")
-    PIL.Image.MAX_IMAGE_PIXELS = None  # our own limit is told better
+    PIL.Image.MAX_IMAGE_PIXELS = None  # our own limit has a better message
     with PIL.Image.open(io.BytesIO(content)) as opened:
         width, height = opened.size
         if width * height > limits["image_pixels"]:

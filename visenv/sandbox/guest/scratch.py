@@ -18,7 +18,7 @@ _SECONDS_TO_LOCK = 60.0
 def make() -> str:
     """Return a directory, in memory if it can be, which the client removes.
 
-    Those left by clients and servers that were killed are removed here: nobody holds their lock.
+    Those left by clients and servers that were killed are removed here: their locks are free.
     """
     parent = _IN_MEMORY if _is_roomy(_IN_MEMORY) else None
     made = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)

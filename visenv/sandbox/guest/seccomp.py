@@ -87,7 +87,7 @@ _THREAD = (0x003D_0F00, 0x007D_0F00)
 # end of a thread. To wake somebody takes FUTEX_PRIVATE_FLAG: a word on a page of a library is the
 # same for all programs, and they would ring each other up by it.
 _WAITS, _FUTEX_PRIVATE = (0, 9, 9 | 256), 128
-# MAP_SHARED; MAP_ANONYMOUS; MAP_HUGETLB, pages that somebody has set aside for himself.
+# MAP_SHARED; MAP_ANONYMOUS; MAP_HUGETLB, pages that another process has reserved.
 _MAP_SHARED, _MAP_ANONYMOUS, _MAP_HUGETLB = 0x01, 0x20, 0x4_0000
 _TMPFILE = 0o20000000  # __O_TMPFILE; O_TMPFILE has O_DIRECTORY too
 
@@ -177,7 +177,7 @@ def _waking() -> list[Instruction]:
 
 
 def _mapping() -> list[Instruction]:
-    """Refuse memory that stays, and is in nobody's address space, when most of it is unmapped."""
+    """Refuse memory that stays, in no process's address space, when most of it is unmapped."""
     return [
         _argument(3),
         (_ANY_BIT, 0, 1, _MAP_HUGETLB),
