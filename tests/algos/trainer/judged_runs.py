@@ -1,7 +1,7 @@
 """Runs whose judge takes its time, some of them killed; started by test_judged.py as a process.
 
 Argument: a folder. Every run is a fork of this process, and all runs go on at the same time. The
-delays of the judge are drawn anew in each run, from 0 to 0.3 s; nothing else differs.
+delays of the judge are drawn again in each run, from 0 to 0.3 s; nothing else differs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evaluation during training: scores, the best weights, and no trace in what is learnt."""
+"""Evaluation during training: scores, the best weights, and no trace in what is learned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server with vLLM's endpoints and no model: it can be killed, started anew and made to hang."""
+"""A server with vLLM's endpoints and no model: it can be killed, restarted and made to hang."""
 
 from __future__ import annotations
 

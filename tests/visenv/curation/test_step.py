@@ -242,7 +242,7 @@ def test_where_the_order_counts_a_change_reaches_all_that_follow(tmp_path: Path)
     rows.append({"id": "5", "colour": "b"})
     step = Firsts()
     step.run(write(path, rows), out)
-    step.run(write(path, rows), out)  # a step that is used again begins anew
+    step.run(write(path, rows), out)  # a step that is used again starts again
     assert step.asked == ["5"]
     assert [row["id"] for row in written(out)] == ["0", "2", "3"]
     rows[2]["colour"] = "x"

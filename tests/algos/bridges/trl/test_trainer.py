@@ -319,7 +319,7 @@ def test_the_reference_is_read_as_the_policy_is(policy: Any, config: Config, pic
             batch[name][sampled], batch["sampling_per_token_logps"][sampled], rtol=1e-4, atol=1e-4
         )
     with torch.no_grad():
-        policy.network.model.lm_head.weight.mul_(1.1)  # as if it had learnt
+        policy.network.model.lm_head.weight.mul_(1.1)  # as if it had learned
     loss = trainer._compute_loss(trainer.model, batch)
     loss.backward()
     assert torch.isfinite(loss)
