@@ -168,7 +168,7 @@ def with_gymnasium(args: Args) -> None:
                 seen, paid, terminated, truncated, info = env.step(action)
                 reward, over = reward + float(paid), terminated or truncated
             if info["aborted"]:
-                continue  # a service failed: nobody's fault, nothing to learn
+                continue  # a service failed, so there is nothing to learn
             for turn, choice in taken:
                 gradient = -np.exp(likings[turn]) / np.exp(likings[turn]).sum()
                 gradient[choice] += 1
