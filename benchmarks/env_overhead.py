@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+from typing_extensions import override
 
 from visenv.env import Observation
 from visenv.spaces import Unicode, observation_space
@@ -60,6 +61,7 @@ class BareAdder(gym.Env[Observation, str]):
         self.observation_space = observation_space()  # type: ignore[assignment]
         self.action_space = Unicode()
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -69,6 +71,7 @@ class BareAdder(gym.Env[Observation, str]):
         text = f"Add {first}, then {second}, and say the total."
         return {"text": text, "images": ()}, {}
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         call = _CALL.search(action)
         if call is not None:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from visenv.envs.embodied.world.house import House
 from visenv.envs.embodied.world.items import COLORS, ITEMS, PATTERNS
@@ -73,6 +74,7 @@ class Network(nn.Module):
         self.body = nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.3))
         self.heads = nn.ModuleList(nn.Linear(128 * 9, classes) for classes in HEADS.values())
 
+    @override
     def forward(self, images: torch.Tensor) -> list[torch.Tensor]:
         features = self.body(images)
         return [head(features) for head in self.heads]

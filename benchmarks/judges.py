@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.policies.oracle import OraclePolicy
 from visenv.rewards import RewardContext, RewardTerm, RewardWrapper
 from visenv.rollout import Collector, Env, Executor, InlineExecutor, ThreadExecutor
@@ -58,9 +60,11 @@ class SlowJudge(Backend):
         self._seconds = seconds
 
     @property
+    @override
     def model(self) -> str:
         return "slow"
 
+    @override
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[float]:
         await asyncio.sleep(self._seconds)
         return [1.0] * len(requests)

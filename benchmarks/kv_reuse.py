@@ -2,8 +2,8 @@
 
 The same episodes (an image and a question in every turn, a limit of tokens sampled) are played
 three ways in one run: by `TransformersPolicy`; by the same policy made to forget before every turn,
-so that it reads the whole conversation anew; and by `model.generate` of transformers, which always
-reads it anew. Each way is timed several times in turn and the best time counts; CPU seconds are
+so that it reads the whole conversation again; and by `model.generate` of transformers, which always
+reads it again. Each way is timed several times in turn and the best time counts; CPU seconds are
 those of this process, and hold still when other work shares the machine.
 
     python benchmarks/kv_reuse.py --episodes 64 --turns 4
@@ -64,7 +64,7 @@ def play(policy: TransformersPolicy, work: Workload, *, forget: bool) -> None:
 
 
 def generate(folder: Path, work: Workload) -> Callable[[], None]:
-    """The same conversations through stock transformers, padded left, read anew in every turn."""
+    """The same conversations through stock transformers, padded left, read again in every turn."""
     policy = TransformersPolicy(folder)  # for tokenizer, template and image processor alone
     codec = policy.codec
     template, encoder, vocabulary = codec.template, codec.encoder, codec.vocabulary

@@ -19,7 +19,7 @@ def now(device: str) -> float:
 
 
 def rest(device: str) -> float:
-    """MiB held now; the high-water mark begins anew."""
+    """MiB held now; the high-water mark starts again."""
     gc.collect()
     if device == "cpu":
         ctypes.CDLL("libc.so.6").malloc_trim(0)  # or what comes finds room that was left over

@@ -1,7 +1,7 @@
 """The peer GEM (gem-llm 0.1.0) in `env_overhead.py`: the adder game behind its `ToolEnvWrapper`.
 
 Run by that script, with an interpreter that has GEM: it answers each line ``"<episodes> <seeded>"``
-with steps per second. GEM's dependencies clash with ours, hence the second interpreter.
+with steps per second. GEM's dependencies clash with ours, therefore the second interpreter.
 """
 
 from __future__ import annotations

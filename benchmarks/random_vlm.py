@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import transformers
 from safetensors import safe_open
+from typing_extensions import override
 
 from visenv.policies.tokens.processor import save_processor
 from visenv.policies.transformers import TinyConfig, TransformersPolicy
@@ -112,6 +113,7 @@ class Shape:
     contexts: int = 1
     step: int = 0
 
+    @override
     def __str__(self) -> str:
         tool = f" + {self.shown} shown" if self.shown else ""
         alike = f", {self.alike} members alike" if self.alike > 1 else ""

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from typing_extensions import override
 
 from visenv.policy import Policy, Session
 from visenv.registration import load
@@ -74,12 +75,14 @@ class Plan(NamedTuple):
 class Errand(gym.Env[Any, str]):
     """Plays the plan of its seed; each tool shows an image, and the last answer ends it."""
 
+    @override
     def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
         assert seed is not None
         self._seed, self._turn = seed, 0
         self._plan = Plan.of(seed)
         return None, self._info()
 
+    @override
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         time.sleep(self._plan.latencies[self._turn])
         self._turn += 1
@@ -97,9 +100,11 @@ class Errand(gym.Env[Any, str]):
 class Simulated(Policy[Session]):
     """An engine with room for everyone: each turn gets a token every `TOKEN_SECONDS`."""
 
+    @override
     def open(self, seed: int) -> Session:
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         tokens = request.max_tokens or 1
         await asyncio.sleep(tokens * TOKEN_SECONDS)

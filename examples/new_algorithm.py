@@ -20,6 +20,7 @@ import numpy as np
 import torch
 import tyro
 from numpy.typing import NDArray
+from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.algorithm import Algorithm, Batch, Loss
@@ -31,12 +32,14 @@ from visenv.types import Group
 class OPO(Algorithm):
     """REINFORCE with the length-weighted mean reward of the group as baseline."""
 
+    @override
     def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
         """How much better each episode did than the baseline of its group."""
         return [
             [np.asarray(episode.reward - baseline(group)) for episode in group] for group in groups
         ]
 
+    @override
     def loss(self, batch: Batch) -> Loss:
         """``-A log p(episode)``: the log-probabilities of an episode's tokens are summed."""
         zero = batch.logprobs.new_zeros(())

@@ -19,6 +19,7 @@ from typing import Annotated
 import gymnasium as gym
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.env import Limits, VisEnv
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
@@ -70,19 +71,23 @@ class TurnOver(Tool[CardNumber]):
     description = "Turns one card over and shows it."
     arguments = CardNumber
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Remember the cards."""
         self._cards = sample.truth_as(CardsTruth).cards
 
+    @override
     def call(self, arguments: CardNumber, store: Store) -> ToolResult:
         """An image of the card's front."""
         front = np.full((64, 64, 3), COLOURS[self._cards[arguments.number - 1]], np.uint8)
         return ToolResult((Image.from_pixels(front),))
 
+    @override
     def example(self) -> CardNumber:
         """For the prompt."""
         return CardNumber(number=2)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> CardNumber:
         """For the random policy."""
         return CardNumber(number=int(rng.integers(1, 5)))
@@ -103,19 +108,23 @@ class Cards(VisEnv):
             render_mode=render_mode,
         )
 
+    @override
     def initial_messages(self) -> list[Message]:
         """The rules, the backs of the cards, the question."""
         rules = Message("system", (self.grammar.instructions(list(self.tools.values())),))
         return [rules, Message("user", (*self.sample.images, f"\n{self.sample.question}"))]
 
+    @override
     def turn_request(self) -> TurnRequest:
         """Each turn begins with a thought."""
         return TurnRequest("<think>", self.grammar.stop)
 
+    @override
     def task_score(self) -> float:
         """1 for the right colour."""
         return float(self.log.answer in self.sample.answers)
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Turn over the right card, then name it."""
         if self.turns_left > 1:
@@ -123,6 +132,7 @@ class Cards(VisEnv):
             return ParsedTurn(" I look at the card. ", calls=(call,))
         return ParsedTurn(" I saw it. ", answer=self.sample.answers[0])
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """Any colour."""
         return str(rng.choice(list(COLOURS)))

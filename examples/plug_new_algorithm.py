@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import tyro
 from numpy.typing import NDArray
+from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.algos.policy_gradient import GRPO
@@ -73,6 +74,7 @@ def make_policy(args: Args) -> Any:
 class BetterHalf(GRPO):
     """GRPO that learns from what went better than the group, and not from what went worse."""
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
         """GRPO's advantages, the negative ones set to 0."""
         return [[np.maximum(each, 0) for each in group] for group in super().estimate(groups)]
@@ -166,7 +168,7 @@ def with_gymnasium(args: Args) -> None:
                 seen, paid, terminated, truncated, info = env.step(action)
                 reward, over = reward + float(paid), terminated or truncated
             if info["aborted"]:
-                continue  # a service failed: nobody's fault, nothing to learn
+                continue  # a service failed, so there is nothing to learn
             for turn, choice in taken:
                 gradient = -np.exp(likings[turn]) / np.exp(likings[turn]).sum()
                 gradient[choice] += 1

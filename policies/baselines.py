@@ -13,6 +13,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.baselines import BaselinePrompts
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.grammar import Call, ParsedTurn
@@ -47,7 +49,7 @@ class BaselineSession(Session):
 
     @property
     def turn(self) -> TurnDescription:
-        """The environment's description of the coming turn.
+        """Return the environment's description of the coming turn.
 
         Raises:
             PolicyError: If the environment gave none.
@@ -59,6 +61,7 @@ class BaselineSession(Session):
             )
         return self.advice
 
+    @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
         """Keep new messages for the next turn, except those that explain the tools."""
         super().observe(messages, context)
@@ -80,9 +83,9 @@ class _Baseline(Policy[BaselineSession]):
 
     Args:
         policy: Who is asked, or the name of a registered policy.
-        prompts: What the policy is told, or the name of a family's texts, a key of
+        prompts: The texts for the policy, or the name of a family's texts, a key of
             `visenv.registration.BASELINE_PROMPTS`.
-        instruct: Whether it is told in words what to do. A model too small for words is led by the
+        instruct: Whether the prompt says what to do. A model too small for words is led by the
             beginning of its turn alone.
         **options: Of the policy that is named.
 
@@ -111,10 +114,12 @@ class _Baseline(Policy[BaselineSession]):
         )
         self.instruct = instruct
 
+    @override
     def open(self, seed: int) -> BaselineSession:
         """Return a session around one of the wrapped policy."""
         return BaselineSession(self.policy.open(seed))
 
+    @override
     async def respond(
         self, session: BaselineSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
@@ -128,13 +133,13 @@ class _Baseline(Policy[BaselineSession]):
         session.said(reply)
         return reply
 
+    @override
     def close(self) -> None:
-        """Close the wrapped policy."""
         self.policy.close()
 
     @abstractmethod
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
-        """What it does now."""
+        """Return the baseline's turn."""
 
     async def _answer(
         self, session: BaselineSession, sampling: Sampling, instruction: str, prefix: str
@@ -153,6 +158,7 @@ class _Baseline(Policy[BaselineSession]):
 class DirectPolicy(_Baseline):
     """Answers at once."""
 
+    @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.answer, "<answer>")
 
@@ -160,6 +166,7 @@ class DirectPolicy(_Baseline):
 class ChainOfThoughtPolicy(_Baseline):
     """Thinks, then answers; takes no other step."""
 
+    @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.reason, "<think>")
 
@@ -171,6 +178,7 @@ class RetrievalPolicy(_Baseline):
     that is not instructed searches for the question alone.
     """
 
+    @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         turn = session.turn
         if "search" not in turn.tools:
@@ -196,6 +204,7 @@ class ZoomRefinePolicy(_Baseline):
     Source: Yu et al., "Zoom-Refine", arXiv 2506.01663.
     """
 
+    @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         turn = session.turn
         if "zoom" not in turn.tools:
@@ -230,5 +239,5 @@ def _grown_box(text: str, size: tuple[int, int]) -> list[int] | None:
 
 
 def _plain(text: str) -> str:
-    """A text without tags, which a grammar would read as more steps."""
+    """Return a text without tags, which a grammar would read as more steps."""
     return _TAG.sub(" ", text).strip()

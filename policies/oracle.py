@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.policy import Policy, Session
 from visenv.types import Demonstration, Reply, Sampling, TurnRequest
@@ -28,10 +30,12 @@ class OraclePolicy(Policy[Session]):
             raise ConfigurationError(f"care must lie between 0 and 1, got {care!r}.")
         self.advice_request = Demonstration(thought, care, guess)
 
+    @override
     def open(self, seed: int) -> Session:
         """Return a new session; the seed of the advice is that of the session."""
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """Take the demonstrated turn.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from visenv.policy import Policy, Session
 from visenv.types import RandomTurn, Reply, Sampling, TurnRequest
 
@@ -13,10 +15,12 @@ class RandomPolicy(Policy[Session]):
 
     advice_request = RandomTurn()
 
+    @override
     def open(self, seed: int) -> Session:
         """Return a new session; the seed of the advice is that of the session."""
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """Take the random turn.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import PolicyError
 from visenv.policy import Policy, Session
 from visenv.types import Message, Reply, Sampling, TurnRequest
@@ -33,14 +35,16 @@ class ScriptedPolicy(Policy[ScriptedSession]):
             raise TypeError("A script is a sequence of turns, not one string: [text].")
         self.turns = turns if callable(turns) else tuple(turns)
 
+    @override
     def open(self, seed: int) -> ScriptedSession:
-        """Begin the script; neither the environment nor the seed is looked at."""
+        """Start the script; neither the environment nor the seed is used."""
         return ScriptedSession()
 
+    @override
     async def respond(
         self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Say the next turn.
+        """Return the next turn of the script.
 
         Raises:
             PolicyError: If the script has run out.
@@ -60,6 +64,7 @@ class ScriptedPolicy(Policy[ScriptedSession]):
             )
         return self.turns[session.taken]
 
+    @override
     def __repr__(self) -> str:
         shown: Any = self.turns if callable(self.turns) else f"{len(self.turns)} turns"
         return f"ScriptedPolicy({shown})"

@@ -73,7 +73,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
-        """The advantage of every episode, group by group.
+        """Return the advantage of every episode, group by group.
 
         Args:
             groups: Episodes of one sample each, aborted ones already left out.
@@ -85,4 +85,4 @@ class Algorithm(ABC):
 
     @abstractmethod
     def loss(self, batch: Batch) -> Loss:
-        """The loss to minimise; a pure function of the batch."""
+        """Return the loss to minimize; a pure function of the batch."""

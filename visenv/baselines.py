@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class BaselinePrompts(NamedTuple):
-    """What a baseline tells the policy that it wraps.
+    """What a baseline says to the policy that it wraps.
 
     Attributes:
         answer: To answer at once.

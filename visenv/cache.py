@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from cachetools import LRUCache
+from typing_extensions import override
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
@@ -58,9 +59,10 @@ class SharedCache(Generic[KeyT, ValueT]):
 
     @property
     def size(self) -> float:
-        """The sizes of all values in the cache, added up."""
+        """Return the sum of the sizes of all values in the cache."""
         return self._values.currsize
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         return {"maxsize": self._maxsize, "getsizeof": self._getsizeof}
 

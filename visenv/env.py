@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypedDict
 
 import gymnasium as gym
 import numpy as np
+from typing_extensions import override
 
 from visenv import background
 from visenv.data.source import Source, check_declared_truth, check_truth, draw
@@ -265,6 +266,7 @@ class VisEnv(gym.Env[Observation, str]):
 
     # ------------------------------------------------------------------ Gymnasium
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -293,6 +295,7 @@ class VisEnv(gym.Env[Observation, str]):
         self._over = False
         return observe(messages), _info(StepResult(messages, (), self.turn_request()))
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take one whole turn of the policy, the requested prefill included.
 
@@ -349,11 +352,13 @@ class VisEnv(gym.Env[Observation, str]):
         )
         return observe(messages), reward, terminated, over and not terminated, _info(result)
 
+    @override
     def close(self) -> None:
         """Close the tools; the environment can be reset again."""
         self._leave_episode()
         self._close_tools(self._open_tools.copy())
 
+    @override
     def render(self) -> Any:
         """Return the conversation so far, or the last image shown, uint8 ``[height, width, 3]``."""
         if self.render_mode == "ansi":
@@ -367,17 +372,17 @@ class VisEnv(gym.Env[Observation, str]):
 
     @property
     def turns_left(self) -> int:
-        """Turns that the policy still has, the coming one included."""
+        """Return the number of turns that the policy still has, the coming one included."""
         return self.limits.turns - self.turn
 
     @property
     def has_late_events(self) -> bool:
-        """Whether deferred events have not been logged yet."""
+        """Return whether deferred events have not been logged yet."""
         return bool(self._late)
 
     @property
     def waits(self) -> bool:
-        """Whether `step` may wait for something asynchronous: a tool call, or `turn_events`."""
+        """Return whether `step` may wait, for a tool call or `turn_events`."""
         asynchronous = any(tool.is_async for tool in self.tools.values())
         return asynchronous or (not self.defers and inspect.iscoroutinefunction(self.turn_events))
 

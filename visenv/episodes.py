@@ -186,7 +186,7 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
 
 
 def episode_from_json(record: Mapping[str, Any], images: Path) -> Episode:
-    """The inverse of `episode_to_json`; every invariant is checked again.
+    """Invert `episode_to_json`, and check every invariant again.
 
     Args:
         record: The JSON object.
@@ -270,7 +270,7 @@ def _segment_record(segment: Segment) -> dict[str, Any]:
 
 
 def _encode(array: NDArray[Any], dtype: str) -> str:
-    """Base64 of the array's bytes, little-endian."""
+    """Return the Base64 text of the array's bytes, little-endian."""
     return base64.b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode("ascii")
 
 

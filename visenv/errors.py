@@ -4,7 +4,7 @@
 
     VisenvError
     ├── ConfigurationError (ValueError)     an option has a value it cannot have
-    │   └── UnknownNameError (KeyError)     a name nobody registered; names the nearest
+    │   └── UnknownNameError (KeyError)     a name that is not registered; names the nearest
     ├── DataError                           a row or a file cannot be read; says which
     │   └── ImageError                      an image cannot be decoded, or is too large to try
     ├── EpisodeError                        an episode breaks one of its invariants
@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 import gymnasium.error
+from typing_extensions import override
 
 
 class VisenvError(Exception):
@@ -56,9 +57,11 @@ class UnknownNameError(ConfigurationError, KeyError):
         super().__init__(self._message)
         self._arguments = (kind, given, names, advice)
 
+    @override
     def __str__(self) -> str:
         return self._message  # KeyError would print the repr
 
+    @override
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str], str]]:
         return (type(self), self._arguments)
 
@@ -96,6 +99,7 @@ class ServiceError(VisenvError):
         self.boundary = boundary
         self.reason = reason
 
+    @override
     def __str__(self) -> str:
         return f"{self.boundary}: {self.reason}"
 

@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever finds half of one."""
+"""Atomic writing: no reader ever finds half of a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to, which takes its place when the block ends well.
+    """Yield a temporary path to write to, which replaces `path` if the block ends without an error.
 
     Where it does not, `path` stays as it was and nothing is left behind. Each process has a path of
     its own, so that two may write the same file.

@@ -30,22 +30,22 @@ class Window(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int]:
-        """``(width, height)``."""
+        """Return ``(width, height)``."""
         return self.right - self.left, self.bottom - self.top
 
     @classmethod
     def whole(cls, size: tuple[int, int]) -> Window:
-        """All of an image of that size."""
+        """Return the window of a whole image of that size."""
         return cls(0, 0, *size)
 
     def inside(self, outer: Window) -> Window:
-        """This window of a window, as a window of what `outer` is a window of."""
+        """Return this window of a window in the coordinates of `outer`'s image."""
         left, top = outer.left, outer.top
         return Window(left + self.left, top + self.top, left + self.right, top + self.bottom)
 
 
 def size_within(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
-    """The largest ``(width, height)`` of the same aspect that holds at most `max_pixels`."""
+    """Return the largest ``(width, height)`` of the same aspect that holds at most `max_pixels`."""
     width, height = size
     if width * height <= max_pixels:
         return size
@@ -54,7 +54,7 @@ def size_within(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
 
 
 def size_with_long_side(size: tuple[int, int], side: int) -> tuple[int, int]:
-    """``(width, height)`` of the same aspect whose longer side is `side` pixels."""
+    """Return ``(width, height)`` of the same aspect whose longer side is `side` pixels."""
     scale = side / max(size)
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
@@ -72,7 +72,7 @@ def shrink(pixels: Pixels, size: tuple[int, int]) -> Pixels:
 
 
 def fit(image: Image, max_pixels: int, side: int | None = None) -> Image:
-    """The image itself, or a shrunk copy with at most `max_pixels` pixels.
+    """Return the image itself, or a shrunk copy with at most `max_pixels` pixels.
 
     Args:
         image: Of any size.
@@ -105,7 +105,7 @@ def fit_all(images: Sequence[Image], max_pixels: int) -> list[Image]:
 
 
 def scale_window(window: Window, size: tuple[int, int], new_size: tuple[int, int]) -> Window:
-    """The same part of the image at another size, at least a pixel wide and high."""
+    """Return the same part of the image at another size, at least a pixel wide and high."""
     across, down = new_size[0] / size[0], new_size[1] / size[1]
     left = min(round(window.left * across), new_size[0] - 1)
     top = min(round(window.top * down), new_size[1] - 1)
@@ -115,7 +115,7 @@ def scale_window(window: Window, size: tuple[int, int], new_size: tuple[int, int
 
 
 def cut(image: Image, window: Window) -> PIL.Image.Image:
-    """The window as a Pillow image: its pixels are copied once, those around it never."""
+    """Return the window as a Pillow image: its pixels are copied once, those around it never."""
     import PIL.Image
 
     rows = np.ascontiguousarray(image.pixels[window.top : window.bottom])

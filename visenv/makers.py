@@ -31,7 +31,7 @@ def env_id(name: str) -> str:
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:
-    """``["preset=tiny", "tool_calls=1"]`` as keyword arguments; values are JSON or plain text.
+    """Return ``["preset=tiny", "tool_calls=1"]`` as keyword arguments; values are JSON or text.
 
     Raises:
         ConfigurationError: If a word is not of the form ``key=value``.
@@ -143,7 +143,7 @@ def check_arguments(
 
 
 def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
-    """The checkpoint of that name: a folder or a hub name as it is; a tiny model is built.
+    """Return the checkpoint of that name: a folder or a hub name as it is; a tiny model is built.
 
     Args:
         name: A checkpoint folder, a hub name, or a key of `MODELS`.
@@ -153,7 +153,7 @@ def find_model(name: str, folder: Path, seed: int = 0) -> str | Path:
     if name not in MODELS:
         return name
     if not folder.exists():
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # nobody finds half a model
+        partial = folder.with_name(f".{folder.name}.{os.getpid()}")  # no reader finds half a model
         load("model", name)(partial, seed=seed)
         partial.rename(folder)
     return folder

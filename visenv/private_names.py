@@ -51,7 +51,7 @@ class PrivateName(NamedTuple):
 
     @property
     def package(self) -> str:
-        """The name of the package, as it is imported."""
+        """Return the name of the package, as it is imported."""
         return re.split(r"[.:]", self.path)[0]
 
 
@@ -126,7 +126,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _has(owner: Any, attribute: str) -> bool:
-    """Whether an object has an attribute, or is a class whose instances get it."""
+    """Return whether an object has an attribute, or is a class whose instances get it."""
     if hasattr(owner, attribute):
         return True
     classes = owner.__mro__ if inspect.isclass(owner) else ()
@@ -137,7 +137,7 @@ def _has(owner: Any, attribute: str) -> bool:
 
 
 def _is_assigned(owner: type, attribute: str) -> bool:
-    """Whether a method of a class assigns the attribute to an object, of this class or another."""
+    """Return whether a method of a class assigns the attribute to any object."""
     kinds = (FunctionType, classmethod, staticmethod)
     methods: list[Any] = [each for each in vars(owner).values() if isinstance(each, kinds)]
     return any(

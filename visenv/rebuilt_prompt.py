@@ -12,6 +12,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
+from typing_extensions import override
+
 from visenv.env import VisEnv
 from visenv.types import Message, Part, TurnRequest
 
@@ -39,14 +41,17 @@ class RebuiltPrompt(VisEnv):
     def prompt(self) -> tuple[Part, ...]:
         """Return the whole prompt of turn `self.turn`."""
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Return the first prompt as a message."""
         return [Message("user", self.prompt())]
 
+    @override
     def turn_request(self) -> TurnRequest:
         """Return the request of the task, for a turn on the new prompt alone."""
         return super().turn_request()._replace(context="replace")
 
+    @override
     def turn_notice(self) -> tuple[Part, ...]:
         """Return the prompt of the coming turn."""
         return self.prompt()

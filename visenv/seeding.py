@@ -6,7 +6,7 @@ import numpy as np
 
 
 def seeds(stream: np.random.SeedSequence, count: int) -> list[int]:
-    """The first `count` seeds of a stream, 0 to ``2**63 - 1``.
+    """Return the first `count` seeds of a stream, 0 to ``2**63 - 1``.
 
     Unlike ``seed + i``, seeds of one stream are unrelated to one another and to those of any other,
     so that two runs never share a task because their seeds are neighbours. They fit a signed 64-bit

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.types import Pixels
 
@@ -29,35 +30,42 @@ class Unicode(gym.Space[str]):
         self.sample_length = sample_length
         super().__init__(shape=None, dtype=None, seed=seed)
 
+    @override
     def sample(self, mask: None = None, probability: None = None) -> str:
-        """A random string of 0 to `sample_length` characters."""
+        """Return a random string of 0 to `sample_length` characters."""
         length = int(self.np_random.integers(0, self.sample_length + 1))
         return "".join(self.np_random.choice(_ALPHABET, size=length))
 
+    @override
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string."""
+        """Return whether `x` is a string."""
         return isinstance(x, str)
 
     @property
+    @override
     def is_np_flattenable(self) -> bool:
-        """Strings have no fixed-size array form."""
+        """Return False: strings have no array form of a fixed size."""
         return False
 
+    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Unicode) and self.sample_length == other.sample_length
 
+    @override
     def __hash__(self) -> int:
         return hash((Unicode, self.sample_length))
 
+    @override
     def __repr__(self) -> str:
         return "Unicode()"
 
+    @override
     def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
-        """Strings are JSON already."""
+        """Return the strings, which are JSON already."""
         return list(sample_n)
 
+    @override
     def from_jsonable(self, sample_n: list[Any]) -> list[str]:
-        """The inverse of `to_jsonable`."""
         return [str(text) for text in sample_n]
 
 
@@ -71,16 +79,17 @@ class RgbImage(gym.Space[Pixels]):
         self.sample_side = sample_side
         super().__init__(shape=None, dtype=np.uint8, seed=seed)
 
+    @override
     def sample(self, mask: None = None, probability: None = None) -> Pixels:
-        """A random image."""
         height, width = self.np_random.integers(1, self.sample_side + 1, size=2)
         noise: NDArray[np.uint8] = self.np_random.integers(
             0, 256, size=(int(height), int(width), 3), dtype=np.uint8
         )
         return noise
 
+    @override
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a non-empty uint8 RGB array."""
+        """Return whether `x` is a non-empty uint8 RGB array."""
         return (
             isinstance(x, np.ndarray)
             and x.dtype == np.uint8
@@ -90,29 +99,34 @@ class RgbImage(gym.Space[Pixels]):
         )
 
     @property
+    @override
     def is_np_flattenable(self) -> bool:
-        """Images of any size have no fixed-size flat form."""
+        """Return False: images of any size have no flat form of a fixed size."""
         return False
 
+    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RgbImage) and self.sample_side == other.sample_side
 
+    @override
     def __hash__(self) -> int:
         return hash((RgbImage, self.sample_side))
 
+    @override
     def __repr__(self) -> str:
         return "RgbImage()"
 
+    @override
     def to_jsonable(self, sample_n: Iterable[Pixels]) -> list[Any]:
-        """Nested lists of integers."""
+        """Return nested lists of integers."""
         return [image.tolist() for image in sample_n]
 
+    @override
     def from_jsonable(self, sample_n: list[Any]) -> list[Pixels]:
-        """The inverse of `to_jsonable`."""
         return [np.asarray(image, np.uint8) for image in sample_n]
 
 
 def observation_space() -> gym.spaces.Dict:
-    """``Dict(text=Unicode, images=Sequence(RgbImage))``: what every environment shows."""
+    """Return ``Dict(text=Unicode, images=Sequence(RgbImage))``: what every environment shows."""
     images = gym.spaces.Sequence(RgbImage(), stack=False)
     return gym.spaces.Dict({"text": Unicode(), "images": images})

@@ -16,6 +16,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
+from typing_extensions import override
 
 from visenv.env import Observation, observe
 from visenv.errors import ConfigurationError
@@ -48,13 +49,15 @@ class RestorableWrapper(gym.Wrapper[Observation, str, Observation, str], RecordC
         gym.Wrapper.__init__(self, env)
         self._is_part_of_id = env.spec is None
 
+    @override
     def __reduce__(self) -> Any:
         # Pickle would call __new__ without the arguments.
         return (_unpickle, (type(self),), self.__dict__)
 
     @property
+    @override
     def spec(self) -> EnvSpec | None:  # type: ignore[override]
-        """The spec of the environment, with this wrapper if it was applied after `gym.make`."""
+        """Return the environment's spec, with this wrapper if it was applied after `gym.make`."""
         return self.env.spec if self._is_part_of_id else super().spec
 
 
@@ -76,6 +79,7 @@ class MessageWrapper(RestorableWrapper):
             messages: The messages that a `reset` or a `step` added; empty after the last turn.
         """
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -83,6 +87,7 @@ class MessageWrapper(RestorableWrapper):
         _, info = self.env.reset(seed=seed, options=options)
         return self._shown(info)
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Step the environment and change its messages."""
         _, reward, terminated, truncated, info = self.env.step(action)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.policy import Policy, Session
 from visenv.types import Reply, Sampling, TurnRequest
 
@@ -13,7 +15,7 @@ class FreePolicy(Policy[Session]):
 
     It ignores `TurnRequest.regex`.
 
-    A token that was drawn among a few allowed ones and is scored among all would be learnt for
+    A token that was drawn among a few allowed ones and is scored among all would be learned for
     having been allowed. Our own trainer scores it among the few; the losses of others cannot.
 
     Args:
@@ -23,15 +25,15 @@ class FreePolicy(Policy[Session]):
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
 
+    @override
     def open(self, seed: int) -> Session:
-        """A session of the policy."""
         session: Session = self._policy.open(seed)
         return session
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """The policy's turn, in whatever form."""
         return await self._policy.respond(session, request._replace(regex=None), sampling)
 
+    @override
     def close(self) -> None:
-        """Close the policy."""
         self._policy.close()

@@ -6,7 +6,7 @@ from .model import Model
 
 
 def state_bytes(weights: float, trained: float, stage: int, gpus: int) -> float:
-    """Weights, gradients and optimiser on one GPU.
+    """Return the bytes of weights, gradients and optimizer state on one GPU.
 
     bf16 weights (2 bytes) and gradients (2); fp32 master weights and Adam's two moments (12), as
     in ZeRO (arXiv:1910.02054, section 3.1 and figure 1). Each stage splits one more of them over
@@ -23,7 +23,7 @@ def state_bytes(weights: float, trained: float, stage: int, gpus: int) -> float:
 
 
 def activation_bytes(model: Model, tokens: int, chunk: int = 1024) -> int:
-    """What one forward pass of `tokens` holds, in bf16, every layer checkpointed.
+    """Return the bytes that one forward pass of `tokens` holds, in bf16, every layer checkpointed.
 
     Each layer keeps its input. One layer at a time has all its tensors: input, two norms, q, the
     outputs of the attention and of o, k and v, gate, up and their product. One chunk of logits, its
@@ -37,7 +37,7 @@ def activation_bytes(model: Model, tokens: int, chunk: int = 1024) -> int:
 def exchanged_bytes(
     weights: float, trained: float, stage: int, gpus: int, micro_batches: int
 ) -> float:
-    """Bytes that each GPU sends in one optimiser step; in a ring all but its own share.
+    """Return the bytes that each GPU sends in one optimizer step; in a ring all but its own share.
 
     Stage 3 gathers the weights for the forward and again for the backward pass of every micro-batch
     and scatters its gradients; stage 2 scatters the gradients of every micro-batch and gathers

@@ -40,34 +40,34 @@ class Model:
 
     @property
     def layer_matrices(self) -> int:
-        """Weights of one layer's matrices: q and o, k and v, and the three of the MLP."""
+        """Return the number of weights in a layer's matrices: q, o, k, v, and three of the MLP."""
         return self.hidden * (2 * self.hidden + 2 * self.key_value + 3 * self.mlp)
 
     @property
     def language(self) -> int:
-        """Parameters of the language model."""
+        """Return the number of parameters of the language model."""
         vectors = self.hidden + 2 * self.key_value + 2 * self.hidden  # biases of q, k, v; two norms
         embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
         return self.layers * (self.layer_matrices + vectors) + self.hidden + embeddings
 
     @property
     def vision_matrices(self) -> int:
-        """Weights of the matrices of one layer of the vision tower: q, k, v, o and the MLP."""
+        """Return the number of weights in one vision layer's matrices: q, k, v, o and the MLP."""
         return 4 * self.vision**2 + 3 * self.vision * self.vision_mlp
 
     @property
     def embedding_matrix(self) -> int:
-        """Weights that turn a patch into a vector."""
+        """Return the number of weights that turn a patch into a vector."""
         return _PATCH_VALUES * self.vision
 
     @property
     def merger_matrices(self) -> int:
-        """Weights that turn four patches into a token."""
+        """Return the number of weights that turn four patches into a token."""
         return (4 * self.vision) ** 2 + 4 * self.vision * self.hidden
 
     @property
     def tower(self) -> int:
-        """Parameters of the vision tower with its merger."""
+        """Return the number of parameters of the vision tower with its merger."""
         # Biases of q, k, v and o, of gate and up, and of down; two norms.
         vectors = 4 * self.vision + 2 * self.vision_mlp + self.vision + 2 * self.vision
         merger_vectors = self.vision + 4 * self.vision + self.hidden
@@ -76,17 +76,17 @@ class Model:
 
     @property
     def parameters(self) -> int:
-        """All of them."""
+        """Return the number of all parameters."""
         return self.language + self.tower
 
     def lora(self, rank: int) -> int:
-        """Parameters of adapters of that rank on every matrix of the language model's layers."""
+        """Return the number of parameters of adapters of that rank on all layers' matrices."""
         square, narrow = 2 * 2 * self.hidden, 2 * (self.hidden + self.key_value)
         return self.layers * rank * (square + narrow + 3 * (self.hidden + self.mlp))
 
     @property
     def key_value_bytes(self) -> int:
-        """Keys and values of one token in bf16."""
+        """Return the bytes of the keys and values of one token in bf16."""
         return 2 * self.layers * self.key_value * 2
 
 

@@ -32,27 +32,27 @@ class Work:
 
     @property
     def prompt(self) -> int:
-        """Tokens that the members of a group share."""
+        """Return the number of tokens that the members of a group share."""
         return self.text + self.image
 
     @property
     def completion(self) -> int:
-        """Tokens of a member alone."""
+        """Return the number of tokens of a member alone."""
         return self.sampled + self.tool_image
 
     @property
     def episodes(self) -> int:
-        """In a step."""
+        """Return the number of episodes in a step."""
         return self.groups * self.size
 
     def tokens(self, shared: bool) -> int:
-        """Tokens read: ``N (P + G C)`` with the prompt shared, ``N G (P + C)`` without."""
+        """Return the tokens read: ``N (P + G C)`` with the prompt shared, else ``N G (P + C)``."""
         if shared:
             return self.groups * (self.prompt + self.size * self.completion)
         return self.episodes * (self.prompt + self.completion)
 
     def pairs(self, shared: bool) -> int:
-        """Pairs of a query and a key it attends to.
+        """Return the number of pairs of a query and a key it attends to.
 
         A prompt has ``P (P + 1) / 2``; a completion after it ``C P + C (C + 1) / 2``.
         """
@@ -63,7 +63,7 @@ class Work:
 
 
 def image_flops(model: Model, tokens: int) -> int:
-    """Forward FLOPs of the vision tower for one image of so many tokens, four patches each."""
+    """Return the forward FLOPs of the vision tower for one image; a token is four patches."""
     if not tokens:
         return 0
     patches = 4 * tokens
@@ -75,14 +75,14 @@ def image_flops(model: Model, tokens: int) -> int:
 
 
 def vision_flops(model: Model, work: Work, shared: bool) -> int:
-    """Forward FLOPs of the vision tower for the images of a step; prompts' once where shared."""
+    """Return the forward FLOPs of the vision tower for a step; shared prompts count once."""
     prompts = work.groups if shared else work.episodes
     opening = prompts * image_flops(model, work.image)
     return opening + work.episodes * image_flops(model, work.tool_image)
 
 
 def language_flops(model: Model, work: Work, shared: bool) -> int:
-    """Forward FLOPs of the language model's layers.
+    """Return the forward FLOPs of the language model's layers.
 
     2 for each weight and token; 4 for each channel, layer and attended pair (scores and values).
     """
@@ -91,12 +91,12 @@ def language_flops(model: Model, work: Work, shared: bool) -> int:
 
 
 def head_flops(model: Model, tokens: int) -> int:
-    """Forward FLOPs of the log-probabilities of so many tokens."""
+    """Return the forward FLOPs of the log-probabilities of so many tokens."""
     return 2 * model.hidden * model.vocabulary * tokens
 
 
 def read_flops(model: Model, work: Work) -> int:
-    """Forward FLOPs of what a step's episodes are shown: prompts once for a group, tools' images.
+    """Return the forward FLOPs of a step's tokens: prompts once for a group, tools' images too.
 
     What they sample is read too, but token by token, at the speed of memory.
     """
@@ -107,7 +107,7 @@ def read_flops(model: Model, work: Work) -> int:
 def update_flops(
     model: Model, work: Work, shared: bool, *, lora: bool = False, frozen_vision: bool = True
 ) -> int:
-    """Forward and backward FLOPs of a step's update; the numerator of its MFU.
+    """Return the forward and backward FLOPs of a step's update; the numerator of its MFU.
 
     Backward costs twice the forward pass: gradients of inputs, and of weights, which LoRA does
     without. A frozen tower has none. What gradient checkpointing computes again is not counted.

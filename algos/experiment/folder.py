@@ -28,7 +28,7 @@ def claimed(recipe: Recipe) -> Iterator[Path]:
         return
     is_new = not folder.exists()
     with locked(folder):
-        check_folder(recipe)  # again, as nobody else can write now
+        check_folder(recipe)  # again, now that no other process can write
         if not (folder / "recipe.json").exists():
             with replacing(folder / "recipe.json") as partial:
                 partial.write_text(_as_json(recipe), encoding="utf-8")

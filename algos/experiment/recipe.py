@@ -62,7 +62,7 @@ class Phase:
 
     @property
     def is_sft(self) -> bool:
-        """Whether the phase learns from demonstrations."""
+        """Return whether the phase learns from demonstrations."""
         return self.algorithm == "sft"
 
     def options_of(self, environment: str) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Phase:
 
     @property
     def refers_to(self) -> tuple[str, ...]:
-        """The names of the earlier phases that this phase needs."""
+        """Return the names of the earlier phases that this phase needs."""
         reference = "" if self.reference == MODEL else self.reference
         named = (self.begins_with, self.as_long_as, self.demonstrations.samples_of, reference)
         return tuple(filter(None, named))
@@ -154,12 +154,12 @@ class Recipe:
 
     @property
     def folder(self) -> Path:
-        """The run's folder."""
+        """Return the run's folder."""
         return self.runs / self.name
 
     @property
     def last_phase(self) -> str:
-        """The last phase that is no control: its weights are the result of the recipe."""
+        """Return the last phase that is no control: its weights are the result of the recipe."""
         return [name for name, phase in self.phases.items() if not phase.control][-1]
 
     def begins_with(self, phase: str) -> str | None:

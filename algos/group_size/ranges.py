@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 
@@ -27,6 +28,7 @@ class Range(NamedTuple):
     is_open: bool = False
     is_whole: bool = False
 
+    @override
     def __str__(self) -> str:
         kind = "whole numbers" if self.is_whole else "finite numbers"
         low = f"above {self.low:g}" if self.is_open else f"of at least {self.low:g}"

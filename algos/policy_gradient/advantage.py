@@ -16,7 +16,7 @@ EPSILON = 1e-4
 
 
 def group_relative(groups: Sequence[ArrayLike], scale: Scale = "group") -> list[Floats]:
-    """``(r - mean) / (std + 1e-4)``, with the mean of the group.
+    """Return ``(r - mean) / (std + 1e-4)``, with the mean of the group.
 
     The standard deviation is the sample one (divisor n - 1). A group whose rewards are all equal,
     one of a single reward included, teaches nothing: its advantages are exactly 0.
@@ -42,7 +42,7 @@ def group_relative(groups: Sequence[ArrayLike], scale: Scale = "group") -> list[
 
 
 def leave_one_out(rewards: ArrayLike) -> Floats:
-    """``r - mean of the others' r``, float64 ``[episodes]``; 0 where there are no others.
+    """Return ``r - mean of the others' r``, float64 ``[episodes]``; 0 where there are no others.
 
     Source: RLOO (arXiv:2402.14740), section 3.2.
     """
@@ -51,7 +51,7 @@ def leave_one_out(rewards: ArrayLike) -> Floats:
 
 
 def whitened(values: Floats, counts: NDArray[np.int64]) -> Floats:
-    """``(v - mean) / sqrt(variance + 1e-8)``, where every value stands for `counts` tokens.
+    """Return ``(v - mean) / sqrt(variance + 1e-8)``, where every value stands for `counts` tokens.
 
     Args:
         values: float64 ``[turns]``, of a whole step.

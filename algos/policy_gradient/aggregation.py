@@ -13,7 +13,7 @@ from visenv.algorithm import Batch
 
 
 def token_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """``Σ_i Σ_t v_it / Σ_i |o_i|``: every token of the step weighs the same (DAPO, eq. 8).
+    """Return ``Σ_i Σ_t v_it / Σ_i |o_i|``: every token of the step weighs the same (DAPO, eq. 8).
 
     Args:
         values: float ``[segments, length]``, 0 off the mask.
@@ -23,11 +23,11 @@ def token_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 
 def sequence_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """``1/G Σ_i 1/|o_i| Σ_t v_it``: the mean of each sequence, then of those (GRPO, eq. 3)."""
+    """Return ``1/G Σ_i 1/|o_i| Σ_t v_it``, the mean over sequences of their means (GRPO, eq. 3)."""
     lengths = batch.mask.sum(-1).clamp(min=1)
     return (values.sum(-1) / lengths).sum() / max(batch.total_segments, 1)
 
 
 def sequence_sum(values: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """``1/G Σ_i Σ_t v_it``: the sum over each sequence, then the mean of those (REINFORCE)."""
+    """Return ``1/G Σ_i Σ_t v_it``, the mean over sequences of their sums (REINFORCE)."""
     return values.sum() / max(batch.total_segments, 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.errors import ConfigurationError
@@ -61,26 +62,28 @@ class PolicyGradient(Algorithm):
 
     @abstractmethod
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """The advantage of every episode, as `Algorithm.advantages` gives it."""
+        """Return the advantage of every episode, as `Algorithm.advantages` gives it."""
 
     @abstractmethod
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """What every token costs; all of `batch` is 0 off its mask."""
+        """Return the loss of every token; all of `batch` is 0 off its mask."""
 
     @abstractmethod
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The batch's share of the step's loss, from what its tokens cost."""
+        """Return the batch's share of the step's loss, from the losses of its tokens."""
 
+    @override
     def advantages(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """`estimate`, after overlong episodes are punished and before truncated ones are masked."""
+        """Punish overlong episodes, call `estimate`, then mask truncated episodes."""
         estimates = self.estimate([[self._shaped(each) for each in group] for group in groups])
         return [
             [self._masked(*each) for each in zip(group, given, strict=True)]
             for group, given in zip(groups, estimates, strict=True)
         ]
 
+    @override
     def loss(self, batch: Batch) -> Loss:
-        """The loss, corrected, with the weighted divergence where a reference is kept.
+        """Return the corrected loss, with the weighted KL divergence if a reference is kept.
 
         Metrics, means over the step's sampled tokens: ``entropy`` (nats); ``mismatch``, of
         ``|log p_old - log p_sampler|`` (nats); ``kl`` (nats); where there is a correction,
@@ -137,7 +140,7 @@ class Clipped(PolicyGradient):
     """The ratio at which a token of negative advantage stops counting; None never stops it."""
 
     def clipped(self, ratio: torch.Tensor, batch: Batch) -> TokenLosses:
-        """`ratio.clipped` with the batch's advantages."""
+        """Return `ratio.clipped` with the batch's advantages."""
         return clipped(ratio, batch.advantages, self.clip_low, self.clip_high, self.clip_dual)
 
 
@@ -155,8 +158,9 @@ class GroupRelative(PolicyGradient):
     state_weight: float = 1.0
     """What the comparison in the same state adds to the comparison of episodes."""
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """Advantages by `credit`."""
+        """Return the advantages of `credit`."""
         if self.credit == "episode":
             return by_episode(groups, self.scale)
         if self.credit == "turn":
@@ -165,7 +169,7 @@ class GroupRelative(PolicyGradient):
 
 
 def on_mask(batch: Batch) -> Batch:
-    """The batch with 0 wherever its mask is False."""
+    """Return the batch with 0 where its mask is False."""
 
     def kept(values: torch.Tensor) -> torch.Tensor:
         return torch.where(batch.mask, values, values.new_zeros(()))
@@ -183,7 +187,7 @@ def on_mask(batch: Batch) -> Batch:
 
 
 def _means(watched: Mapping[str, torch.Tensor], batch: Batch) -> dict[str, float]:
-    """The batch's shares of the means over the sampled tokens of the step."""
+    """Return the batch's shares of the means over the sampled tokens of the step."""
     zero, tokens = batch.logprobs.new_zeros(()), max(batch.total_tokens, 1)
     return {
         name: float(torch.where(batch.mask, each.detach(), zero).sum()) / tokens

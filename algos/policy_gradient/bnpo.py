@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 
@@ -25,10 +26,12 @@ class BNPO(GroupRelative, Clipped):
     Source: TRL 1.16, ``loss_type="bnpo"``.
     """
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean over all tokens of the step."""
+        """Return the mean over all tokens of the step."""
         return token_mean(values, batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 
@@ -30,8 +31,9 @@ class CISPO(GroupRelative):
     max_ratio: float = 5.0
     """Greatest weight of a token."""
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The weighted negative log-likelihood. Watches the ratio and the shares clipped."""
+        """Return the weighted negative log-likelihood; metrics: ratio and clipped shares."""
         ratio = token_ratio(batch).detach()
         weight = ratio.clamp(self.min_ratio, self.max_ratio)
         watched = {
@@ -41,6 +43,7 @@ class CISPO(GroupRelative):
         }
         return TokenLosses(-weight * batch.advantages * batch.logprobs, watched)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean over all tokens of the step."""
+        """Return the mean over all tokens of the step."""
         return token_mean(values, batch)

@@ -20,7 +20,7 @@ Bounds = Literal["truncate", "mask"]
 
 
 def importance(batch: Batch, correction: Correction) -> torch.Tensor:
-    """``p_old / p_sampler``, without gradient.
+    """Return ``p_old / p_sampler``, without gradient.
 
     Args:
         batch: 0 off its mask.
@@ -41,7 +41,7 @@ def importance(batch: Batch, correction: Correction) -> torch.Tensor:
 
 
 def bounded(weights: torch.Tensor, bounds: Bounds, low: float, high: float | None) -> torch.Tensor:
-    """The weights, held within bounds, or 0 outside them.
+    """Return the weights, clamped to the bounds, or set to 0 outside them.
 
     Args:
         weights: Of any shape.
@@ -59,5 +59,5 @@ def bounded(weights: torch.Tensor, bounds: Bounds, low: float, high: float | Non
 
 
 def outside(weights: torch.Tensor, low: float, high: float | None) -> torch.Tensor:
-    """Which weights are out of bounds: bool, of the same shape."""
+    """Return which weights are out of bounds: bool, of the same shape."""
     return (weights < low) | (weights > (torch.inf if high is None else high))

@@ -17,13 +17,13 @@ Credit = Literal["episode", "turn", "state"]
 
 
 def by_episode(groups: Sequence[Group], scale: Scale) -> list[list[Floats]]:
-    """One advantage for each episode, by its whole reward: arrays of shape ``[]``."""
+    """Return one advantage for each episode, by its whole reward: arrays of shape ``[]``."""
     rewards = [[episode.reward for episode in group] for group in groups]
     return [[np.asarray(each) for each in given] for given in group_relative(rewards, scale)]
 
 
 def by_turn(groups: Sequence[Group], scale: Scale, discount: float) -> list[list[Floats]]:
-    """One advantage for each turn: arrays of shape ``[turns]``.
+    """Return one advantage for each turn: arrays of shape ``[turns]``.
 
     The returns to go of all turns of a group are normalised together. Where only the last turn is
     rewarded and all episodes are as long, that is `by_episode`; where they are not, the group's
@@ -40,7 +40,7 @@ def by_turn(groups: Sequence[Group], scale: Scale, discount: float) -> list[list
 def by_state(
     groups: Sequence[Group], scale: Scale, discount: float, weight: float
 ) -> list[list[Floats]]:
-    """The episode's advantage plus `weight` times the turn's: arrays of shape ``[turns]``.
+    """Return the episode's advantage plus `weight` times the turn's: arrays of shape ``[turns]``.
 
     A turn's advantage compares its return to go with those of the turns of its group that were
     taken in the same state, whenever that was. A state is known by what the environment showed
@@ -67,7 +67,7 @@ def by_state(
 
 
 def returns_to_go(episode: Episode, discount: float = 1.0) -> Floats:
-    """``r_t + discount · r_t+1 + discount² · r_t+2 + …`` of each turn, float64 ``[turns]``."""
+    """Return ``r_t + discount · r_t+1 + discount² · r_t+2 + …`` by turn, float64 ``[turns]``."""
     returns = np.zeros(len(episode.turns))
     following = 0.0
     for place in reversed(range(len(returns))):
@@ -77,7 +77,7 @@ def returns_to_go(episode: Episode, discount: float = 1.0) -> Floats:
 
 
 def sampled_tokens(episode: Episode) -> NDArray[np.int64]:
-    """How many tokens the policy sampled in each turn, int64 ``[turns]``; 0 without segments."""
+    """Return the number of tokens sampled in each turn, int64 ``[turns]``; 0 without segments."""
     counts = np.zeros(len(episode.turns), np.int64)
     for segment in episode.segments:
         for span in segment.turns:

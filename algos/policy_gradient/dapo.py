@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 
@@ -28,10 +29,12 @@ class DAPO(GroupRelative, Clipped):
     clip_high: float = 0.28
     """How far above 1."""
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean over all tokens of the step."""
+        """Return the mean over all tokens of the step."""
         return token_mean(values, batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 
@@ -29,10 +30,12 @@ class DrGRPO(GroupRelative, Clipped):
     max_tokens: int = 512
     """The constant: most tokens that an episode may sample. It only scales the gradient."""
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The sum of each sequence over a constant, then the mean of those."""
+        """Return the mean over sequences of the sum over their tokens divided by a constant."""
         return sequence_sum(values, batch) / self.max_tokens

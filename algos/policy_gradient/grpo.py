@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 
@@ -26,10 +27,12 @@ class GRPO(GroupRelative, Clipped):
     clip_high: float = 0.28
     """How far above 1."""
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean of each sequence, then of those."""
+        """Return the mean over sequences of the mean over their tokens."""
         return sequence_mean(values, batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 
@@ -29,10 +30,12 @@ class GSPO(GroupRelative, Clipped):
     clip_high: float = 4e-4
     """How far above 1."""
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of the sequence."""
+        """Return the clipped loss with the ratio of the sequence."""
         return self.clipped(sequence_ratio(batch), batch)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean of each sequence, then of those."""
+        """Return the mean over sequences of the mean over their tokens."""
         return sequence_mean(values, batch)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.types import Episode, Group
 
@@ -26,7 +27,7 @@ _log = logging.getLogger(__name__)
 class GroundTruthInjectedGRPO(GRPO):
     """GRPO on groups of which one member, drawn at random, is paid as the ground truth would be.
 
-    Every replaced reward is logged, and a run's checkpoints tell that it was trained so.
+    Every replaced reward is logged, and a run's checkpoints record this algorithm.
     """
 
     injected_reward: float = 2.0
@@ -34,8 +35,9 @@ class GroundTruthInjectedGRPO(GRPO):
     injection_seed: int = 0
     """Draws the members; one seed and one group, one member."""
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """The advantages of GRPO, after one reward in each group was replaced."""
+        """Return the advantages of GRPO, after one reward in each group was replaced."""
         return super().estimate([self._injected(group) for group in groups])
 
     def _injected(self, group: Group) -> Group:
@@ -53,7 +55,7 @@ class GroundTruthInjectedGRPO(GRPO):
 
 
 def _paid(episode: Episode, reward: float) -> Episode:
-    """The episode with its last turn's reward changed so that the sum is `reward`."""
+    """Return the episode with its last turn's reward changed so that the sum is `reward`."""
     *others, last = episode.turns
     added = reward - episode.reward
     return replace(episode, turns=(*others, replace(last, reward=last.reward + added)))

@@ -11,7 +11,7 @@ Estimator = Literal["k1", "k2", "k3"]
 
 
 def k1(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """``log p - log q``: unbiased, of either sign, high variance.
+    """Return ``log p - log q``: unbiased, of either sign, high variance.
 
     For watching, not for learning: as a loss its gradient is 0 in expectation.
     """
@@ -19,12 +19,12 @@ def k1(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
 
 
 def k2(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """``(log p - log q)² / 2``: biased, never negative; on-policy its gradient is KL's."""
+    """Return ``(log p - log q)² / 2``: biased, never negative; on-policy its gradient is KL's."""
     return (logprobs - reference).square() / 2
 
 
 def k3(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """``q/p - log(q/p) - 1``: unbiased, never negative; the estimator of GRPO's paper."""
+    """Return ``q/p - log(q/p) - 1``: unbiased, never negative; the estimator of GRPO's paper."""
     log_ratio = reference - logprobs
     return torch.expm1(log_ratio) - log_ratio
 

@@ -25,17 +25,17 @@ class TokenLosses(NamedTuple):
 
 
 def bounded_exp(log_ratio: torch.Tensor) -> torch.Tensor:
-    """``exp(log_ratio)``, of any shape; beyond ±20 constant, so without gradient."""
+    """Return ``exp(log_ratio)``, of any shape; constant beyond ±20, thus without gradient there."""
     return torch.exp(log_ratio.clamp(-LIMIT, LIMIT))
 
 
 def token_ratio(batch: Batch) -> torch.Tensor:
-    """``p / p_old`` of each token, float ``[segments, length]``."""
+    """Return ``p / p_old`` of each token, float ``[segments, length]``."""
     return bounded_exp(batch.logprobs - batch.old_logprobs)
 
 
 def sequence_ratio(batch: Batch) -> torch.Tensor:
-    """The geometric mean of a segment's ratios at each of its tokens, ``[segments, length]``.
+    """Return the geometric mean of a segment's ratios at all its tokens, ``[segments, length]``.
 
     Each token has the value of the whole segment and its own gradient, so that tokens may differ in
     advantage; where they do not, value and gradient of the segment's mean are GSPO's.
@@ -54,7 +54,7 @@ def clipped(
     high: float,
     dual: float | None = None,
 ) -> TokenLosses:
-    """``-min(ρ A, clip(ρ, 1 - low, 1 + high) A)`` of each token, with ρ never above `dual`.
+    """Return ``-min(ρ A, clip(ρ, 1 - low, 1 + high) A)`` of each token, with ρ at most `dual`.
 
     Watches ``ratio``, and the share of tokens that the clip leaves without gradient:
     ``clip_low``, ``clip_high`` and, where there is a `dual`, ``clip_dual``.

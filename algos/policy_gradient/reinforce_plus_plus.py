@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 from visenv.types import Group
@@ -36,8 +37,9 @@ class ReinforcePlusPlus(Clipped):
     discount: float = 1.0
     """What a turn's return counts of the return of the next turn."""
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """The returns to go of all turns of the step, whitened token by token."""
+        """Return the returns-to-go of all turns of the step, whitened over tokens."""
         episodes = [episode for group in groups for episode in group]
         if not episodes:
             return [[] for _ in groups]
@@ -54,10 +56,12 @@ class ReinforcePlusPlus(Clipped):
             mean = float(np.mean([episode.reward for episode in group]))
         return [returns_to_go(episode, self.discount) - mean for episode in group]
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The mean over all tokens of the step."""
+        """Return the mean over all tokens of the step."""
         return token_mean(values, batch)

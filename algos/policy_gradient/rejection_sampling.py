@@ -1,4 +1,4 @@
-"""Rejection sampling: SFT on the best episodes of each group, sampled anew in every step."""
+"""Rejection sampling: SFT on the best episodes of each group, sampled again in every step."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 from visenv.types import Group
@@ -31,6 +32,7 @@ class RejectionSampling(PolicyGradient):
     arXiv:2504.11343, section 4.
     """
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
         """Return the weight of each episode: equal for kept episodes, with a mean of 1 over all."""
         kept = [_best([episode.reward for episode in group]) for group in groups]
@@ -38,10 +40,12 @@ class RejectionSampling(PolicyGradient):
         scale = 1.0 / share if share else 0.0
         return [[np.asarray(each * scale) for each in group] for group in kept]
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """Return the weighted negative log-likelihood of each token; nothing is watched."""
+        """Return the weighted negative log-likelihood of each token; there are no metrics."""
         return TokenLosses(-batch.logprobs * batch.advantages, {})
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the mean over all tokens of the step."""
         return token_mean(values, batch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.algorithm import Batch
 from visenv.types import Group
@@ -29,17 +30,20 @@ class RLOO(Clipped):
     Source: RLOO (arXiv:2402.14740), section 3.2.
     """
 
+    @override
     def estimate(self, groups: Sequence[Group]) -> list[list[Floats]]:
-        """How much better each episode did than the mean of the others."""
+        """Return how much better each episode did than the mean of the others."""
         return [
             [np.asarray(each) for each in leave_one_out([episode.reward for episode in group])]
             for group in groups
         ]
 
+    @override
     def token_losses(self, batch: Batch) -> TokenLosses:
-        """The clipped loss, with the ratio of each token."""
+        """Return the clipped loss with the ratio of each token."""
         return self.clipped(token_ratio(batch), batch)
 
+    @override
     def aggregate(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The sum of each sequence, then the mean of those."""
+        """Return the mean over sequences of the sum over their tokens."""
         return sequence_sum(values, batch)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.types import Group
@@ -17,12 +18,14 @@ from visenv.types import Group
 class SFT(Algorithm):
     """The mean negative log-likelihood of the policy's tokens, each token of a step alike."""
 
+    @override
     def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
-        """1 for every episode."""
+        """Return 1 for every episode."""
         return [[np.ones(())] * len(group) for group in groups]
 
+    @override
     def loss(self, batch: Batch) -> Loss:
-        """``-sum(A log p) / tokens`` with A = 1; metric: ``entropy`` (nats, mean over tokens)."""
+        """Return ``-sum(A log p) / tokens``, A = 1; metric: ``entropy`` (nats, token mean)."""
         zero = batch.logprobs.new_zeros(())
         logprobs, advantages, entropy = (
             torch.where(batch.mask, each, zero)

@@ -48,7 +48,7 @@ class Agreement:
         self.squares += float(ratio.square().sum())
 
     def measures(self, processes: Processes) -> dict[str, float]:
-        """Over all processes; nothing where nothing could be compared.
+        """Return the measures over all processes; nothing if no token could be compared.
 
         Returns:
             ``sampler/distance``, the mean of ``|log p_trainer - log p_sampler|``, and

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 from accelerate.utils import DistributedType
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import Policy, Scores, TrainablePolicy, as_they_are
@@ -18,7 +19,7 @@ from .config import Optimisation
 from .processes import Processes
 
 Accept = Callable[[float], bool]
-"""Told the norm of the gradient, before clipping; says whether the weights may change by it."""
+"""Gets the norm of the gradient, before clipping; returns whether to take the step."""
 
 
 class Backend(ABC):
@@ -38,7 +39,7 @@ class Backend(ABC):
 
     @abstractmethod
     def __call__(self, collated: Any) -> Scores:
-        """The module's forward pass on what `TrainablePolicy.collate` gave."""
+        """Return the module's output for a batch that `TrainablePolicy.collate` made."""
 
     @abstractmethod
     def begin(self, learning_rate: float) -> None:
@@ -46,7 +47,7 @@ class Backend(ABC):
 
     @abstractmethod
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
-        """A context for the forward and backward pass of one micro-batch of a step."""
+        """Return a context for the forward and backward pass of one micro-batch of a step."""
 
     @abstractmethod
     def backward(self, loss: torch.Tensor) -> None:
@@ -70,7 +71,7 @@ class Backend(ABC):
         """
 
     def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
-        """A context in which these parameters are whole on every process."""
+        """Return a context in which these parameters are whole on every process."""
         return as_they_are(parameters)
 
     def playing(self, player: Policy[Any]) -> AbstractContextManager[None]:
@@ -108,7 +109,7 @@ class Backend(ABC):
 
 
 def make_optimizer(policy: TrainablePolicy[Any], optimisation: Optimisation) -> torch.optim.AdamW:
-    """AdamW over the policy's parameters; only matrices decay."""
+    """Return AdamW for the policy's parameters; only matrices have weight decay."""
     return torch.optim.AdamW(
         parameter_groups(policy, optimisation),
         lr=optimisation.learning_rate,
@@ -119,7 +120,7 @@ def make_optimizer(policy: TrainablePolicy[Any], optimisation: Optimisation) -> 
 def parameter_groups(
     policy: TrainablePolicy[Any], optimisation: Optimisation
 ) -> list[dict[str, Any]]:
-    """The policy's parameters, matrices and vectors apart; no group is empty."""
+    """Return the policy's matrices and vectors as separate groups, none of which is empty."""
     parameters = [each for each in policy.parameters() if each.requires_grad]
     if not parameters:
         raise ConfigurationError("The policy has no parameter that may be trained.")
@@ -161,45 +162,48 @@ class Replicated(Backend):
         _check_device(self._parameters[0], processes)
         self._module, self._optimizer = processes.accelerator.prepare(policy.module, optimizer)
 
+    @override
     def __call__(self, collated: Any) -> Scores:
-        """See `Backend`."""
         scores: Scores = self._module(collated)
         return scores
 
+    @override
     def begin(self, learning_rate: float) -> None:
-        """See `Backend`."""
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
         self._optimizer.zero_grad()
 
+    @override
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
-        """Replicas exchange gradients in the last one only."""
+        """Exchange gradients between replicas in the last micro-batch only."""
         if last:
             return nullcontext()
         context: AbstractContextManager[None] = self._processes.accelerator.no_sync(self._module)
         return context
 
+    @override
     def backward(self, loss: torch.Tensor) -> None:
-        """See `Backend`; replicas average, so each brings its share times their number."""
+        """Compute gradients; the loss is scaled by the number of replicas, which average them."""
         if self._processes.count > 1:
             loss = loss * self._processes.count
         self._processes.accelerator.backward(loss)
 
+    @override
     def step(self, accept: Accept) -> float:
-        """See `Backend`."""
         clip = self._processes.accelerator.clip_grad_norm_
         norm = float(clip(self._parameters, self._max_grad_norm).item())
         if accept(norm):
             self._optimizer.step()
         return norm
 
+    @override
     def save(self, folder: Path) -> None:
-        """AdamW's moments; they are the same everywhere."""
+        """Write AdamW's moments, which are the same in every process."""
         if self._processes.first:
             torch.save(self._optimizer.state_dict(), folder / "optimizer.pt")
 
+    @override
     def load(self, folder: Path, policy: Path) -> None:
-        """See `Backend`."""
         try:
             moments = torch.load(folder / "optimizer.pt", weights_only=True)
         except Exception as error:  # broken bytes lead torch.load anywhere
@@ -207,8 +211,8 @@ class Replicated(Backend):
         self._policy.load_weights(policy)
         self._optimizer.load_state_dict(moments)
 
+    @override
     def close(self) -> None:
-        """See `Backend`."""
         self._processes.accelerator.free_memory()
 
 
@@ -235,7 +239,7 @@ def _check_device(parameter: torch.nn.Parameter, processes: Processes) -> None:
 def make_backend(
     policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
 ) -> Backend:
-    """The backend that this process was launched for."""
+    """Return the backend that this process was launched for."""
     if processes.accelerator.distributed_type == DistributedType.DEEPSPEED:
         from .zero import Partitioned
 
@@ -247,7 +251,7 @@ def make_backend(
 def preparing(
     policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
 ) -> Iterator[Backend]:
-    """`make_backend`, closed at the end."""
+    """Yield the backend of `make_backend`, and close it at the end."""
     backend = make_backend(policy, optimisation, processes)
     try:
         yield backend

@@ -41,12 +41,12 @@ class Callback:
     """
 
     def on_train_begin(self, state: TrainerState) -> None:
-        """Called before the first step of this process, also when a run is resumed."""
+        """Do something before the first step of this process, also when a run is resumed."""
 
     def on_step_end(
         self, state: TrainerState, metrics: Mapping[str, float], groups: Sequence[Group]
     ) -> None:
-        """Called after each step.
+        """Do something after each step.
 
         Args:
             state: The state of the run.
@@ -55,7 +55,7 @@ class Callback:
         """
 
     def on_evaluate(self, state: TrainerState, metrics: Mapping[str, float]) -> None:
-        """Called after each evaluation on held-out samples.
+        """Do something after each evaluation on held-out samples.
 
         Args:
             state: The state of the run.
@@ -63,7 +63,7 @@ class Callback:
         """
 
     def on_save(self, state: TrainerState, checkpoint: Path) -> None:
-        """Called after a checkpoint was written to the folder `checkpoint`."""
+        """Do something after a checkpoint was written to the folder `checkpoint`."""
 
     def on_train_end(self, state: TrainerState) -> None:
-        """Called after the last step."""
+        """Do something after the last step."""

@@ -6,7 +6,7 @@
         policy/          what `TrainablePolicy.save` writes: a checkpoint of its own
         optimizer.pt     AdamW's moments, where every process holds all of them
         deepspeed/       otherwise: each process's parts, as accelerate and DeepSpeed write them
-        state.json       steps taken, the policy's version, who wrote it, what the run was told
+        state.json       steps taken, the policy's version, who wrote it, the run's settings
 
 No random state is kept: every step draws from streams made of the run's seed and its own number.
 """
@@ -36,7 +36,7 @@ class Checkpoints:
     Args:
         folder: Where they lie; all processes see it.
         keep: How many of the newest stay.
-        identity: What the run was told.
+        identity: The settings of the run.
         policy: Whose weights are kept.
         backend: Of this policy.
         guard: Its norms are kept too.
@@ -68,7 +68,7 @@ class Checkpoints:
 
     @property
     def latest(self) -> Path | None:
-        """The newest, or None."""
+        """Return the newest checkpoint, or None."""
         return max(self.folder.glob("step_*"), default=None)
 
     def save(self, step: int) -> Path:

@@ -1,4 +1,4 @@
-"""What a training run can be told; every field is checked when it is given."""
+"""The settings of a training run; every field is checked when it is given."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Optimisation:
     patches_per_batch: int | None = None
     """Most image patches that one forward pass reads; None is no limit."""
     old_logprobs: OldLogprobs = "sampler"
-    """Who tells how likely tokens were before the step: the sampler, or the trainer by one more
+    """Source of the log-probabilities before the step: the sampler, or the trainer with another
     pass, which rounds as the update does where the sampler is another engine."""
     max_sampler_distance: float | None = 0.25
     """Largest mean of ``|log p_trainer - log p_sampler|``, in nats, over tokens sampled with the
@@ -165,7 +165,7 @@ class TrainerConfig:
 
 
 def learning_rate(optimisation: Optimisation, step: int, steps: int) -> float:
-    """The learning rate of step `step` (from 0) of `steps`.
+    """Return the learning rate of step `step` (from 0) of `steps`.
 
     It rises to its largest value in the last warm-up step, then follows the schedule, which would
     reach 0 at step `steps`, the first that is not taken.

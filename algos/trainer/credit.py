@@ -62,7 +62,7 @@ def credit(
     groups: Sequence[Group],
     is_own: Callable[[Group], bool] = lambda _: True,
 ) -> Credits:
-    """The algorithm's advantages, spread over the turns of every segment.
+    """Return the algorithm's advantages, assigned to the turns of every segment.
 
     Args:
         algorithm: Gives the advantages; it sees all groups, as its baseline may be theirs.
@@ -93,12 +93,12 @@ def credit(
 def with_advantages(
     algorithm: Algorithm, groups: Sequence[Group], learnt: Sequence[Group]
 ) -> list[Episode]:
-    """Return all episodes, the turns of those that were learnt from with their advantages.
+    """Return all episodes, with advantages in the turns of those that were trained on.
 
     Args:
         algorithm: Gives the advantages.
         groups: The groups of a step.
-        learnt: What of them was learnt from: groups that hold the same episode objects.
+        learnt: Those that were trained on: groups that hold the same episode objects.
     """
     by_episode = {
         id(episode): np.broadcast_to(np.asarray(advantage), (len(episode.turns),)).tolist()

@@ -64,14 +64,14 @@ class Display:
         self._bars.stop()
 
     def episode(self, episode: Episode) -> None:
-        """An episode of the present step has ended."""
+        """Show that an episode of the present step has ended."""
         if episode.status != "aborted":
             self._rewards.append(episode.reward)
         mean = sum(self._rewards) / max(len(self._rewards), 1)
         self._bars.update(self._step, advance=1, numbers=f"reward {mean:.3f}")
 
     def step(self, step: int, metrics: Mapping[str, float]) -> None:
-        """A step, counted from 1, has ended."""
+        """Show that a step, counted from 1, has ended."""
         seconds = metrics["seconds/play"] + metrics["seconds/learn"]
         shown = {name: value for name, value in metrics.items() if name.startswith(_SHOWN)}
         numbers = "  ".join(f"{name.split('/')[-1]} {shown[name]:.3g}" for name in shown)
@@ -84,5 +84,5 @@ class Display:
             self.say(f"{self._label} {step}/{self._steps}  {numbers}")
 
     def say(self, text: str) -> None:
-        """A line above the bars."""
+        """Print a line above the bars."""
         self._console.print(text, soft_wrap=True, markup=False, highlight=False)

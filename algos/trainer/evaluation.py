@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.evaluation import places
 from visenv.evaluation.intervals import NOTHING
@@ -81,6 +83,7 @@ class Score:
         """Return the mean of a metric, or of the reward; None if no episode has it."""
         return self.reward if metric == "reward" else self.metrics.get(metric)
 
+    @override
     def __str__(self) -> str:
         accuracy = self.metrics.get("accuracy")
         said = "" if accuracy is None else f"accuracy {accuracy:.3f}, "

@@ -1,4 +1,4 @@
-"""What stops a run before its weights are spoilt: infinities, and gradients that leap."""
+"""Stops a run before its weights are damaged by infinities or by gradients that leap."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Guard:
 
     @property
     def norms(self) -> list[float]:
-        """The norms that are remembered, for a checkpoint."""
+        """Return the norms that are remembered, for a checkpoint."""
         return list(self._norms)
 
     def remember(self, norms: Sequence[float]) -> None:
@@ -34,7 +34,7 @@ class Guard:
         self._norms = deque(norms, maxlen=_WATCHED)
 
     def problem(self, loss: float, norm: float) -> str | None:
-        """What speaks against the step, or None."""
+        """Return why the step should be refused, or None."""
         if not math.isfinite(loss):
             return f"the loss is {loss}"
         if not math.isfinite(norm):
@@ -47,5 +47,5 @@ class Guard:
         return f"the gradient norm is {norm:.4g}, {norm / usual:.3g} times its median"
 
     def taken(self, norm: float) -> None:
-        """A step with this norm was taken."""
+        """Remember the norm of a step that was taken."""
         self._norms.append(norm)

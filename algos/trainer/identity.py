@@ -1,4 +1,4 @@
-"""What a run was told, as far as it decides what comes of it."""
+"""The settings of a run that decide its result."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .config import TrainerConfig
 from .supply import Supply
 
 Identity = Mapping[str, Any]
-"""JSON-like; a checkpoint continues only a run that was told the same."""
+"""JSON-like; a checkpoint continues only a run with the same settings."""
 
 
 def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Identity:
-    """All that a run was told but how often to save and how long to wait."""
+    """Return all settings of a run, except how often it saves and how long it waits."""
     told = asdict(config)
     for name in ("saving", "timeout"):
         del told[name]
@@ -39,7 +39,7 @@ def identify(config: TrainerConfig, algorithm: Algorithm, supply: Supply) -> Ide
 
 
 def differences(old: Identity, new: Identity, prefix: str = "") -> list[str]:
-    """What differs between two nested mappings, in words."""
+    """Return in words what differs between two nested mappings."""
     found: list[str] = []
     for key in dict.fromkeys((*old, *new)):
         before, after = old.get(key), new.get(key)

@@ -2,7 +2,7 @@
 
 ::
 
-    journal/run.json                    what the run was told
+    journal/run.json                    the run's settings
     journal/step_000012/
         episodes_0.jsonl, images/       episodes as process 0 finished them (`visenv.episodes`)
         kept_0_of_1.json                in the end: which of them it learns from
@@ -59,7 +59,7 @@ class Journal:
         rank: The number of this process, from 0.
         count: How many processes take part in the run.
         exact: Whether a step is read only where it was played to its end; otherwise it is played
-            anew as a whole. A model that samples in batches rounds differently in batches of
+            again as a whole. A model that samples in batches rounds differently in batches of
             another shape (by 1e-7), so a step that is half read and half played is not to the bit
             the one that was killed; one that is read whole is, and one that is played whole is.
 
@@ -101,7 +101,7 @@ class Journal:
             )
 
     def read(self, step: int) -> Entries:
-        """What is known of a step, whichever process played it.
+        """Return the episodes of a step, from all processes.
 
         What `exact` forbids to use is removed.
         """
@@ -181,7 +181,7 @@ def _cut(path: Path) -> None:
 
 
 def _read(path: Path) -> dict[tuple[int, int], Episode]:
-    """The episodes of a file by group and member, the later of two of one place."""
+    """Return the episodes of a file by group and member; a later one replaces an earlier one."""
     episodes: dict[tuple[int, int], Episode] = {}
     for line in path.read_bytes().splitlines():
         try:

@@ -42,7 +42,7 @@ _TORCH, _MINIBATCHES = 3, 4
 
 Revive = Callable[[], Awaitable[None]]
 MakeSupply = Callable[[Share, Revive], Supply]
-"""Told this process's share, and how to start its engine anew."""
+"""Gets this process's share, and how to restart its engine."""
 
 
 class Loop:
@@ -288,7 +288,7 @@ class Loop:
     def _inspected(
         self, error: DivergedError | EpisodeError, groups: Sequence[Group]
     ) -> DivergedError | EpisodeError:
-        """The error, with where a person finds the step it happened in."""
+        """Return the error, with the place where a person finds the step in which it happened."""
         step = self.step + 1
         path = save_step(
             self._folder / "diverged", step, groups, self._updater.latest, self._processes

@@ -16,7 +16,7 @@ from visenv.types import Episode, Group, ToolCalled
 
 
 def measure(groups: Sequence[Group]) -> dict[str, float]:
-    """Means over the episodes of a step; aborted ones are counted, and left out of the rest.
+    """Return means over the episodes of a step; aborted ones are only counted.
 
     Returns:
         ``reward``; ``terms/…`` by name (means over the episodes to which the term applies);
@@ -86,7 +86,7 @@ _LARGEST = ("longest_seconds", "stalest", "waited_seconds")
 
 
 def reduced(reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """What the supplies of several processes report (`Supply.report`), as of one.
+    """Combine the reports of several processes (`Supply.report`) into one.
 
     Counts and rates add up; shares and times of an episode are averaged; of what the step waits
     for, the largest counts.
@@ -136,7 +136,7 @@ class MetricsLog:
 
 
 def _lines(path: Path) -> list[str]:
-    """The whole lines of the file; a run that was killed may leave half of one."""
+    """Return the whole lines of the file; a run that was killed may leave half of one."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)

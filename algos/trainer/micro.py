@@ -26,7 +26,7 @@ class Filler(NamedTuple):
 
     @property
     def cost(self) -> tuple[bool, int]:
-        """What is smaller serves better: it must show images, and be short."""
+        """Return a sort key: the best filler has images and few tokens."""
         return not self.segment.images, len(self.segment)
 
 
@@ -42,7 +42,7 @@ class MicroBatch(NamedTuple):
     filler: Filler | None = None
 
     def collated(self, policy: TrainablePolicy[Any]) -> Any:
-        """As `TrainablePolicy.collate` gives it, the filler last."""
+        """Return the output of `TrainablePolicy.collate`, with the filler last."""
         segments = [each.segment for each in self.own]
         images = {sha256: image for each in self.own for sha256, image in each.images.items()}
         if self.filler is not None:
@@ -52,7 +52,7 @@ class MicroBatch(NamedTuple):
 
 
 class _Need(NamedTuple):
-    """What a process tells the others: how many micro-batches it has, and what it could lend."""
+    """What a process sends to the others: its number of micro-batches, and its best filler."""
 
     batches: int
     lacks_images: bool
@@ -65,7 +65,7 @@ def micro_batches(
     budget: Budget,
     processes: Processes,
 ) -> list[MicroBatch]:
-    """The micro-batches of this process; every process gets as many.
+    """Return the micro-batches of this process; every process gets the same number.
 
     Args:
         policy: Splits them.
@@ -101,7 +101,7 @@ def _shows_images(part: Sequence[Credited]) -> bool:
 
 
 def _candidate(credited: Sequence[Credited]) -> Filler | None:
-    """The segment that would serve best; one without a sampled token has no backward pass."""
+    """Return the best filler; a segment without a sampled token has no backward pass."""
     fillers = [Filler(each.segment, each.images) for each in credited]
     usable = [each for each in fillers if each.segment.loss_mask.any()]
     return min(usable, key=lambda each: each.cost, default=None)

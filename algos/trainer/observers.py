@@ -17,7 +17,7 @@ from .trackers import Trackers
 
 
 class Observers:
-    """Tells everything that watches a run what happens; a context manager.
+    """Notifies everything that watches a run; a context manager.
 
     The display, the files and the trackers belong to the first process, callbacks to every process.
 
@@ -67,16 +67,16 @@ class Observers:
         self._open.close()
 
     def begin(self) -> None:
-        """Tell that the run begins or goes on."""
+        """Notify that the run begins or is resumed."""
         for callback in self._callbacks:
             callback.on_train_begin(self._state)
 
     def episode(self, episode: Episode) -> None:
-        """Tell that an episode of the present step has ended."""
+        """Notify that an episode of the present step has ended."""
         self._display.episode(episode)
 
     def step(self, metrics: Mapping[str, float], groups: Sequence[Group]) -> None:
-        """Tell that a step has ended.
+        """Notify that a step has ended.
 
         Args:
             metrics: The metrics of the step.
@@ -95,7 +95,7 @@ class Observers:
         self._trackers.log_example(self._state.step, f"examples/{name}", episode)
 
     def evaluated(self, evaluated: Evaluated) -> None:
-        """Tell that the policy was evaluated after the present step."""
+        """Notify that the policy was evaluated after the present step."""
         step = self._state.step
         if self._processes.first:
             self._trackers.log(step, evaluated.metrics)
@@ -107,13 +107,13 @@ class Observers:
             callback.on_evaluate(self._state, evaluated.metrics)
 
     def end(self) -> None:
-        """Tell that the run has ended."""
+        """Notify that the run has ended."""
         for callback in self._callbacks:
             callback.on_train_end(self._state)
 
     @property
     def should_stop(self) -> bool:
-        """Whether a callback of any process wants the run to end."""
+        """Return whether a callback of any process wants the run to end."""
         if not self._callbacks:
             return False
         return any(self._processes.gather(self._state.should_stop))

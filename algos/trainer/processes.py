@@ -17,6 +17,7 @@ import torch.distributed as dist
 from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 from torch.distributed import distributed_c10d as c10d
+from typing_extensions import override
 
 from visenv.errors import RunError
 from visenv.private_names import check_private_names
@@ -29,12 +30,12 @@ Value = TypeVar("Value")
 
 
 def is_first() -> bool:
-    """Whether this process is the one that writes; known before `Processes` is made."""
+    """Return whether this process is the one that writes; known before `Processes` is made."""
     return os.environ.get("RANK", "0") == "0"
 
 
 class Processes:
-    """This process and its likes.
+    """The processes of a distributed run, seen from one of them.
 
     Args:
         timeout: Seconds that one waits for another before it gives up.
@@ -71,11 +72,11 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes and shows."""
+        """Return whether this is the process that writes and shows."""
         return self.rank == 0
 
     def gather(self, value: Value) -> list[Value]:
-        """The values of all processes, in order of rank.
+        """Return the values of all processes, in order of rank.
 
         Images become mere hashes on their way: only the process that has one needs its pixels.
         """
@@ -90,7 +91,7 @@ class Processes:
         return received
 
     def collect(self, value: Value) -> list[Value]:
-        """The values of all processes with their images, for the first; the others get none."""
+        """Return the values of all processes with their images on the first, nothing elsewhere."""
         if self.count == 1:
             return [value]
         received: list[Any] | None = [None] * self.count if self.first else None
@@ -98,7 +99,7 @@ class Processes:
         return received or []
 
     def broadcast(self, value: Value, source: int = 0) -> Value:
-        """The value of one process, for all."""
+        """Return the value of one process on all processes."""
         if self.count == 1:
             return value
         held = [value if self.rank == source else None]
@@ -106,12 +107,12 @@ class Processes:
         return held[0]  # type: ignore[return-value]
 
     def wait(self) -> None:
-        """Wait for all."""
+        """Wait until all processes have reached this call."""
         if self.count > 1:
             self._together(lambda: dist.barrier(group=self._group))
 
     def _objects(self) -> dist.ProcessGroup | None:
-        """A group that needs no accelerator memory and whose failures are exceptions."""
+        """Return a group that needs no accelerator memory and whose failures are exceptions."""
         if self.count == 1:
             return None
         timeout = timedelta(seconds=self._timeout)
@@ -129,11 +130,11 @@ class Processes:
             raise self.lost(error) from error
 
     def caused(self, error: RuntimeError) -> bool:
-        """Whether an error of PyTorch's is that another process did not answer."""
+        """Return whether an error of PyTorch means that another process did not answer."""
         return self.count > 1 and (isinstance(error, dist.DistError) or "gloo" in str(error))
 
     def lost(self, error: Exception) -> RunError:
-        """What to tell a person when another process does not answer."""
+        """Return the error to raise when another process does not answer."""
         return RunError(
             f"Process {self.rank} of {self.count} lost another one, or waited for it longer than "
             f"the timeout of {self._timeout:g} s. What that one said comes first; start again with "
@@ -146,7 +147,7 @@ def _is_launched() -> bool:
 
 
 def _accelerator(timeout: timedelta) -> Accelerator:
-    """One that leaves the model where its policy has put it."""
+    """Return an `Accelerator` that leaves the model on the device chosen by its policy."""
     if not _is_launched():  # any handler would ask for a group
         return Accelerator(device_placement=False)
     gloo = not torch.cuda.is_available()
@@ -176,6 +177,7 @@ class _Elsewhere(Image):
 
 
 class _Pickler(pickle.Pickler):
+    @override
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, Image):
             return _Elsewhere, (value.sha256, value.size, value.name)

@@ -48,16 +48,16 @@ class WeightSync:
         self._changing = threading.Lock()
 
     def changing(self) -> AbstractContextManager[Any]:
-        """A context in which weights change: an engine that dies meanwhile waits for the new."""
+        """Return a context for changing weights: an engine that dies in it waits for new ones."""
         return self._changing
 
     def sleep(self) -> None:
-        """The engine is not needed until the next `send`."""
+        """Put the engine to sleep until the next `send`."""
         if self._engine is not None and self._sleeps:
             self._engine.sleep()
 
     def send(self) -> None:
-        """Have the engine sample with the present weights; one that died is started anew.
+        """Have the engine sample with the present weights; one that died is restarted.
 
         Raises:
             RunError: If it failed more often than it may.
@@ -75,7 +75,7 @@ class WeightSync:
             self._restarts -= 1
 
     async def revive(self) -> None:
-        """Start the engine anew if it has died in the midst of sampling.
+        """Restart the engine if it has died in the midst of sampling.
 
         Raises:
             PolicyError: If it cannot be done: the engine failed too often, or other processes hold
@@ -92,12 +92,12 @@ class WeightSync:
             self._engine.load(self._policy.named_weights(), self._policy.version)
 
     def _all_weights(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The weights, once every engine has interrupted its turns: processes may share one."""
+        """Yield the weights once all engines interrupted their turns: processes may share one."""
         self._processes.wait()
         yield from self._policy.named_weights(self._backend.whole)
 
     def _send_all(self, engine: EnginePolicy[Any]) -> list[str]:
-        """One attempt; what went wrong, on all processes."""
+        """Try once to send the weights, and return the errors of all processes."""
         failure = None
         weights = self._all_weights()
         try:

@@ -41,7 +41,7 @@ class Trainer:
     held in parts by DeepSpeed, and the first writes. What is played does not depend on how many
     there are. Each process makes the policy on its own device.
 
-    The global random state of torch is seeded anew for every step.
+    The global random state of torch is seeded again for every step.
 
     Args:
         policy: What learns.

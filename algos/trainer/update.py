@@ -73,7 +73,7 @@ class Updater:
     def update(
         self, given: Credits, learning_rate: float, rng: np.random.Generator
     ) -> dict[str, float]:
-        """All optimiser steps for the segments of one step of the run.
+        """Take all optimizer steps for the segments of one step of the run.
 
         A step whose gradient is exactly 0, for example because no episode was better than another,
         leaves weights and optimiser alone.
@@ -117,7 +117,7 @@ class Updater:
     def _minibatches(
         self, own: Sequence[Credited], sizes: Sequence[Size], rng: np.random.Generator
     ) -> Iterator[_Minibatch]:
-        """Groups stay whole, as what their members share is read once."""
+        """Split the step into mini-batches of whole groups, whose shared prefixes are read once."""
         for _ in range(self._optimisation.passes):
             for part in np.array_split(rng.permutation(len(sizes)), self._optimisation.minibatches):
                 if not len(part):
@@ -131,7 +131,7 @@ class Updater:
     def _optimise(
         self, minibatch: _Minibatch, learning_rate: float, agreement: Agreement | None
     ) -> Metrics:
-        """One optimiser step; its loss, gradient norm and metrics over all processes."""
+        """Take one optimizer step; return loss, gradient norm and metrics over all processes."""
         parts = micro_batches(self._policy, minibatch.own, self._budget, self._processes)
         shares: list[Metrics] = [{"loss": 0.0}]
         self.latest = []
@@ -158,7 +158,7 @@ class Updater:
     def _loss(
         self, part: MicroBatch, size: Size, agreement: Agreement | None
     ) -> tuple[torch.Tensor, dict[str, float]]:
-        """The loss of a micro-batch, and its metrics."""
+        """Return the loss of a micro-batch and its metrics."""
         reference = self._reference_logprobs(part)
         scores, ballast = self._score(part)
         if not part.own:
@@ -170,7 +170,7 @@ class Updater:
         return (loss.value if part.filler is None else loss.value + ballast), loss.metrics
 
     def _score(self, part: MicroBatch) -> tuple[Scores, torch.Tensor]:
-        """The scores of a micro-batch's own segments, and a 0 from its filler, for the graph."""
+        """Return the scores of the segments, and a 0 from the filler, for the graph."""
         scores = self._backend(part.collated(self._policy))
         if part.filler is None:
             return scores, scores.logprobs.new_zeros(())
@@ -213,7 +213,7 @@ class Updater:
         return scores.logprobs if part.filler is None else scores.logprobs[:-1]
 
     def _with_old_logprobs(self, own: Sequence[Credited], agreement: Agreement) -> list[Credited]:
-        """The segments with the log-probabilities that the present weights give them."""
+        """Return the segments with their log-probabilities under the present weights."""
         known: dict[int, NDArray[np.float32]] = {}
         for part in micro_batches(self._policy, own, self._budget, self._processes):
             with torch.no_grad():
@@ -236,7 +236,7 @@ class Updater:
 
 
 def _added(shares: Sequence[Metrics]) -> Metrics:
-    """Sums by name."""
+    """Return the sums of the values by name."""
     totals: defaultdict[str, float] = defaultdict(float)
     for share in shares:
         for name, value in share.items():
@@ -261,7 +261,7 @@ def _known(logprobs: NDArray[np.float32] | None) -> NDArray[np.float32]:
 def _padded(
     rows: Sequence[NDArray[np.float32] | NDArray[np.bool_]], like: torch.Tensor
 ) -> torch.Tensor:
-    """The rows as one float32 tensor of the shape and on the device of `like`, padded with 0."""
+    """Return the rows as a float32 tensor, with the shape and device of `like`, padded with 0."""
     padded = np.zeros(tuple(like.shape), np.float32)
     for place, row in enumerate(rows):
         padded[place, : len(row)] = row

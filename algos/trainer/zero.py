@@ -19,6 +19,7 @@ from typing import Any
 import deepspeed
 import torch
 from accelerate.utils import DummyOptim
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import Policy, Scores, TrainablePolicy
@@ -76,31 +77,32 @@ class Partitioned(Backend):
 
     # ------------------------------------------------------------------------ a step
 
+    @override
     def __call__(self, collated: Any) -> Scores:
-        """See `Backend`."""
         scores: Scores = self._engine(collated)
         return scores
 
+    @override
     def begin(self, learning_rate: float) -> None:
-        """See `Backend`."""
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
 
+    @override
     @contextmanager
     def micro_batch(self, *, last: bool) -> Iterator[None]:
-        """See `Backend`."""
         self._engine.set_gradient_accumulation_boundary(is_boundary=last)
         yield
 
+    @override
     def backward(self, loss: torch.Tensor) -> None:
-        """See `Backend`; DeepSpeed averages over processes.
+        """Compute gradients, which DeepSpeed averages over processes.
 
-        accelerate's own `backward` would step in the same breath, before anybody saw the norm.
+        accelerate's own `backward` would also take the optimizer step, before the norm is known.
         """
         self._engine.backward(loss * self._processes.count)
 
+    @override
     def step(self, accept: Accept) -> float:
-        """See `Backend`."""
         self._accept = accept
         self._norm = math.nan  # what it stays where DeepSpeed finds infinities before any norm
         level = deepspeed.utils.logger.level
@@ -132,13 +134,14 @@ class Partitioned(Backend):
 
     # ----------------------------------------------------------------------- weights
 
+    @override
     def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
-        """See `Backend`."""
         if not self.partitioned:
             return nullcontext()
         gathered: AbstractContextManager[None] = deepspeed.zero.GatheredParameters(list(parameters))
         return gathered
 
+    @override
     @contextmanager
     def playing(self, player: Policy[Any]) -> Iterator[None]:
         """Hold all weights on every device, without a hook that would take them away again.
@@ -160,8 +163,9 @@ class Partitioned(Backend):
                 parameter.ds_active_sub_modules.clear()
             offload.setup_zero_stage3_hooks()
 
+    @override
     def hold(self, reference: TrainablePolicy[Any]) -> None:
-        """See `Backend`; in stage 3 the reference is held in parts too.
+        """Hold the reference, which is partitioned in stage 3.
 
         A reference that is the trained model without its adapters is held with that.
         """
@@ -175,16 +179,17 @@ class Partitioned(Backend):
         )
         self._held[id(reference.module)] = engine, module
 
+    @override
     def refer(self, reference: TrainablePolicy[Any], collated: Any) -> Scores:
-        """See `Backend`."""
         engine, _ = self._held.get(id(reference.module), (reference.module, None))
         with torch.no_grad():
             scores: Scores = engine(collated)
         return scores
 
+    @override
     @contextmanager
     def reading(self, policy: TrainablePolicy[Any] | None = None) -> Iterator[None]:
-        """In stage 3 one weight after the other comes into the first process's main memory."""
+        """In stage 3, bring one weight after the other into the first process's main memory."""
         held: list[tuple[torch.nn.Parameter, torch.Tensor, torch.Tensor]] = []
         module = (policy or self._policy).module
         for parameter in module.parameters() if is_in_parts(module) else ():
@@ -202,21 +207,24 @@ class Partitioned(Backend):
 
     # ------------------------------------------------------------------- checkpoints
 
+    @override
     def save(self, folder: Path) -> None:
-        """Each process's parts, as accelerate and DeepSpeed lay them out."""
+        """Write the partitions of each process, in the layout of accelerate and DeepSpeed."""
         with _quiet():
             self._processes.accelerator.save_state(str(folder / "deepspeed"))
 
+    @override
     def load(self, folder: Path, policy: Path) -> None:
-        """See `Backend`; the parts hold the weights too."""
+        """Read what `save` wrote; the partitions hold the weights, too."""
         try:
             with _quiet():
                 self._processes.accelerator.load_state(str(folder / "deepspeed"))
         except Exception as error:  # broken bytes lead torch.load anywhere
             raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error
 
+    @override
     def close(self) -> None:
-        """See `Backend`; a module that was loaded in parts stays so."""
+        """Release the backend; a module that was loaded in partitions stays partitioned."""
         for engine, module in (*self._held.values(), (self._engine, self._module)):
             module.release(engine)
         self._held.clear()
@@ -259,7 +267,7 @@ def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the deprecation warnings that accelerate and DeepSpeed give each other."""
+    """Suppress the deprecation warnings that accelerate and DeepSpeed cause in each other."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

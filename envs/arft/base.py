@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
@@ -63,7 +64,7 @@ class ArftEnv(VisEnv):
         )
 
     def make_grammar(self) -> TagGrammar:
-        """How turns are read and results are shown."""
+        """Return the grammar, which reads turns and writes results."""
         return TagGrammar(self.actions)
 
     @abstractmethod
@@ -76,45 +77,50 @@ class ArftEnv(VisEnv):
 
     @abstractmethod
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """A tool for each action."""
+        """Return a tool for each action."""
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
+    @override
     def turn_request(self) -> TurnRequest:
-        """A free turn."""
         return TurnRequest(stop=self.grammar.stop)
 
+    @override
     def turn_notice(self) -> tuple[Part, ...]:
-        """Before the last turn: that it must answer."""
+        """Say before the last turn that it must answer."""
         return (prompts.ANSWER_NOW,) if self.turns_left == 1 else ()
 
+    @override
     def reject_call(self, call: Call) -> str:
-        """The last turn has no tools: what it did could not be seen any more."""
+        """Reject a call in the last turn: its result could not be seen any more."""
         return prompts.NO_STEP_LEFT if self.turns_left == 1 else ""
 
+    @override
     def task_score(self) -> float:
-        """F1 of the answer, 0 to 1."""
+        """Return the F1 of the answer, 0 to 1."""
         return self.metrics()["f1"]
 
+    @override
     def metrics(self) -> dict[str, float]:
-        """``accuracy`` (exact match) and ``f1`` of the answer, 0 without one."""
+        """Return ``accuracy`` (exact match) and ``f1`` of the answer, 0 without one."""
         answer, references = self.log.answer, self.sample.answers
         exact = 0.0 if answer is None else exact_match(answer, references, self.compat)
         partly = 0.0 if answer is None else token_f1(answer, references, self.compat)
         # The public count of words gives less for a repeated one.
         return {"accuracy": exact, "f1": max(exact, partly)}
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """One of the sample's options, or a number."""
+        """Return one of the sample's options, or a number."""
         options = self.sample.truth_as(QuestionTruth).options
         return str(rng.choice(options)) if options else super().random_answer(rng)
 
     # ------------------------------------------------------------------ for the two
 
     def view(self, image: Image) -> Image:
-        """An image as it is shown."""
+        """Return an image as it is shown."""
         return fit(image, self.preset.image_pixels)
 
     def done(self, tool: str) -> list[ToolCalled]:
-        """The calls of a tool that were carried out."""
+        """Return the calls of a tool that were carried out."""
         return [call for call in self.log.tool_calls if call.ok and call.tool == tool]

@@ -118,7 +118,7 @@ class Settings(TypedDict, total=False):
             sets) or ``"tiny"`` (for a very small model on a CPU). Any field of `Preset` may be
             given to change it, for example ``turns=6``.
         reward: ``"f1"`` (the paper's), ``"em"`` (its ablation, table 3) or ``"outcome"``.
-        compat: ``"arft"`` does as the public code: its rewards, its prompt that is made anew every
+        compat: ``"arft"`` does as the public code: its rewards, its prompt that is made again every
             turn, its harness that crops for the model (docs/arft.md lists all of it).
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         on_abort: ``"truncate"`` or ``"raise"``, see `VisEnv`.

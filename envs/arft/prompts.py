@@ -22,7 +22,7 @@ NO_STEP_LEFT = "No step is left in this episode: answer inside <answer></answer>
 def opening(
     style: PromptStyle, steps: str, views: Sequence[Image], facts: str, question: str
 ) -> list[Message]:
-    """The first messages of an episode.
+    """Return the first messages of an episode.
 
     ``"full"`` explains the steps in a system message and puts the question in a user message.
     ``"brief"`` is the images and the question alone, for a model so small that it learns the form
@@ -43,7 +43,7 @@ def opening(
 
 
 def task(style: PromptStyle, steps: str, question: str) -> str:
-    """The whole task in one text, as the public code puts it; what was said so far follows."""
+    """Return the whole task in one text, as the public code writes it, before the conversation."""
     if style == "brief":
         return question
     return f"{steps}\n\n<query> {question} </query>\n\nWhat you have said so far:"

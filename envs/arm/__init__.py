@@ -271,7 +271,7 @@ def _with_unreadable_overview(chosen: Chosen, settings: Settings) -> Chosen:
 
 
 def _seen_small(chosen: Chosen) -> Chosen:
-    """For procedural scenes: shown at the size at which their details cannot be read.
+    """Limit the view of procedural scenes to the size at which details cannot be read.
 
     Not with ``compat="arm"``, which cuts from the picture as shown: nothing could be found there.
     """

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import JsonValue, Strict
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.types import GroundTruth
 from visenv.types.ground_truth import STRICT, Box, Boxes, Numbers, Texts
@@ -85,6 +86,7 @@ class JudgingTruth(GroundTruth):
     source: str | None = None
     tie: Tie | None = None
 
+    @override
     def right_response(self, answers: Sequence[str]) -> str:
         """Return the candidate that is right, ``""`` if there is none."""
         if not answers:

@@ -53,7 +53,7 @@ def opening(
     tools: Sequence[Tool[Any]],
     turns: int,
 ) -> list[Message]:
-    """The first messages of an episode.
+    """Return the first messages of an episode.
 
     ``"full"`` explains tools and form in a system message, and the task in a user message.
     ``"brief"`` is the images, the instruction, the responses and the constraint alone, for a model

@@ -105,7 +105,7 @@ def format_share(log: Log, compat: Compat = None) -> float:
 
 
 def right(log: Log, sample: Sample, compat: Compat = None) -> bool:
-    """Whether the verdict is the sample's; of a rating, whether it lies in the right half."""
+    """Return whether the verdict is the sample's, or the rating lies in the right half."""
     if log.answer is None:
         return False
     truth = sample.truth_as(JudgingTruth)
@@ -145,7 +145,7 @@ def _whole(text: str) -> bool:
 
 
 def _published_form(text: str) -> bool:
-    """A thought, an answer, and no tag of a call, whatever else they hold; linear in the text."""
+    """Return whether the text is a thought and an answer without the tag of a call."""
     turn = text.strip()
     opening, inside, closing = turn[:7].lower(), turn[7:-9], turn[-9:].lower()
     return (

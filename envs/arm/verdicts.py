@@ -48,24 +48,24 @@ _ARM_PREFERENCE = re.compile(
 
 
 def verdicts(candidates: int) -> list[str]:
-    """Every verdict that can be given of so many responses."""
+    """Return every possible verdict on so many responses."""
     return ["True", "False"] if candidates == 1 else [str(n + 1) for n in range(candidates)]
 
 
 def write_verdict(verdict: str) -> str:
-    """The answer that gives a verdict, ``"True"``, ``"False"`` or a number, in the asked form."""
+    """Return the answer for a verdict, ``"True"``, ``"False"`` or a number, in that form."""
     if verdict in ("True", "False"):
         return f"{HEAD} {verdict}"
     return f"{HEAD} Answer {verdict} is better"
 
 
 def write_rating(rating: int) -> str:
-    """The answer that gives a rating, in the asked form."""
+    """Return the answer for a rating, in the requested form."""
     return f"{HEAD} {rating}"
 
 
 def verdict_of_rating(rating: int, scale: Sequence[int]) -> str | None:
-    """What a rating says of a response: ``"True"`` from the middle of the scale, or ``"False"``.
+    """Return the verdict that a rating implies: ``"True"`` from the middle of the scale on.
 
     Args:
         rating: A number on the scale; another is no verdict.

@@ -155,7 +155,7 @@ def _make_eb(
 
 
 def _source(name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split]) -> Source:
-    """Return the samples."""
+    """Return the samples of `data`, a source or its name."""
     if not isinstance(data, str):
         return data
     if data != "procedural":

@@ -34,7 +34,7 @@ class _Player:
 
     @property
     def is_over(self) -> bool:
-        """Whether the goal or a limit is reached."""
+        """Return whether the goal or a limit is reached."""
         simulation = self.simulation
         return simulation.succeeded or simulation.steps >= LIMIT or self.invalid >= INVALID
 

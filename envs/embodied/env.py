@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.env import Limits, Observation
@@ -116,16 +117,17 @@ class House(RebuiltPrompt):
 
     @property
     def simulation(self) -> HouseSimulation:
-        """The episode in the house."""
+        """Return the episode in the house."""
         return self.act.simulation
 
     @property
     def truth(self) -> HouseTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(HouseTruth)
 
     # ------------------------------------------------------------------ Gymnasium
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -133,6 +135,7 @@ class House(RebuiltPrompt):
         observation, info = super().reset(seed=seed, options=options)
         return observation, {**info, "simulator": self.simulator}
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take a turn: run a plan."""
         observation, reward, terminated, truncated, info = super().step(action)
@@ -140,6 +143,7 @@ class House(RebuiltPrompt):
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Return the first prompt; the list of actions belongs to the house."""
         self.act.begin(self.sample)
@@ -148,6 +152,7 @@ class House(RebuiltPrompt):
         self._examples = self._make_examples(grammar)
         return super().initial_messages()
 
+    @override
     def turn_request(self) -> TurnRequest:
         """Return the request for a plan; with a chat history the context goes on."""
         expression = self._plans.turn_regex()
@@ -156,6 +161,7 @@ class House(RebuiltPrompt):
         )
         return TurnRequest(regex=expression, context=context)
 
+    @override
     def turn_notice(self) -> tuple[Part, ...]:
         """Return the prompt, or with a chat history what is new."""
         if not self.options.chat_history:
@@ -164,6 +170,7 @@ class House(RebuiltPrompt):
         new, self._shown = lines[self._shown :], len(lines)
         return (prompts.history(new), *self._images())
 
+    @override
     def prompt(self) -> tuple[Part, ...]:
         """Return the whole prompt: what never changes first, history and image last."""
         lines = [*self._history()]
@@ -188,24 +195,29 @@ class House(RebuiltPrompt):
             return (*images, head, prompts.history(lines))
         return (head, prompts.history(lines), *images)
 
+    @override
     def is_done(self) -> bool:
         """Return whether the goal is reached, or an empty plan ended the episode."""
         return self.simulation.succeeded or self.log.answer is not None
 
+    @override
     def stop_calls(self, called: ToolCalled) -> str:
         """Stop a plan at the first action that fails, too."""
         return "an action failed" if not called.ok else super().stop_calls(called)
 
+    @override
     def task_score(self) -> float:
         """Return 1 if the goal was reached."""
         return success_score(self.log)
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """Return an object of the right type: what a hasty player takes."""
         truth = self.truth
         candidates = (*truth.targets, *truth.others)
         return str(rng.choice(candidates)) if candidates else ""
 
+    @override
     def hasty_turn(self, answer: str) -> ParsedTurn:
         """Return a plan that brings this object to its place, without a look at the others."""
         truth, simulation = self.truth, self.simulation
@@ -214,6 +226,7 @@ class House(RebuiltPrompt):
         goal = with_target(truth.goal, truth.targets, answer)
         return self._planned(next_action(simulation.dialect, simulation.state, goal))
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Return the rest of a plan, or the next look at an object (`Preset.oracle`)."""
         simulation, truth = self.simulation, self.truth
@@ -222,6 +235,7 @@ class House(RebuiltPrompt):
         ids = self._search() if self.preset.oracle == "search" else []
         return self._planned(ids or next_action(simulation.dialect, simulation.state, truth.goal))
 
+    @override
     def metrics(self) -> dict[str, float]:
         """Return EmbodiedBench's metrics."""
         log, steps = self.log, self.env_steps

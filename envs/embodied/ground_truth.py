@@ -59,7 +59,7 @@ class HouseTruth(GroundTruth):
 
     @property
     def options(self) -> TaskOptions:
-        """What the task was drawn from."""
+        """Return the options from which the task was drawn."""
         return TaskOptions(
             dialect=self.dialect,
             subset=self.subset,

@@ -13,7 +13,7 @@ class Options(NamedTuple):
     Attributes:
         n_shots: Examples in the prompt, 0 to 10 (EmbodiedBench uses 10).
         examples: A file of examples, a JSON list of texts; None lets the planner write them.
-        feedback: Whether the history tells what came of each action.
+        feedback: Whether the history contains the result of each action.
         chat_history: Whether the conversation goes on instead of being rebuilt every turn.
         past_images: Earlier frames that are shown beside the present one.
         language_only: Whether no frame is shown, and a turn describes none.

@@ -69,7 +69,7 @@ NO_ACTIONS = "\nThere are no actions.\n"
 
 
 def examples(texts: Sequence[str]) -> str:
-    """Return the examples."""
+    """Return the block of numbered examples, ``""`` without any."""
     if not texts:
         return ""
     numbered = "\n".join(f"Example {place}.\n{text}" for place, text in enumerate(texts, 1))
@@ -77,12 +77,12 @@ def examples(texts: Sequence[str]) -> str:
 
 
 def example(instruction: str, reply: str) -> str:
-    """Return one example."""
+    """Return one example, an instruction with its reply."""
     return f"Instruction: {instruction}\nReply: {reply}"
 
 
 def instruction(text: str) -> str:
-    """Return the instruction."""
+    """Return the line with the task's instruction."""
     return f"\nInstruction: {text}\n"
 
 

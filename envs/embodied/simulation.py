@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.tools import Arguments, Store, Tool, ToolResult
 from visenv.types import Image, Pixels, Sample, Video
@@ -96,6 +97,7 @@ class Act(Tool[ActArguments]):
         """Begin the episode of a sample; a control without tools needs its world, too."""
         self.simulation = HouseSimulation(sample.truth_as(HouseTruth))
 
+    @override
     def call(self, arguments: ActArguments, store: Store) -> ToolResult:
         """Carry out the action; an invalid one is a result that is not ok."""
         ok, detail = self.simulation.act(arguments.action_id)
@@ -103,13 +105,13 @@ class Act(Tool[ActArguments]):
         plan = Video((draw_map(self.simulation.state),), (float(detail["step"]),))
         return ToolResult((), detail, ok, reason, env_steps=1, hidden_frames=(plan,))
 
+    @override
     def example(self) -> ActArguments:
-        """Return the first action of the list."""
         names = self.simulation.dialect.names
         return ActArguments(action_id=0, action_name=names[0])
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ActArguments:
-        """Return a random action of the list."""
         names = self.simulation.dialect.names
         index = int(rng.integers(len(names)))
         return ActArguments(action_id=index, action_name=names[index])

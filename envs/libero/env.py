@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
@@ -89,6 +90,7 @@ class Libero(VisEnv):
             on_abort=on_abort,
         )
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the first frames and the task; set the limit of the sample's suite."""
         table = LEROBOT_LIMITS if self.preset.limits == "lerobot" else STEP_LIMITS
@@ -104,21 +106,23 @@ class Libero(VisEnv):
         brief = self.preset.prompt == "brief"
         return prompts.opening(self.sample.question, self.act.first_frames, brief)
 
+    @override
     def turn_request(self) -> TurnRequest:
-        """Ask for a chunk."""
         return TurnRequest(stop=self.grammar.stop)
 
+    @override
     def is_done(self) -> bool:
         """Return whether the goal holds."""
         last = self._last_detail()
         return bool(last.get("success"))
 
+    @override
     def task_score(self) -> float:
         """Return 1 for success."""
         return float(self.is_done())
 
+    @override
     def metrics(self) -> dict[str, float]:
-        """Return the metrics that the card lists."""
         goals = self._last_detail().get("goals", {})
         calls = [call for call in self.log.tool_calls if call.ok]
         sizes = [len(call.detail["actions"]) for call in calls]
@@ -129,26 +133,30 @@ class Libero(VisEnv):
             "chunk_size": sum(sizes) / len(sizes) if sizes else 0.0,
         }
 
+    @override
     def close(self) -> None:
         """Close the environment and give the simulator back."""
         super().close()
         self.act.close()
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Return the next chunk of the scripted expert."""
         return ParsedTurn(calls=(Call(TOOL, self.act.plan()),))
 
+    @override
     def hasty_turn(self, answer: str) -> ParsedTurn:
         """Return a chunk that does not move: no turn can answer."""
         return ParsedTurn(calls=(Call(TOOL, self.act.example().model_dump(mode="json")),))
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """Return nothing: no turn can answer."""
         return ""
 
     @property
     def truth(self) -> LiberoTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(LiberoTruth)
 
     def _last_detail(self) -> dict[str, Any]:

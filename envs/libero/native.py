@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
@@ -59,6 +60,7 @@ class NativeActions(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self.action_space = spaces.Box(-1, 1, (ACTION_SIZE,), np.float64)
         self._frames: tuple[NDArray[Any], ...] = ()
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NativeObservation, dict[str, Any]]:
@@ -66,6 +68,7 @@ class NativeActions(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         observation, info = self.env.reset(seed=seed, options=options)
         return self._observe(observation), info
 
+    @override
     def step(self, action: Action) -> tuple[NativeObservation, float, bool, bool, dict[str, Any]]:
         """Take one action.
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
+from typing_extensions import override
 
 from visenv.simulators.host import Frames
 from visenv.simulators.session import SimulatorSession
@@ -100,6 +101,7 @@ class Act(Tool[Any]):
             "turned": preset.frames == "rotated",
         }
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Begin the episode of a sample, and draw its first frames."""
         truth = sample.truth_as(LiberoTruth)
@@ -114,6 +116,7 @@ class Act(Tool[Any]):
         self.first_frames = _images(reply.frames)
         self._used = 0
 
+    @override
     def call(self, arguments: Any, store: Store) -> ToolResult:
         """Carry out a chunk, as far as the limit of the episode allows.
 
@@ -151,18 +154,20 @@ class Act(Tool[Any]):
             return {"values": decode(rows)}
         return {"actions": encode(decode(rows), self.statistics) if self.statistics else rows}
 
+    @override
     def close(self) -> None:
         """Give the simulator back."""
         self.session.end()
 
+    @override
     def example(self) -> Any:
         """Return a chunk that does not move."""
         if self.native:
             return NativeChunk(values=[[0.0] * 6 + [-1.0]])
         return Chunk(actions=[[127] * 6 + [0]])
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> Any:
-        """Return a chunk of random actions."""
         actions = rng.uniform(-1, 1, (int(rng.integers(1, MOST_ROWS + 1)), ACTION_SIZE))
         if self.native:
             return NativeChunk(values=actions.tolist())

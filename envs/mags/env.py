@@ -7,6 +7,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
@@ -118,6 +119,7 @@ class MagsZoom(VisEnv):
             on_abort=on_abort,
         )
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the image at its limited size, and ask."""
         view = self._view()
@@ -125,10 +127,12 @@ class MagsZoom(VisEnv):
         tool = "".join(tool.description for tool in self.tools.values())
         return prompts.opening(self.preset.prompt, self.sample.question, view, tool)
 
+    @override
     def turn_request(self) -> TurnRequest:
         """Ask for a thought in round 1, for a second thought and an answer in round 2."""
         return TurnRequest(stop=("</answer>",) if self._must_answer else ("</think>",))
 
+    @override
     def check_turn(self, turn: ParsedTurn) -> str:
         """Refuse an answer in round 1, and anything but an answer in round 2."""
         if not self._must_answer:
@@ -137,6 +141,7 @@ class MagsZoom(VisEnv):
             return prompts.NO_ZOOM_LEFT
         return prompts.ANSWER_MISSING if turn.answer is None else ""
 
+    @override
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event]:
         """Log the text before and after the thought of round 1, which was ignored."""
         if self._must_answer or turn.thought is None:
@@ -144,18 +149,20 @@ class MagsZoom(VisEnv):
         ignored = scan(self.log.turns[-1].text).outside.strip()
         return (TextIgnored(self.turn, ignored),) if ignored else ()
 
+    @override
     def turn_notice(self) -> tuple[Part, ...]:
         """Say that nothing was enlarged, if so, and what round 2 takes."""
         said = () if self.log.tool_calls else (prompts.NO_ZOOM,)
         return said if self.preset.prompt == "brief" else (*said, prompts.ROUND_2)
 
+    @override
     def task_score(self) -> float:
         """Return 1 for an exact answer."""
         answer = self.log.answer
         return float(answer is not None and is_exact(answer, self.sample.answers))
 
+    @override
     def metrics(self) -> dict[str, float]:
-        """Return the metrics that the card lists."""
         answer = self.log.answer
         details = [call.detail for call in self.log.tool_calls if "written" in call.detail]
         crops = [each["box"] for detail in details for each in detail["boxes"] if each["box"]]
@@ -173,6 +180,7 @@ class MagsZoom(VisEnv):
             metrics["coverage"] = held / len(evidence)
         return metrics
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Zoom into what the question is about, then give the true answer.
 
@@ -188,11 +196,13 @@ class MagsZoom(VisEnv):
         call = Call(Zoom.name, {"boxes": self._oracle_boxes()})
         return ParsedTurn(prompts.thought(style), (call,))
 
+    @override
     def hasty_turn(self, answer: str) -> ParsedTurn:
         """Think without zooming in round 1, and answer in round 2."""
         turn = self.oracle_turn()._replace(calls=())
         return turn._replace(answer=answer) if self._must_answer else turn
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """Return one of the sample's options, or a number."""
         options = self.sample.truth_as(QuestionTruth).options
@@ -200,7 +210,7 @@ class MagsZoom(VisEnv):
 
     @property
     def _must_answer(self) -> bool:
-        """Whether the coming turn is round 2."""
+        """Return whether the coming turn is round 2."""
         return self.turns_left == 1
 
     def _view(self) -> Image:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ToolError
 from visenv.grammar.zoom_in_think import TOOL
@@ -90,11 +91,13 @@ class Zoom(Tool[ZoomArguments]):
         self._native: Image | None = None
         self._rng = np.random.default_rng(0)
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Take the handle of the native image, without decoding it."""
         self._native = sample.images[0] if sample.images else None
         self._rng = np.random.default_rng(list(hashlib.sha256(sample.id.encode()).digest()))
 
+    @override
     async def call(self, arguments: ZoomArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
@@ -122,14 +125,15 @@ class Zoom(Tool[ZoomArguments]):
         )
         return ToolResult((*crops, *notes), detail)
 
+    @override
     def end_episode(self) -> None:
-        """Release the image."""
         self._native = None
 
+    @override
     def example(self) -> ZoomArguments:
-        """Return arguments to show in the prompt."""
         return ZoomArguments(boxes=[[40, 60, 120, 130], [200, 80, 260, 150]])
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ZoomArguments:
         """Return one to three random boxes of the input image, at most half as wide and high."""
         size = store.image(INPUT_IMAGE).size

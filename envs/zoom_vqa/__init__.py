@@ -119,11 +119,11 @@ def _source(data: str | Source, preset: Preset, scenes: Mapping[str, Any]) -> So
 
 
 def _answer_score(source: Source, compat: Compat) -> AnswerScore:
-    """The source's own scoring, or the VQA score for a source that has none."""
+    """Return the source's own scoring function, or the VQA score for a source without one."""
     own = getattr(source, "score", vqa_answer_score)
     return partial(own, compat=compat)
 
 
 def vqa_answer_score(answer: str, sample: Sample, compat: Compat = None) -> float:
-    """VQA score of the official script, or of the public code's ``min(1, n / 3)``."""
+    """Return the VQA score of the official script, or of the public code's ``min(1, n / 3)``."""
     return vqa_score(answer, sample.answers, mode="min3" if compat else "official")

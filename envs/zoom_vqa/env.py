@@ -8,6 +8,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
@@ -117,6 +118,7 @@ class ZoomVQA(VisEnv):
             on_abort=on_abort,
         )
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the image at its limited size, and ask."""
         view = self._view()
@@ -125,19 +127,22 @@ class ZoomVQA(VisEnv):
         question = self.sample.question
         return opening(self.preset.prompt, question, view, self._spoken, tools, self.tool_calls)
 
+    @override
     def turn_request(self) -> TurnRequest:
-        """A free turn while a tool call is left; on the last turn the answer is forced."""
+        """Ask for a free turn while a tool call is left; force the answer on the last turn."""
         prefix = LATER_PREFIX if self.turn else first_prefix(self.preset.prompt)
         regex = self.grammar.answer_regex(prefix) if self.turns_left == 1 else None
         return TurnRequest(prefix, self.grammar.stop, regex)
 
+    @override
     def task_score(self) -> float:
-        """The data set's own score of the answer, 0 to 1."""
+        """Return the data set's own score of the answer, 0 to 1."""
         answer = self.log.answer
         return 0.0 if answer is None else float(self._answer_score(answer, self.sample))
 
+    @override
     def metrics(self) -> dict[str, float]:
-        """``accuracy``, ``zoomed`` and, where the truth has a box, ``hit``."""
+        """Return ``accuracy``, ``zoomed`` and, if the truth has a box, ``hit``."""
         crops = [call.detail["box"] for call in self.log.tool_calls if call.ok]
         metrics = {"accuracy": self.task_score(), "zoomed": float(bool(crops))}
         box = self.truth.detail_box
@@ -145,6 +150,7 @@ class ZoomVQA(VisEnv):
             metrics["hit"] = float(any(_holds(crop, box) for crop in crops))
         return metrics
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Zoom onto the target's middle, then give the commonest reference answer."""
         # The thought goes on from the prefill.
@@ -157,14 +163,15 @@ class ZoomVQA(VisEnv):
         answers = Counter(self.sample.answers).most_common(1)
         return ParsedTurn(begun + thought, answer=answers[0][0] if answers else "unanswerable")
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """One of the sample's options, or a number."""
+        """Return one of the sample's options, or a number."""
         options = self.truth.options
         return str(rng.choice(options)) if options else super().random_answer(rng)
 
     @property
     def truth(self) -> QuestionTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(QuestionTruth)
 
     def _view(self) -> Image:
@@ -191,7 +198,7 @@ class ZoomVQA(VisEnv):
 
 
 def _round(coordinate: float) -> int:
-    """To the next multiple of 5, as a person names a point: digits nobody needs are not learnt."""
+    """Return the nearest multiple of 5: a policy need not learn digits without meaning."""
     return 5 * round(coordinate / 5)
 
 

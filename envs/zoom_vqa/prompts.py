@@ -25,7 +25,7 @@ def opening(
     tools: Sequence[Tool[Any]],
     tool_calls: int,
 ) -> list[Message]:
-    """The first messages of an episode.
+    """Return the first messages of an episode.
 
     ``"full"`` explains the tools in a system message and the task in a user message, as the paper
     does. ``"brief"`` is the image and the question alone, for a model so small that it learns the
@@ -47,7 +47,7 @@ def opening(
 
 
 def first_prefix(style: PromptStyle) -> str:
-    """How the first turn begins; the paper's bootstrap opens a thought and sets its tone."""
+    """Return the beginning of the first turn; the paper's bootstrap opens a thought."""
     return FIRST_PREFIX if style == "full" else LATER_PREFIX
 
 

@@ -75,7 +75,7 @@ def paper_terms(
     weights: Weights = Weights(),  # noqa: B008 - immutable
     scan_turn: Scan = scan,
 ) -> list[RewardTerm]:
-    """The paper's four terms with its weights.
+    """Return the paper's four terms with its weights.
 
     Args:
         answer_score: Scores an answer against a sample, 0 to 1.
@@ -107,7 +107,7 @@ def _format(log: Log, sample: Sample, compat: Compat, scan_turn: Scan) -> float:
 
 
 def format_score(text: str, compat: Compat = None, scan_turn: Scan = scan) -> float:
-    """How well one turn is formed, 0 to 1 (R_f before averaging).
+    """Return how well one turn is formed, 0 to 1 (R_f before averaging).
 
     0.4 for a thought and exactly one of tool call and answer; 0.2 when only white space stands
     outside the tags (the public code's check of this is always true); 0.2 when the turn begins
@@ -125,6 +125,6 @@ def format_score(text: str, compat: Compat = None, scan_turn: Scan = scan) -> fl
 
 
 def tool_success(log: Log, sample: Sample) -> float:
-    """Successful over attempted tool calls, from events: text cannot fake one."""
+    """Return the share of tool calls that succeeded, from events: text cannot fake one."""
     calls = log.tool_calls
     return sum(call.ok for call in calls) / len(calls) if calls else 0.0

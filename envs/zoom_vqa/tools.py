@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack, ge
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
 from visenv.images import (
@@ -113,13 +114,14 @@ class _Zoom(Tool[ArgumentsT]):
         self._native: Image | None = None
         self._rng = np.random.default_rng(0)
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Take the handle of the sample's image, without decoding it."""
         self._native = sample.images[0] if sample.images else None
         self._rng = np.random.default_rng(list(hashlib.sha256(sample.id.encode()).digest()))
 
+    @override
     def end_episode(self) -> None:
-        """Release the image."""
         self._native = None
 
     def _show(self, view: Image, window: Window, detail: dict[str, Any], least: int) -> ToolResult:
@@ -177,6 +179,7 @@ class KeypointZoom(_Zoom[ZoomArguments]):
         self.crop_side = crop_side
         self.shape: CropShape = shape
 
+    @override
     def call(self, arguments: ZoomArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
@@ -193,12 +196,13 @@ class KeypointZoom(_Zoom[ZoomArguments]):
         window = crop_window(view.size, keypoint, self.crop_side, self.shape)
         return self._show(view, window, {"keypoint": list(keypoint)}, self.crop_side)
 
+    @override
     def example(self) -> ZoomArguments:
-        """Arguments to show in the prompt."""
         return ZoomArguments(keypoint=[420, 180])
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ZoomArguments:
-        """A uniformly random point of the input image."""
+        """Return a uniformly random point of the input image."""
         return ZoomArguments(keypoint=_random_point(rng, store.image(INPUT_IMAGE).size))
 
     def _keypoint(self, arguments: ZoomArguments, size: tuple[int, int]) -> tuple[int, int]:
@@ -223,6 +227,7 @@ class BoxZoom(_Zoom[BoxArguments]):
     )
     arguments = BoxArguments
 
+    @override
     def call(self, arguments: BoxArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
@@ -246,10 +251,11 @@ class BoxZoom(_Zoom[BoxArguments]):
             window = self._elsewhere(window, view.size)
         return self._show(view, window, {}, 1)
 
+    @override
     def example(self) -> BoxArguments:
-        """Return arguments to show in the prompt."""
         return BoxArguments(bbox=[320, 80, 520, 280])
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> BoxArguments:
         """Return a box of a third of the sides, anywhere in the input image."""
         width, height = store.image(INPUT_IMAGE).size
@@ -263,7 +269,7 @@ class BoxZoom(_Zoom[BoxArguments]):
 def crop_window(
     size: tuple[int, int], keypoint: tuple[int, int], side: int, shape: CropShape = "square"
 ) -> Window:
-    """The window around a keypoint, moved into the image, cut down where the image is smaller.
+    """Return the window around a keypoint, moved into the image, and smaller if the image is.
 
     Args:
         size: ``(width, height)`` of the image, pixels.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
@@ -28,7 +29,7 @@ class ChatSession(Session):
         self._encoded: list[tuple[Message, dict[str, Any]]] = []
 
     def encoded(self) -> list[dict[str, Any]]:
-        """The conversation as OpenAI messages, images as PNG data URLs."""
+        """Return the conversation as OpenAI messages, images as PNG data URLs."""
         kept = self._encoded
         for place, message in enumerate(self.messages):
             if place == len(kept) or kept[place][0] is not message:
@@ -90,10 +91,12 @@ class OpenAIPolicy(Policy[ChatSession]):
             concurrency=concurrency,
         )
 
+    @override
     def open(self, seed: int) -> ChatSession:
-        """An empty conversation; the server knows nothing of the environment."""
+        """Return an empty conversation; the server knows nothing of the environment."""
         return ChatSession()
 
+    @override
     async def respond(
         self, session: ChatSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
@@ -141,13 +144,14 @@ class OpenAIPolicy(Policy[ChatSession]):
         return body | self.extra
 
     def _constraint(self, prefix: str, regex: str) -> dict[str, Any]:
-        """The expression for what the server writes: without pre-filling, the prefix as well."""
+        """Return the regular expression for the server: without pre-filling, with the prefix."""
         if not self.prefill:
             regex = re.sub(r"[\\^$.|?*+()\[\]{}]", r"\\\g<0>", prefix) + f"(?:{regex})"
         if self.regex_field == "structured_outputs":
             return {"structured_outputs": {"regex": regex}}
         return {str(self.regex_field): regex}
 
+    @override
     def __repr__(self) -> str:
         return f"OpenAIPolicy({self.model!r}, {self.client.endpoint.url!r})"
 
@@ -155,7 +159,7 @@ class OpenAIPolicy(Policy[ChatSession]):
 def _whole_turn(
     content: str, choice: Choice, request: TurnRequest, prefill: bool
 ) -> tuple[str, bool]:
-    """The turn from its prefix to its stop string, and whether text after that was cut off."""
+    """Return the turn from its prefix to its stop string, and whether text after it was cut off."""
     prefix = request.prefill if prefill and not content.startswith(request.prefill) else ""
     start = len(request.prefill) if prefill else 0
     text = prefix + content
@@ -169,7 +173,7 @@ def _whole_turn(
 
 
 def _stripped(text: str, choice: Choice, stops: tuple[str, ...]) -> str:
-    """The stop string that the server cut off, or ``""``.
+    """Return the stop string that the server cut off, or ``""``.
 
     vLLM names it in `stop_reason`, which is null when the model ended by itself. Other servers do
     not tell: it is then the closing tag whose opening tag stands last in the text.
@@ -183,7 +187,7 @@ def _stripped(text: str, choice: Choice, stops: tuple[str, ...]) -> str:
 
 
 def _logprobs(choice: Choice) -> NDArray[np.float32]:
-    """The log-probabilities of the tokens, or nothing when the server sent none."""
+    """Return the log-probabilities of the tokens, or nothing when the server sent none."""
     try:
         return np.array([token["logprob"] for token in choice.logprobs["content"]], np.float32)
     except (TypeError, KeyError, ValueError):

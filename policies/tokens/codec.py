@@ -60,16 +60,16 @@ class Codec:
         self.constraints = Constraints(self.vocabulary, self.banned, self.end_id)
 
     def open(self, seed: int) -> TokenSession:
-        """A new session whose sampling is seeded."""
+        """Return a new session with its own sampling seed."""
         return TokenSession(self.encoder, self.image_id, seed)
 
     def increment(self, stream: Stream, messages: Sequence[Message], prefix: str) -> Increment:
-        """What to append to a stream before the policy speaks; placeholders not yet expanded."""
+        """Return the tokens to append before the policy samples; placeholders are unexpanded."""
         ended = bool(stream.turns) and stream.token_ids[-1] == self.end_id
         return self.template.increment(messages, prefix, bool(stream.turns), ended)
 
     def encode(self, episode: Episode, version: int) -> Episode:
-        """The episode as if a policy had said its turns, each closed by the end token.
+        """Return the episode as if a policy had sampled its turns, each closed by the end token.
 
         What a turn was pre-filled with is masked, as it is when sampling. There are no
         log-probabilities: they are NaN. Nor are there constraints: what a demonstration teaches,

@@ -32,7 +32,7 @@ class Constraint:
         self._masks: dict[int, torch.Tensor] = {}
 
     def allowed(self, state: int) -> torch.Tensor:
-        """Bool ``[vocabulary]``: the tokens that keep a match possible; the end where one is."""
+        """Return bool ``[vocabulary]``: tokens that keep a match possible, the end after one."""
         if state not in self._masks:
             mask = torch.zeros(self._size, dtype=torch.bool)
             mask[self._index.get_allowed_tokens(state) or []] = True
@@ -41,7 +41,7 @@ class Constraint:
         return self._masks[state]
 
     def states(self, token_ids: Sequence[int]) -> list[int]:
-        """The state before each token of a turn that was sampled under this constraint.
+        """Return the state before each token of a turn that was sampled under this constraint.
 
         Raises:
             PolicyError: If a token is not allowed where it stands.
@@ -57,12 +57,12 @@ class Constraint:
         return states
 
     def after(self, state: int, token: int) -> int:
-        """The state after a token that is allowed and not the end."""
+        """Return the state after a token that is allowed and not the end."""
         following: int = self._index.get_next_state(state, token)
         return following
 
     def matches(self, state: int) -> bool:
-        """Whether the text so far is a full match."""
+        """Return whether the text so far is a full match."""
         return state in self._final
 
 
@@ -86,7 +86,7 @@ class Constraints:
         self._built: dict[str, Constraint] = {}
 
     def get(self, regex: str) -> Constraint:
-        """The constraint of a regular expression (the syntax of Rust's regex crate).
+        """Return the constraint of a regular expression (the syntax of Rust's regex crate).
 
         Raises:
             PolicyError: If it is not a regular expression, or no text of tokens matches it.

@@ -34,7 +34,7 @@ _VIDEO_PROCESSORS = {
 
 
 def load_processor(name: str) -> Any:
-    """The processor of a folder or a hub name.
+    """Return the processor of a folder or a hub name.
 
     Raises:
         PolicyError: If the model is of an architecture we do not know.
@@ -60,7 +60,7 @@ def save_processor(processor: Any, folder: Path) -> None:
 
 
 def processor_class(model_type: str) -> Any:
-    """The stock processor class of an architecture, without its video processor.
+    """Return the stock processor class of an architecture, without its video processor.
 
     Raises:
         PolicyError: If the model is of an architecture we do not know.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import Session
@@ -77,7 +78,7 @@ class Stream:
         self.versions += [version] * len(token_ids)
 
     def segment(self, encoder: ImageEncoder, placeholder: int) -> Segment:
-        """The stream as training data, its invariants checked."""
+        """Return the stream as training data, after checking its invariants."""
         mask = np.zeros(len(self.token_ids), np.bool_)
         for span in self.turns:
             mask[span.start : span.end] = True
@@ -114,14 +115,15 @@ class TokenSession(Session):
 
     @property
     def stream(self) -> Stream:
-        """The stream of the present context."""
+        """Return the stream of the present context."""
         return self.streams[-1]
 
     @property
     def turn(self) -> int:
-        """How many turns the policy took, over all contexts."""
+        """Return how many turns the policy took, over all contexts."""
         return sum(len(stream.turns) for stream in self.streams)
 
+    @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
         """Add messages, encoded with the next turn; a replaced context is a new stream.
 
@@ -149,7 +151,8 @@ class TokenSession(Session):
             )
         self.stream.temperature = temperature
 
+    @override
     def segments(self) -> tuple[Segment, ...]:
-        """Every context in which the policy spoke."""
+        """Return a segment for each context in which the policy sampled."""
         spoken = [stream for stream in self.streams if stream.turns]
         return tuple(stream.segment(self._encoder, self._placeholder) for stream in spoken)

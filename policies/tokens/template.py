@@ -88,7 +88,7 @@ class ChatTemplate:
     def increment(
         self, messages: Sequence[Message], prefix: str, after_turn: bool, ended: bool
     ) -> Increment:
-        """The tokens between the policy's last turn, or the beginning, and its next.
+        """Return the tokens between the policy's last turn, or the beginning, and its next.
 
         Args:
             messages: What the environment says.
@@ -217,7 +217,7 @@ def _assistant(text: str) -> dict[str, Any]:
 
 
 def _probe(shape: Shape, after_turn: bool) -> list[dict[str, Any]]:
-    """A conversation of that shape whose texts are numbered marks."""
+    """Return a conversation of that shape whose texts are numbered markers."""
     conversation: list[dict[str, Any]] = []
     if after_turn:
         opening = {"role": "user", "content": [_part("probe")]}
@@ -242,7 +242,7 @@ def _require_verbatim(full: str, said: list[str]) -> None:
 
 
 def _require_same_header(prompt: str, past: str) -> None:
-    """What prompts the model to speak must be how a past turn begins."""
+    """Require that a past turn begins with the text that prompts the model for a turn."""
     if not past.endswith(prompt):
         raise PolicyError(
             "The chat template prompts for a turn differently from how it writes one: the prompt "

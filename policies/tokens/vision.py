@@ -66,7 +66,7 @@ class ImageEncoder:
                 )
 
     def encode(self, images: Sequence[Image]) -> list[Patches]:
-        """The patches of each image; those not known yet are processed together."""
+        """Return the patches of each image; new images are processed together."""
         # Looked up before the oldest are dropped, so that a batch may exceed the capacity.
         known = {image.sha256: self._known.get(image.sha256) for image in images}
         missing = {image.sha256: image for image in images if known[image.sha256] is None}
@@ -77,7 +77,7 @@ class ImageEncoder:
         return [patches for image in images if (patches := known[image.sha256]) is not None]
 
     def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
-        """The placeholders of an image whose first stands at `offset`."""
+        """Return the placeholders of an image whose first placeholder stands at `offset`."""
         grid = self.encode([image])[0].grid
         length = int(np.prod(grid)) // self.merge**2
         return ImageSpan(offset, length, image.sha256, grid, placeholder_id)
@@ -97,7 +97,7 @@ class ImageEncoder:
 
 
 def rope_positions(length: int, spans: Iterable[ImageSpan], merge: int) -> NDArray[np.int64]:
-    """M-RoPE positions of a stream (Qwen2-VL, arXiv 2409.12191, §2.1).
+    """Return the M-RoPE positions of a stream (Qwen2-VL, arXiv 2409.12191, §2.1).
 
     Text counts on in all three axes; an image is a grid that begins at the present position, and
     what follows continues after its longest side.

@@ -54,15 +54,15 @@ class Vocabulary:
         self._unmarked = re.compile("|".join(map(re.escape, unmarked)) or r"(?!)")
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of plain text; look-alikes of control tokens stay letters."""
+        """Return the token ids of plain text; look-alikes of control tokens stay letters."""
         return [token for piece in self._pieces(text) for token in self._ids(piece)]
 
     def decode(self, token_ids: list[int]) -> str:
-        """The text of tokens, control tokens left out; broken UTF-8 becomes U+FFFD."""
+        """Return the text of tokens without control tokens; broken UTF-8 becomes U+FFFD."""
         return b"".join([self.bytes[token] for token in token_ids]).decode(errors="replace")
 
     def banned(self, end_id: int) -> NDArray[np.bool_]:
-        """What is never sampled, bool ``[size]``: control tokens but the end, and padding rows."""
+        """Return what is never sampled, bool ``[size]``: padding, control tokens but the end."""
         banned = np.array([not token for token in self.bytes])
         banned[end_id] = False
         return banned
@@ -79,7 +79,7 @@ class Vocabulary:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The printable character that stands for each byte in a byte-level vocabulary (GPT-2)."""
+    """Return the printable character for each byte in a byte-level vocabulary (GPT-2)."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {

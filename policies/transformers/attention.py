@@ -43,7 +43,7 @@ class Call(NamedTuple):
 
 
 def alike(lengths: Sequence[int]) -> list[list[int]]:
-    """Batches of streams of like length, the longest first: indices of `lengths`, each once."""
+    """Return batches of streams of similar length, the longest first, as indices of `lengths`."""
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if not batches or lengths[index] < _ALIKE * lengths[batches[-1][0]]:
@@ -62,7 +62,7 @@ def attend(
     layout: Sequence[Call] | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """The attention of the language model, for sampling and for scoring.
+    """Return the attention of the language model, for sampling and for scoring.
 
     Args:
         module: The attention layer.

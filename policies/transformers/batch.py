@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 Item = TypeVar("Item")
 
 _QUIET_ROUNDS = 3
-"""Turns of the event loop without a new request after which nobody else is about to ask.
+"""Turns of the event loop without a new request after which no other session is about to ask.
 
 An episode that was answered steps its environment and asks again within one turn of the loop; one
 that waits for a tool would hold the others up, so it is not waited for.
@@ -61,7 +61,7 @@ class Batcher(Generic[Item]):
     def _answer(self, batch: Sequence[tuple[Item, asyncio.Future[None]]]) -> None:
         try:
             self._run([item for item, _ in batch])
-        except Exception as error:  # noqa: BLE001 - whoever asked must hear of it, whatever it is
+        except Exception as error:  # noqa: BLE001 - every session that asked must get it
             for done in _unanswered(batch):
                 done.set_exception(error)
         else:

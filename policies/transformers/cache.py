@@ -68,7 +68,7 @@ class SlotCache:
         self._data[:, :, row, :, : memory.shape[3]] = memory
 
     def memory(self, row: int, tokens: int) -> torch.Tensor:
-        """A copy of a row's first slots, ``[layers, 2, heads, tokens, head size]``."""
+        """Return a copy of a row's first slots, ``[layers, 2, heads, tokens, head size]``."""
         return self._data[:, :, row, :, :tokens].clone()
 
     def select(self, rows: Sequence[int]) -> None:

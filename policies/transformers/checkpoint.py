@@ -24,7 +24,7 @@ ADAPTER = "adapter"
 
 
 def load_model(name: str, dtype: torch.dtype, attention: str, *, sharded: bool = False) -> Any:
-    """A model for images and text, from a folder or the hub.
+    """Return a model for images and text, from a folder or the hub.
 
     Args:
         name: A folder or a hub name.
@@ -68,7 +68,7 @@ def _check_architecture(name: str, config: Any) -> None:
 def named_weights(
     model: Any, whole: Callable[..., AbstractContextManager[None]], *, merge: bool
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """See `TrainablePolicy.named_weights`; the names are those of transformers.
+    """Yield all weights by their names in transformers; see `TrainablePolicy.named_weights`.
 
     Args:
         model: With adapters or without.
@@ -87,7 +87,7 @@ def named_weights(
 
 
 def own_weights(model: Any) -> dict[str, torch.nn.Parameter]:
-    """A model's weights by their names in transformers, whether it has adapters or not."""
+    """Return a model's weights by their names in transformers, with or without adapters."""
     return {
         name.replace(".base_layer.", "."): weight
         for name, weight in model.state_dict(keep_vars=True).items()
@@ -145,7 +145,7 @@ def _check_beneath(model: Any, weights: Mapping[str, torch.Tensor], folder: Path
 
 
 def holds(model: Any, folder: Path) -> bool:
-    """Whether a checkpoint has exactly a model's weights, adapters aside.
+    """Return whether a checkpoint has exactly a model's weights, adapters aside.
 
     Raises:
         RunError: If the folder holds no checkpoint, or one of another model.
@@ -155,7 +155,7 @@ def holds(model: Any, folder: Path) -> bool:
 
 
 def describe(model: Any) -> str:
-    """The model in words: its type and what its size is made of."""
+    """Return a description of the model: its type and what its size is made of."""
     text = model.config.text_config
     millions = sum(shards.shape_of(each).numel() for each in model.parameters()) / 1e6
     return (
@@ -182,13 +182,13 @@ def save_model(model: Any, folder: Path, *, merge: bool = True) -> None:
 
 
 def frozen(model: Any) -> Any:
-    """A copy with the present weights, not to be trained."""
+    """Return a copy of the model with the present weights that is not trained."""
     return shards.deep_copy(model).requires_grad_(requires_grad=False).eval()
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bars of transformers: we show our own."""
+    """Hide the progress bars of transformers: we show our own."""
     shown = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
     try:

@@ -65,7 +65,7 @@ class Decoder:
 
         Args:
             turns: Not more than one for a stream.
-            version: Of the weights; older keys and values are computed anew.
+            version: Of the weights; older keys and values are recomputed.
         """
         # All new images go through the image processor in one call.
         self._encoder.encode([image for turn in turns for image in turn.increment.images])
@@ -149,7 +149,7 @@ class Decoder:
         )
 
     def _look(self, streams: Sequence[Stream], known: Sequence[int]) -> list[Features]:
-        """Features of the images not read yet, each distinct image looked at once."""
+        """Compute features of new images, each distinct image once."""
         images = [
             image
             for stream, start in zip(streams, known, strict=True)
@@ -176,13 +176,13 @@ class Decoder:
         return self._network.read(token_ids.to(device), where, (), cache, visible)[:, 0]
 
     def _choose(self, rows: Sequence[Turn], hidden: torch.Tensor) -> tuple[list[int], list[float]]:
-        """One token for each row, and its log-probability."""
+        """Return one token for each row, and its log-probability."""
         temperature = torch.tensor([turn.temperature for turn in rows], device=hidden.device)
         return choose(rows, self._network.logits(hidden, temperature))
 
 
 def _distinct(streams: Sequence[Stream]) -> tuple[list[Stream], list[int]]:
-    """Fresh streams that are alike are read once: the distinct ones, and where each one went."""
+    """Group equal new streams, which are read once: the distinct ones, and the index of each."""
     places: dict[object, int] = {}
     distinct: list[Stream] = []
     index: list[int] = []

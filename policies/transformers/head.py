@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from typing_extensions import override
 
 from visenv.types import Segment
 
@@ -75,12 +76,12 @@ class Places(NamedTuple):
     exclusions: Exclusions
 
     def to(self, device: torch.device) -> Places:
-        """The same on a device."""
+        """Return the same places on a device."""
         exclusions = Exclusions(*(each.to(device) for each in self.exclusions))
         return Places(self.tokens.to(device), self.temperature.to(device), exclusions)
 
     def at(self, part: slice) -> Places:
-        """Some of them."""
+        """Return the places of a slice."""
         exclusions = self.exclusions._replace(which=self.exclusions.which[part])
         return Places(self.tokens[part], self.temperature[part], exclusions)
 
@@ -109,10 +110,11 @@ class Head(torch.nn.Module):
         self.register_buffer("banned", banned.to(weight.device), persistent=False)
         self._single = single
 
+    @override
     def forward(
         self, hidden: torch.Tensor, places: Places | None = None
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        """Logits; with `places`, log-probability and entropy of what was drawn there.
+        """Return logits; with `places`, log-probability and entropy of the tokens sampled there.
 
         Args:
             hidden: ``[..., width]``; with places, the states ``[places, width]`` before them.
@@ -129,11 +131,11 @@ class Head(torch.nn.Module):
         return scored
 
     def cast(self, tensor: torch.Tensor) -> torch.Tensor:
-        """In the precision of the projection."""
+        """Return the tensor in the precision of the projection."""
         return tensor.float() if self._single else tensor
 
     def possible(self, logits: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
-        """float32 (or wider) at the temperature ``[rows]``; banned tokens are `IMPOSSIBLE`."""
+        """Return logits, float32 or wider, at temperatures ``[rows]``; banned: `IMPOSSIBLE`."""
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         # In place: nothing needs what was there before, and no tensor is larger.
         return logits.div_(temperature[:, None]).masked_fill_(self.banned, IMPOSSIBLE)
@@ -148,6 +150,7 @@ class _Drawn(torch.autograd.Function):
     """
 
     @staticmethod
+    @override
     def forward(
         ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, head: Head, places: Places
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -163,6 +166,7 @@ class _Drawn(torch.autograd.Function):
         return picked, entropy
 
     @staticmethod
+    @override
     def backward(
         ctx: Any, upstream: torch.Tensor, _: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
@@ -199,7 +203,7 @@ def _with_product(
 
 
 def _chunks(hidden: torch.Tensor, weight: torch.Tensor) -> list[slice]:
-    """Places whose logits are made together; at least one part, if only an empty one."""
+    """Return the slices of places whose logits are computed together, at least one."""
     rows = max(1, CHUNK // (4 * len(weight)))
     return [slice(start, start + rows) for start in range(0, max(len(hidden), 1), rows)]
 
@@ -207,7 +211,7 @@ def _chunks(hidden: torch.Tensor, weight: torch.Tensor) -> list[slice]:
 def _drawn(
     head: Head, states: torch.Tensor, weight: torch.Tensor, places: Places
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of one chunk: log-probability, entropy and ``Z``; its logits are gone afterwards."""
+    """Return log-probability, entropy and ``Z`` of one chunk; its logits are freed."""
     logits = _logits(head, states, weight, places)
     largest = logits.amax(-1)
     logits.sub_(largest[:, None])  # so that the exponentials neither overflow nor vanish
@@ -220,7 +224,7 @@ def _drawn(
 
 
 def _logits(head: Head, states: torch.Tensor, weight: torch.Tensor, places: Places) -> torch.Tensor:
-    """Of one chunk, at its temperatures; what could not be drawn is `IMPOSSIBLE`."""
+    """Return the logits of one chunk at its temperatures; excluded tokens are `IMPOSSIBLE`."""
     logits = head.possible(F.linear(states, weight), places.temperature)
     distinct, which = places.exclusions
     return logits.masked_fill_(distinct[which], IMPOSSIBLE) if len(distinct) > 1 else logits

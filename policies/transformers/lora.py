@@ -74,7 +74,7 @@ def adapt(model: Any, settings: LoraSettings) -> None:
 
 
 def adapters(model: Any) -> dict[str, torch.nn.Parameter]:
-    """The adapters' weights, by the names that peft gives them in a file."""
+    """Return the adapters' weights, by the names that peft gives them in a file."""
     return {
         _PREFIX + name.replace(f".{_NAME}.", "."): weight
         for name, weight in model.named_parameters()
@@ -83,7 +83,7 @@ def adapters(model: Any) -> dict[str, torch.nn.Parameter]:
 
 
 def layers(model: Any) -> dict[str, Any]:
-    """The layers with an adapter, by the name of the weight it changes."""
+    """Return the layers with an adapter, by the name of the weight it changes."""
     if not hasattr(model, "peft_config"):
         return {}
     from peft.tuners.lora import LoraLayer
@@ -96,12 +96,12 @@ def layers(model: Any) -> dict[str, Any]:
 
 
 def parts(layer: Any) -> list[torch.nn.Parameter]:
-    """The weights of a layer's adapter."""
+    """Return the weights of a layer's adapter."""
     return [layer.lora_A[_NAME].weight, layer.lora_B[_NAME].weight]
 
 
 def merged(weight: torch.Tensor, layer: Any) -> torch.Tensor:
-    """A weight with its adapter's change; nothing is changed in place."""
+    """Return a weight with its adapter's change added; nothing is changed in place."""
     change: torch.Tensor = layer.get_delta_weight(_NAME)
     return (weight.to(change.dtype) + change).to(weight.dtype)
 
@@ -115,7 +115,7 @@ def forget(model: Any) -> None:
 
 @contextmanager
 def without(model: Any) -> Iterator[None]:
-    """A context in which the model runs without its adapters."""
+    """Run the model without its adapters inside the block."""
     all_layers = layers(model).values()
     for layer in all_layers:
         layer.enable_adapters(False)

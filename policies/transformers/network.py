@@ -57,12 +57,12 @@ class Network:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Return the device of the weights."""
         device: torch.device = self.model.device
         return device
 
     def cache(self, rows: int) -> SlotCache:
-        """An empty cache for a batch of `rows`."""
+        """Return an empty cache for a batch of `rows`."""
         config = self._text.config
         head_size = getattr(config, "head_dim", None)
         head_size = head_size or config.hidden_size // config.num_attention_heads
@@ -79,7 +79,7 @@ class Network:
         visible: torch.Tensor | None = None,
         layout: Sequence[Call] | None = None,
     ) -> torch.Tensor:
-        """The language model's last hidden states.
+        """Return the language model's last hidden states.
 
         Args:
             token_ids: int64 ``[rows, tokens]``, padded on the right.
@@ -118,5 +118,5 @@ class Network:
         return hidden
 
     def logits(self, hidden: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
-        """float32 ``[rows, vocabulary]`` at the temperature ``[rows]``; banned: `IMPOSSIBLE`."""
+        """Return float32 logits ``[rows, vocabulary]`` over `temperature`; banned: `IMPOSSIBLE`."""
         return self.head.possible(self.head(hidden), temperature)

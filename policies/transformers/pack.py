@@ -56,7 +56,7 @@ def pack(
     *,
     share: bool = True,
 ) -> Packed:
-    """See `TrainablePolicy.collate`.
+    """Pack segments into one row, as `TrainablePolicy.collate` describes.
 
     Args:
         codec: Of the policy.
@@ -158,7 +158,7 @@ class _Row:
         self.length += len(node)
 
     def where(self, segment: int, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where tokens of a segment stand in the row."""
+        """Return the positions of a segment's tokens in the row."""
         places = np.zeros(len(tokens), np.int64)
         for start, begin in self._runs[segment]:  # from the root on
             places = np.where(tokens >= start, begin + tokens - start, places)

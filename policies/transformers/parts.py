@@ -125,7 +125,7 @@ class _Splitter:
 
 
 def split(segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
-    """See `TrainablePolicy.split`: each part is read as the trees of its own segments.
+    """Split segments into parts, each read as the trees of its own segments.
 
     What begins alike is kept together, as far as the budget allows. What a tree holds that is cut
     is read again in each part.

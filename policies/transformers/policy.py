@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Budget, TrainablePolicy, as_they_are
@@ -36,9 +37,9 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     Replies asked for at the same time are sampled as one batch; keys and values stay with their
     session between turns. Tokens are append-only (`ChatTemplate`); what is banned or constrained,
-    and which log-probability is recorded, is told in `decode`.
+    and which log-probability is recorded, is described in `decode`.
 
-    A session may live through weight updates: its keys and values are then computed anew, and each
+    A session may live through weight updates: its keys and values are then recomputed, and each
     sampled token carries the version that sampled it.
 
     Launched with ``accelerate launch --zero3_init_flag true``, each process loads its share of
@@ -141,14 +142,15 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     # ------------------------------------------------------------------ sampling
 
+    @override
     def open(self, seed: int) -> TokenSession:
-        """A new session; the environment is not looked at."""
         return self.codec.open(seed)
 
+    @override
     async def respond(
         self, session: TokenSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Sample the next turn, together with whoever else asks now.
+        """Sample the next turn, in one batch with all turns that are requested now.
 
         It ends with the end token, after a stop string, or at the token limit; with a regex, a stop
         string ends it only where the whole turn matches. A limit may cut a turn before it
@@ -190,37 +192,43 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
 
     # ------------------------------------------------------------------ training
 
+    @override
     def encode(self, episode: Episode) -> Episode:
-        """See `Codec.encode`."""
         return self.codec.encode(episode, self.version)
 
+    @override
     def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
-        """See `parts.split`: what segments share is read once in each part, and counts once."""
+        """Split by `parts.split`: a shared prefix is read once in each part, and counts once."""
         return split(segments, budget)
 
+    @override
     def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Packed:
-        """See `pack`: one packed row, in which what segments share stands once."""
+        """Pack by `pack` into one row, in which a shared prefix stands once."""
         return pack(self.codec, segments, images)
 
+    @override
     def train_mode(self, on: bool) -> None:
         """Set PyTorch's flag; neither architecture has dropout, so scores do not depend on it."""
         self.network.model.train(on)
 
+    @override
     def updated(self) -> None:
-        """Count a weight update; keys and values of older weights are computed anew when needed."""
+        """Count a weight update; keys and values of older weights are recomputed when needed."""
         self.version += 1
 
+    @override
     def parameters(self) -> Iterable[torch.nn.Parameter]:
-        """The trainable parameters."""
         return [] if self._bare else super().parameters()
 
+    @override
     def named_weights(
         self,
         whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
     ) -> Iterator[tuple[str, torch.Tensor]]:
-        """See `TrainablePolicy`; what LoRA adapters change comes changed, the model stays apart."""
+        """Yield the weights with LoRA adapters merged into them; the model itself is not merged."""
         return named_weights(self.network.model, whole, merge=not self._bare)
 
+    @override
     def save(self, folder: Path) -> None:
         """Write a checkpoint that stock transformers and vLLM load.
 
@@ -231,11 +239,12 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         save_model(self.network.model, folder, merge=not self._bare)
         save_processor(self.codec.processor, folder)
 
+    @override
     def load_weights(self, folder: Path) -> None:
-        """Read back what `save` wrote; counts as an update.
+        """Read what `save` wrote; this counts as an update.
 
         With LoRA, adapters are read where the folder has some, on top of the same model; other
-        weights are taken over, and the adapters then begin anew.
+        weights are taken over, and the adapters then start again.
 
         Raises:
             RunError: If the folder holds no checkpoint, or one of another model.
@@ -247,10 +256,11 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self.network.vision.forget()
         self.updated()
 
+    @override
     def copy_frozen(self) -> TransformersPolicy:
-        """A frozen copy with the present weights; tokenizer and processed images are shared.
+        """Return a frozen copy; its tokenizer and processed images are shared with this policy.
 
-        As long as LoRA adapters have learnt nothing, the copy is this very model without them.
+        While the LoRA adapters are untrained, the copy is this model without its adapters.
         """
         twin = copy.copy(self)
         if self._lora is not None and self.version == 0:

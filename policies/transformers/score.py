@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from typing_extensions import override
 
 from visenv.policy import Scores
 
@@ -23,8 +24,9 @@ class Scorer(torch.nn.Module):
         self.model = network.model
         self._network = network
 
+    @override
     def forward(self, packed: Packed) -> Scores:
-        """Log-probabilities of the sampled tokens of what `collate` gave."""
+        """Return the log-probabilities of the sampled tokens of a batch that `collate` made."""
         network = self._network
         device = network.device
         seen = network.vision.look(packed.images, in_step=True)

@@ -87,7 +87,7 @@ class TinyConfig:
         initializer_range: Standard deviation of the weights. The usual 0.02 is meant for widths in
             the thousands; at this width signals vanish and the loss stays on its first plateau.
         position_std: Standard deviation of the vision tower's learned positions (Qwen3-VL). At the
-            usual 0.02 they drown in the patch embeddings, and "where" is not learnt in hundreds of
+            usual 0.02 they drown in the patch embeddings, and "where" is not learned in hundreds of
             steps.
         context: Most tokens in a conversation.
         words: The task whose words the tokenizer knows, a key of `visenv.registration.WORDS`.
@@ -115,37 +115,37 @@ class TinyConfig:
 
 
 def tiny(folder: Path, seed: int) -> Path:
-    """The model of the main job, in `folder`, with weights of that seed; returns the folder."""
+    """Write the model of the main job, with weights of that seed, and return its folder."""
     return build_tiny(folder, TinyConfig(seed=seed))
 
 
 def tiny_arm(folder: Path, seed: int) -> Path:
-    """A model of the same size whose tokenizer knows the words of the ARM environments."""
+    """Return a model of the same size whose tokenizer knows the words of the ARM environments."""
     return build_tiny(folder, TinyConfig(words="arm", seed=seed))
 
 
 def tiny_arft(folder: Path, seed: int) -> Path:
-    """A model of the same size whose tokenizer knows the words of the ARFT environments."""
+    """Return a model of the same size whose tokenizer knows the words of the ARFT environments."""
     return build_tiny(folder, TinyConfig(words="arft", seed=seed))
 
 
 def tiny_mags(folder: Path, seed: int) -> Path:
-    """A model of the same size whose tokenizer knows the words of the Mags-RL environment."""
+    """Return a model of the same size whose tokenizer knows the words of Mags-RL."""
     return build_tiny(folder, TinyConfig(words="mags", seed=seed))
 
 
 def tiny_argos(folder: Path, seed: int) -> Path:
-    """A model of the same size whose tokenizer knows the words of the Argos environments."""
+    """Return a model of the same size whose tokenizer knows the words of the Argos environments."""
     return build_tiny(folder, TinyConfig(words="argos", seed=seed))
 
 
 def tiny_libero(folder: Path, seed: int) -> Path:
-    """A model of the same size whose tokenizer knows the words of Libero."""
+    """Return a model of the same size whose tokenizer knows the words of Libero."""
     return build_tiny(folder, TinyConfig(words="libero", seed=seed))
 
 
 def tiny_embodied(folder: Path, seed: int) -> Path:
-    """A model of the same size whose tokenizer knows the words of the embodied environments."""
+    """Return a model of the same size with the words of the embodied environments."""
     return build_tiny(folder, TinyConfig(words="embodied", seed=seed))
 
 
@@ -173,7 +173,7 @@ def build_tiny(folder: Path, config: TinyConfig | None = None) -> Path:
 
 
 def build_tokenizer(vocab_size: int, words: Words) -> Any:
-    """A `Qwen2Tokenizer` trained on a task's words; the same every time."""
+    """Return a `Qwen2Tokenizer` trained on a task's words; the result is deterministic."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     trained = Tokenizer(models.BPE())
@@ -213,7 +213,7 @@ def build_tokenizer(vocab_size: int, words: Words) -> Any:
 
 
 def build_model(config: TinyConfig, tokenizer: Any) -> Any:
-    """The randomly initialised model, float32, in evaluation mode."""
+    """Return the randomly initialised model, float32, in evaluation mode."""
     torch.manual_seed(config.seed)
     model: Any
     if config.architecture == "qwen3_vl":

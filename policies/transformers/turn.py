@@ -52,7 +52,7 @@ class Turn:
 
     @property
     def read(self) -> int:
-        """Tokens of stream and turn whose keys and values are known: all but the last sampled."""
+        """Return the number of tokens with known keys and values: all but the last sampled."""
         return len(self.stream.token_ids) + max(len(self.token_ids) - 1, 0)
 
     def take(self, token: int, logprob: float, ends: bool, spelled: bytes) -> None:
@@ -85,7 +85,7 @@ class Turn:
 
 
 def choose(rows: Sequence[Turn], logits: torch.Tensor) -> tuple[list[int], list[float]]:
-    """The next token of each turn, and its log-probability.
+    """Return the next token of each turn, and its log-probability.
 
     Args:
         rows: Each draws from its own generator, one uniform number.

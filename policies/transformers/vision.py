@@ -29,11 +29,11 @@ class Features(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all tensors."""
+        """Return the bytes of all tensors."""
         return sum(each.nbytes for each in (self.embedded, *self.deep))
 
     def none_of_it(self) -> torch.Tensor:
-        """A scalar 0 whose gradient, 0 too, reaches every weight of the tower."""
+        """Return a scalar 0 whose gradient, also 0, reaches every weight of the tower."""
         return 0 * sum((each.sum() for each in self.deep), self.embedded.sum())
 
 
@@ -55,7 +55,7 @@ class Vision:
         self._known: LRUCache[str, Features] = LRUCache(capacity, _nbytes)
 
     def look(self, images: Mapping[str, Patches], *, in_step: bool = False) -> dict[str, Features]:
-        """Features of images, by their names.
+        """Return features of images, by their names.
 
         Args:
             images: By a name that stands for their pixels.
@@ -99,7 +99,7 @@ class Vision:
         return dict(zip(images, features, strict=True))
 
     def _together(self) -> bool:
-        """Whether every rank must run the tower as often as the others.
+        """Return whether every rank must run the tower the same number of times.
 
         Gradients are summed over ranks weight by weight, so a trained weight needs one on each; and
         ZeRO-3, whose weights know it by ``ds_id``, gathers weights around each run.
@@ -109,7 +109,7 @@ class Vision:
         return not self.frozen or hasattr(next(self._tower.parameters()), "ds_id")
 
     def _blank(self) -> Patches:
-        """The smallest image there is."""
+        """Return the smallest possible image."""
         side = self._tower.spatial_merge_size
         embed = self._tower.patch_embed
         width = embed.in_channels * embed.temporal_patch_size * embed.patch_size**2
@@ -118,7 +118,7 @@ class Vision:
 
 @contextmanager
 def _constant() -> Iterator[None]:
-    """What is kept while sampling is used in training: it must not be an inference tensor."""
+    """Make tensors without gradient that training can use, unlike inference tensors."""
     with torch.inference_mode(mode=False), torch.no_grad():
         yield
 

@@ -7,10 +7,10 @@ name is enough, until the server has forgotten it and says so.
 Weights: turns under way are aborted and come back with what they have, as in `EngineThread`. No
 request is in flight while they change, so each piece is of one version.
 
-A server may be started anew by somebody else, or be sent weights by another program. So `load`
+A server may be restarted by another user, or be sent weights by another program. So `load`
 gives its weights an identity, and what was sampled is accepted only after that has been found
 there since the last sign that it might be gone: a new connection, an error of one, a turn that
-nobody here interrupted, a time without any turn, and each `load` itself.
+this client did not interrupt, a time without any turn, and each `load` itself.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ServerClient:
         context: Most tokens in a conversation.
         version: Of the weights the engine samples with.
         stale: Whether it lacks the weights it should sample with.
-        lost: Whether the server is another than the one that was sent weights: connect to it anew.
+        lost: Whether the server is another than the one that was sent weights: connect to it again.
 
     Raises:
         PolicyError: If there is no such server.
@@ -115,7 +115,7 @@ class ServerClient:
     # ------------------------------------------------------------------ for any thread
 
     def submit(self, request: Request) -> Future[Piece]:
-        """See `Client.submit`."""
+        """Have a turn sampled by the server; cancelling the future aborts the turn."""
         with self._submitting:
             if not self._closed:
                 return asyncio.run_coroutine_threadsafe(self._answer(request), self._loop)
@@ -124,12 +124,12 @@ class ServerClient:
         return failed
 
     def check(self) -> None:
-        """See `Client.check`; a server that hangs is known by the time-out of each turn."""
+        """Raise if the server died; a server that hangs is detected by the timeout of each turn."""
         if not self._alive():
             raise PolicyError(f"The vLLM server at {self._control.url} died.")
 
     def load(self, delivery: Delivery, version: int) -> None:
-        """See `Client.load`."""
+        """Send the weights to the server."""
         with self._quiet():
             self.stale = True
             if self._leads:
@@ -143,11 +143,11 @@ class ServerClient:
 
     @property
     def broken(self) -> bool:
-        """Whether a transfer of weights did not come to its end: nothing can be sent any more."""
+        """Return whether a transfer of weights was interrupted: nothing can be sent any more."""
         return self._transfer.broken
 
     def find(self) -> None:
-        """See whether the server is still the one that was sent weights, or has become `lost`.
+        """Set `lost` if the server is not the one that was sent weights.
 
         Raises:
             PolicyError: If it does not answer.
@@ -167,20 +167,20 @@ class ServerClient:
         self._control.call("visenv_mark", {"identity": delivery.identity(version)})
 
     def _follow(self, delivery: Delivery) -> None:
-        """Another process sends these: the server, which that has paused, goes on with them."""
+        """Read the weights without sending them: another process sends them to the server."""
         for _ in delivery:
             pass
         if problem := delivery.problem():
             raise PolicyError(f"These are not the model's weights: {problem}.")
 
     def sleep(self) -> None:
-        """See `Client.sleep`."""
+        """Interrupt all turns and put the server to sleep."""
         self._interrupt()
         if self._leads and self._sleep_level:
             self._control.sleep(self._sleep_level)
 
     def wake(self) -> None:
-        """See `Client.wake`."""
+        """Wake the server."""
         if self._leads:
             if self._sleep_level:
                 self._control.wake()
@@ -190,7 +190,7 @@ class ServerClient:
             self._do(self._open())
 
     def close(self) -> None:
-        """Close the connections; whoever waits for a turn is told. The server goes on."""
+        """Close the connections; turns in progress raise `PolicyError`. The server runs on."""
         with self._submitting:
             if self._closed:
                 return
@@ -203,7 +203,7 @@ class ServerClient:
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """Nothing is sampled, and no request is on its way."""
+        """Interrupt all turns, and hold new requests until the end of the block."""
         try:
             self._interrupt()
             yield
@@ -243,7 +243,7 @@ class ServerClient:
         self._gate.set()
 
     async def _end(self) -> None:
-        """Tell all who wait, and close the connections."""
+        """Fail all turns in progress, and close the connections."""
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -306,12 +306,12 @@ class ServerClient:
         return await self._http.post(path, json=body, extensions={"trace": self._note})
 
     async def _note(self, event: str, _: Any) -> None:
-        """Doubt the weights of whoever answers at a new connection."""
+        """Doubt the weights of a server that answers at a new connection."""
         if event == "connection.connect_tcp.complete":
             self._doubts += 1
 
     async def _require_own_weights(self, *, interrupted: bool) -> None:
-        """See that the server holds the weights that were sent, if there is a doubt.
+        """Check that the server holds the weights that were sent, if there is a doubt.
 
         Args:
             interrupted: Whether the turn was aborted; a doubt, unless it was done here.

@@ -1,6 +1,6 @@
-"""ServerControl: what a trainer tells vLLM's server beside sampling, by its development endpoints.
+"""ServerControl: what a trainer asks of vLLM's server besides sampling, by development endpoints.
 
-They exist where ``VLLM_SERVER_DEV_MODE=1`` is set. `VLLMServer` sets it; nobody but the trainer
+They exist where ``VLLM_SERVER_DEV_MODE=1`` is set. `VLLMServer` sets it; only the trainer
 should be able to reach such a server.
 """
 
@@ -34,11 +34,11 @@ class ServerControl:
         self._http = httpx.Client(base_url=url, timeout=timeout)
 
     def context(self) -> int:
-        """Most tokens in a conversation."""
+        """Return the largest number of tokens in a conversation."""
         return int(self._ask("GET", "/v1/models").json()["data"][0]["max_model_len"])
 
     def workers(self) -> int:
-        """How many processes hold weights."""
+        """Return the number of processes that hold weights."""
         return int(self._ask("GET", "/get_world_size").json()["world_size"])
 
     def pause(self) -> None:
@@ -50,7 +50,7 @@ class ServerControl:
         self._ask("POST", "/abort_requests", {})
 
     def resume(self) -> None:
-        """Take requests again."""
+        """Let the server accept requests again."""
         self._ask("POST", "/resume")
 
     def forget(self) -> None:
@@ -59,11 +59,11 @@ class ServerControl:
         self._ask("POST", "/reset_encoder_cache")
 
     def sleep(self, level: int) -> None:
-        """Give a GPU's memory back."""
+        """Let the server release GPU memory."""
         self._ask("POST", f"/sleep?level={level}")
 
     def wake(self) -> None:
-        """Take it again."""
+        """Let the server allocate that memory again."""
         self._ask("POST", "/wake_up")
 
     def call(self, method: str, arguments: dict[str, str] | None = None) -> list[Any]:
@@ -101,7 +101,7 @@ class ServerControl:
 
 
 def message_of(response: httpx.Response) -> str:
-    """What a server says is wrong."""
+    """Return the error message of a server's response."""
     try:
         message = response.json()["error"]["message"]
     except (ValueError, KeyError, TypeError):

@@ -93,12 +93,12 @@ class Engine:
 
     @property
     def is_inside(self) -> bool:
-        """Whether it computes in this process."""
+        """Return whether the engine computes in this process."""
         return self._inner is not None
 
     @property
     def lost(self) -> bool:
-        """Whether its process beside this one has ended; vLLM watches it."""
+        """Return whether the engine's own process has ended; vLLM watches it."""
         resources = getattr(self._engine.engine_core, "resources", None)
         return bool(getattr(resources, "engine_dead", False))
 
@@ -227,7 +227,7 @@ class Engine:
 
 
 def _keep_process_groups(client: Any) -> None:
-    """They are the trainer's too, and those of other engines in this process."""
+    """Keep vLLM from destroying process groups, which the trainer and other engines use, too."""
     if finalizer := getattr(client, "_finalizer", None):
         finalizer.detach()
 

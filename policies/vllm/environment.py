@@ -47,7 +47,7 @@ FOR_IPC = {
 def wanted(
     on_cpu: bool, inside: bool = False, server: bool = False, ipc: bool = False
 ) -> dict[str, str]:
-    """What to set, without what is set already."""
+    """Return the environment variables to set, without those that are set already."""
     variables = ALWAYS | (ON_CPU if on_cpu else {}) | (INSIDE if inside else {})
     variables |= (FOR_SERVER if server else {}) | (FOR_IPC if ipc else {})
     return {name: value for name, value in variables.items() if name not in os.environ}

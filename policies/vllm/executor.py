@@ -1,4 +1,4 @@
-"""How an engine in this process runs its only worker: on this process's GPU, with nobody else.
+"""How an engine in this process runs its only worker: on this process's GPU, alone.
 
 vLLM's own executor takes the first GPU there is, and in 0.26 finds itself by a TCP store, which
 under a launcher of torch is taken for the launcher's.
@@ -11,12 +11,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import torch
+from typing_extensions import override
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
 
 class OwnExecutor(UniProcExecutor):
-    """vLLM's executor within the process, told where to compute."""
+    """vLLM's executor within the process, which is given the device to compute on."""
 
+    @override
     def _distributed_args(self) -> tuple[str, int, int]:
         gpu = torch.cuda.current_device() if torch.cuda.is_available() else 0
         place = Path(tempfile.gettempdir()) / f"visenv-vllm-{uuid4().hex}"

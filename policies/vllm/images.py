@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.private_names import check_private_names
 from visenv.types import Image, ImageSpan
 
@@ -30,8 +32,9 @@ class ImageMeter(ImageEncoder):
         self._patch: int = image_processor.patch_size
         self._edges: dict[str, int] = image_processor.size
 
+    @override
     def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
-        """The placeholders of an image whose first stands at `offset`."""
+        """Return the placeholders of an image whose first placeholder stands at `offset`."""
         width, height = image.size
         resized = self._resize(
             height,

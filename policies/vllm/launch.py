@@ -1,6 +1,6 @@
 """One of the processes that a launcher has started: which it is, its GPU, and what engines inherit.
 
-``accelerate launch`` and ``torchrun`` tell each process by environment variables who it is. What a
+``accelerate launch`` and ``torchrun`` set each process's rank by environment variables. What a
 process starts would read them too: vLLM in a child that believes to be a part of the training waits
 for partners that never come. So engines and servers do not get to see them.
 """
@@ -24,17 +24,17 @@ _PRELOADED = "LD_PRELOAD"
 
 
 def rank() -> int:
-    """The number of this process, from 0."""
+    """Return the number of this process, from 0."""
     return int(os.environ.get("RANK", "0"))
 
 
 def count() -> int:
-    """How many processes were started together."""
+    """Return the number of processes that were started together."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def own_gpu() -> int | None:
-    """The index of this process's GPU among those it sees; None without a GPU.
+    """Return the index of this process's GPU among those it sees; None without a GPU.
 
     A launched process has that of its local rank, or the only one it was left; another the one that
     PyTorch computes on.
@@ -48,7 +48,7 @@ def own_gpu() -> int | None:
 
 
 def narrowed(environment: Mapping[str, str], gpu: int | None) -> dict[str, str]:
-    """What a child process should see: nothing of the launcher, and one GPU.
+    """Return the environment of a child process: nothing of the launcher, and one GPU.
 
     Args:
         environment: Of this process.
@@ -63,7 +63,7 @@ def narrowed(environment: Mapping[str, str], gpu: int | None) -> dict[str, str]:
 
 @contextmanager
 def alone(gpu: int | None = None) -> Iterator[None]:
-    """A context in which this process, and what it starts, was launched by nobody.
+    """Hide the launcher from this process and its children inside the block.
 
     Args:
         gpu: What processes started meanwhile see of the GPUs; None is all of them. This process has

@@ -74,6 +74,6 @@ class Watch:
         self._since = None
 
     def seconds(self) -> float:
-        """How long it has taken so far; 0 when nothing is being done."""
+        """Return how long the present call has taken so far; 0 if there is none."""
         since = self._since
         return 0.0 if since is None else time.monotonic() - since

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 
@@ -30,7 +31,7 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
     sampled, and the log-probabilities recorded, are those of `TransformersPolicy` with the same
     weights, up to rounding.
 
-    An engine that died is started anew for the next turn; if it had been sent weights, for the
+    An engine that died is restarted for the next turn; if it had been sent weights, for the
     next `load`: until then `stale` is True, and turns are refused.
 
     Args:
@@ -105,6 +106,7 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         self._new = partial(EngineThread, build, tokens, timeout, transfer_timeout)
         self._start()
 
+    @override
     def _begin(self, previous: EngineThread | None) -> EngineThread:
         if self._gpu is not None and previous is not None and previous.left_behind:
             raise PolicyError(
@@ -114,11 +116,13 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
             )
         return self._new()
 
+    @override
     def _is_dead(self) -> bool:
         with suppress(PolicyError):
             self._present.check()
         return self._present.dead is not None
 
+    @override
     def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
         engine = self._present.engine
         return self.manifest.deliver(weights, engine.dtype, engine.packs)

@@ -1,7 +1,7 @@
 """The private names of vLLM, PyTorch and transformers that the vLLM policies use.
 
 `ENGINE_NAMES` and `SENDER_NAMES` are those of the process that steps an engine, `WORKER_NAMES`
-those of the processes that hold the model, whoever has started them.
+those of the processes that hold the model, which the trainer need not have started.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from typing_extensions import override
 
 from visenv.private_names import check_private_names
 
@@ -42,7 +43,7 @@ class Row:
         self._taken = 0
 
     def allowed(self) -> torch.Tensor | None:
-        """What may come next, after the tokens sampled since the last call."""
+        """Return the tokens that may come next, after those sampled since the last call."""
         for token in self._output[self._taken :]:
             self._state.take(token)
         self._taken = len(self._output)
@@ -62,14 +63,17 @@ class TurnProcessor(LogitsProcessor):
         self._banned = self._rules.banned.to(device)
         self._rows: dict[int, Row] = {}
 
+    @override
     def is_argmax_invariant(self) -> bool:
-        """No: greedy sampling is masked too."""
+        """Return False: greedy sampling is masked, too."""
         return False
 
+    @override
     def update_state(self, batch_update: Any) -> None:
-        """Follow requests that come, go and move within the batch."""
+        """Follow requests that are added, removed and moved within the batch."""
         process_dict_updates(self._rows, batch_update, self._row)
 
+    @override
     def apply(self, logits: torch.Tensor) -> torch.Tensor:
         """Mask logits, ``[rows, vocabulary]``, in place."""
         logits.masked_fill_(self._banned, -torch.inf)

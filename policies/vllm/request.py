@@ -1,4 +1,4 @@
-"""What a policy asks of an engine, wherever it runs, and what it gets back."""
+"""What a policy asks of an engine, here or in another process, and what it gets back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from visenv.types import FinishReason, Image
 from .weights import Delivery
 
 ARGUMENT = "visenv_turn"
-"""The entry of vLLM's `SamplingParams.extra_args` that tells a turn's rules to `TurnProcessor`."""
+"""The entry of vLLM's `SamplingParams.extra_args` with a turn's rules for `TurnProcessor`."""
 
 
 class Request(NamedTuple):
@@ -39,7 +39,7 @@ class Request(NamedTuple):
     said: int = 0
 
     def parameters(self, end_id: int) -> dict[str, Any]:
-        """The fields of vLLM's `SamplingParams`."""
+        """Return the fields of vLLM's `SamplingParams`."""
         turn = {"stop": list(self.stop), "regex": self.regex, "said": self.said}
         return {
             "temperature": self.temperature,
@@ -77,7 +77,7 @@ class Client(Protocol):
     Attributes:
         context: Most tokens in a conversation.
         stale: Whether the engine lacks the weights of `version`, and so refuses to sample: it was
-            started anew, woke from a sleep that dropped them, or a transfer failed.
+            restarted, woke from a sleep that dropped them, or a transfer failed.
     """
 
     context: int
@@ -85,7 +85,7 @@ class Client(Protocol):
 
     @property
     def version(self) -> int:
-        """Of the weights the engine samples with."""
+        """Return the version of the weights that the engine samples with."""
 
     def submit(self, request: Request) -> Future[Piece]:
         """Have a turn sampled; cancelling the future aborts it.
@@ -94,20 +94,20 @@ class Client(Protocol):
         """
 
     def check(self) -> None:
-        """See whether the engine still works.
+        """Check that the engine still works.
 
         Raises:
-            PolicyError: If it died or hangs; whoever waits for it is told as well.
+            PolicyError: If it died or hangs; turns in progress raise it as well.
         """
 
     def load(self, delivery: Delivery, version: int) -> None:
         """Take over weights; see `EnginePolicy.load`."""
 
     def sleep(self) -> None:
-        """See `EnginePolicy.sleep`."""
+        """Put the engine to sleep; see `EnginePolicy.sleep`."""
 
     def wake(self) -> None:
-        """See `EnginePolicy.wake`."""
+        """Wake the engine; see `EnginePolicy.wake`."""
 
     def close(self) -> None:
         """Stop the engine."""

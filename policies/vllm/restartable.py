@@ -1,4 +1,4 @@
-"""RestartableSampler: an `EngineSampler` whose engine is started anew when it has died."""
+"""RestartableSampler: an `EngineSampler` whose engine is restarted when it has died."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 import torch
+from typing_extensions import override
 
 from ..tokens.codec import Codec
 from .request import Client
@@ -18,9 +19,9 @@ EngineClient = TypeVar("EngineClient", bound=Client)
 
 
 class RestartableSampler(EngineSampler, Generic[EngineClient]):
-    """An engine that died is started anew for the next turn.
+    """An engine that died is restarted for the next turn.
 
-    One that had been sent weights is started anew for the next `load`: until then `stale` is True,
+    One that had been sent weights is restarted for the next `load`: until then `stale` is True,
     and turns are refused. A subclass calls `_start` once its `_begin` can work.
 
     Args:
@@ -36,41 +37,47 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         self._loaded = False
 
     @property
+    @override
     def stale(self) -> bool:  # type: ignore[override]
-        """Whether `load` must be called before it samples: it died, or a transfer failed."""
+        """Return whether `load` is needed before sampling: the engine died or a transfer failed."""
         return self._present.stale or (self._loaded and self._is_dead())
 
+    @override
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """See `EnginePolicy.load`; an engine that died is started anew first."""
+        """Send the weights; an engine that died is restarted first."""
         client = self._alive(restart=True)
         delivery = self._delivery(weights)
         self._loaded = True
         client.load(delivery, version)
         self.version = version
 
+    @override
     def sleep(self) -> None:
-        """See `EnginePolicy.sleep`; turns under way, and new ones, wait for the awakening."""
+        """Put the engine to sleep; turns in progress and new turns wait until it wakes."""
         self._present.sleep()
 
+    @override
     def wake(self) -> None:
-        """See `EnginePolicy.wake`; if weights were dropped, turns wait for `load` as well."""
+        """Wake the engine; if its weights were dropped, turns also wait for `load`."""
         self._present.wake()
 
     def restart(self) -> None:
-        """Start the engine anew, with the checkpoint's weights: `stale` if others were loaded.
+        """Restart the engine, with the checkpoint's weights: `stale` if others were loaded.
 
-        A server that is not its own is connected to anew.
+        A server that is not its own is connected to again.
         """
         with self._starting:
             self._restart()
 
+    @override
     def close(self) -> None:
-        """Stop the engine; a server that is not its own goes on."""
+        """Stop the engine; a server that it did not start keeps running."""
         self._present.close()
 
     def _start(self, previous: EngineClient | None = None) -> None:
         self._present = self._begin(previous)
 
+    @override
     def _client(self) -> EngineClient:
         return self._alive(restart=not self._loaded)
 
@@ -95,8 +102,8 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
 
     @abstractmethod
     def _is_dead(self) -> bool:
-        """Whether the engine must be started anew before it can do anything."""
+        """Return whether the engine must be restarted before anything else."""
 
     @abstractmethod
     def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
-        """The weights as the engine takes them."""
+        """Return the weights in the form that the engine takes."""

@@ -38,7 +38,7 @@ class Rules:
         self.constraints = codec.constraints
 
     def start(self, stop: Iterable[str], regex: str | None) -> TurnState:
-        """The state at a turn's beginning.
+        """Return the state at the beginning of a turn.
 
         Raises:
             PolicyError: If the regular expression cannot be used.
@@ -83,7 +83,7 @@ class TurnState:
         return self.stopped
 
     def allowed(self) -> torch.Tensor | None:
-        """Bool ``[vocabulary]``: what may come next, or None if only the bans hold."""
+        """Return bool ``[vocabulary]``: what may come next, or None if only the bans hold."""
         if self.stopped:
             return self._rules.end_alone
         if self._constraint is not None:
@@ -100,7 +100,7 @@ def share(model: str, rules: Rules) -> None:
 
 
 def rules_of(model_config: Any) -> Rules:
-    """The rules of the model that vLLM runs in this process: those shared, or made anew."""
+    """Return the rules of the model that vLLM runs in this process; they are made once."""
     model = str(model_config.model)
     if model not in _shared:
         share(model, Rules(Codec(model, model_config.get_vocab_size())))

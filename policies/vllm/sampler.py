@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import EnginePolicy
@@ -64,14 +65,15 @@ class EngineSampler(EnginePolicy[TokenSession]):
 
     # ------------------------------------------------------------------ sampling
 
+    @override
     def open(self, seed: int) -> TokenSession:
-        """A new session; the environment is not looked at."""
         return self.codec.open(seed)
 
+    @override
     async def respond(
         self, session: TokenSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
-        """Sample the next turn; others are sampled beside it, in no lock step.
+        """Sample the next turn; turns of other sessions are sampled at the same time.
 
         It ends as a turn of `TransformersPolicy` does. Cancelling the task aborts it.
 
@@ -170,11 +172,11 @@ class EngineSampler(EnginePolicy[TokenSession]):
 
     @abstractmethod
     def _client(self) -> Client:
-        """The engine; one that died is started anew if it may be."""
+        """Return the engine; one that died is restarted if that is allowed."""
 
 
 def _rest(request: Request, said: Said) -> Request:
-    """What is still to be asked for after some was said."""
+    """Return the request for the rest of a turn that was interrupted."""
     done = len(said.token_ids)
     if not done:
         return request
@@ -187,7 +189,7 @@ def _rest(request: Request, said: Said) -> Request:
 
 
 def _collapsed(stream: Stream) -> list[int]:
-    """The stream with one placeholder for each image."""
+    """Return the stream with one placeholder for each image."""
     collapsed: list[int] = []
     end = 0
     for span in stream.spans:
@@ -204,7 +206,7 @@ def _write(session: TokenSession, said: Said, finish: FinishReason, regex: str |
 
 
 def _require_same(ours: Sequence[int], theirs: Sequence[int]) -> None:
-    """What the engine read must be what the trainer will read.
+    """Check that the engine read the tokens that the trainer will read.
 
     Raises:
         PolicyError: If it is not; names the first difference.

@@ -1,4 +1,4 @@
-"""The program of `VLLMServer`: vLLM's server, which ends when whoever started it has.
+"""The program of `VLLMServer`: vLLM's server, which ends when its parent process has.
 
 A trainer that was killed cannot stop its server, which would keep its memory and port for ever. So
 this reads what the trainer never writes to: at the end of it the trainer is gone, however it went.

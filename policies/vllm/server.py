@@ -70,7 +70,7 @@ class VLLMServer:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """Return whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -95,7 +95,7 @@ class VLLMServer:
                 env=narrowed(os.environ, gpu) | variables,
                 start_new_session=True,  # its children can then be ended with it
             )
-        # Also when nobody calls `stop`, and at the interpreter's end.
+        # Also without a call of `stop`, and at the interpreter's end.
         self._end = weakref.finalize(self, _end, self._process)
         self._wait()
 
@@ -106,7 +106,7 @@ class VLLMServer:
         self._process = self._end = None
 
     def restart(self) -> None:
-        """Stop what is left of it, and start it anew, with the checkpoint's weights."""
+        """Stop what is left of it, and restart it with the checkpoint's weights."""
         self.stop()
         self.start()
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import torch
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.private_names import check_private_names
@@ -30,10 +31,10 @@ _TRANSFERS = ("folder", "ipc", "nccl")
 class VLLMServerPolicy(RestartableSampler[ServerClient]):
     """What `VLLMPolicy` is, with the engine behind a server: on other GPUs, or another machine.
 
-    A server of its own that died is started anew for the next turn; if it had been sent weights,
-    for the next `load`. One that has lost the weights it was sent, because somebody else started it
-    anew or sent it others, is noticed before anything it samples is used: turns are refused until
-    the next `load`, which connects to it anew.
+    A server of its own that died is restarted for the next turn; if it had been sent weights,
+    for the next `load`. One that has lost the weights it was sent, because someone restarted it
+    or sent it others, is noticed before anything it samples is used: turns are refused until
+    the next `load`, which connects to it again.
 
     Args:
         model: A checkpoint folder or a hub name.
@@ -112,23 +113,27 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         self._retries = retries
         self._start()
 
+    @override
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """See `EnginePolicy.load`; a server that is another than before is connected to anew."""
+        """Send the weights; connect again first if the server is a new one."""
         if not self._is_dead():
             self._present.find()
             if self._present.lost:
                 self._connect_anew()
         super().load(weights, version)
 
+    @override
     def close(self) -> None:
-        """Close the connections, and stop a server of its own."""
+        """Close the connections, and stop a server that this policy started."""
         super().close()
         if self.server is not None:
             self.server.stop()
 
+    @override
     def _delivery(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Delivery:
         return self.manifest.deliver(weights, self._dtype, packs=self._kind == "folder")
 
+    @override
     def _is_dead(self) -> bool:
         return self._present.broken or not self._runs()
 
@@ -142,6 +147,7 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
     def _runs(self) -> bool:
         return self.server is None or self.server.alive
 
+    @override
     def _begin(self, previous: ServerClient | None) -> ServerClient:
         if self.server is None:
             return self._connect()
@@ -183,7 +189,7 @@ def _usual_transfer(apart: bool) -> str:
 
 
 def _address_seen_from(url: str) -> str:
-    """This machine's address on the way to a server; nothing is sent."""
+    """Return this machine's address on the route to a server; nothing is sent."""
     parts = urlsplit(url)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((parts.hostname or "127.0.0.1", parts.port or 80))

@@ -24,7 +24,7 @@ _DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What every engine of ours is told.
+    """Options of every engine that this package starts.
 
     Attributes:
         model: A checkpoint folder or a hub name.
@@ -56,7 +56,7 @@ class EngineSettings:
             raise ConfigurationError(f"sleep_level must be 0, 1 or 2, got {self.sleep_level}.")
 
     def codec(self) -> Codec:
-        """Between messages and tokens; it measures images instead of processing them.
+        """Return the codec between messages and tokens; it measures images without processing them.
 
         Raises:
             RunError: If there is no such checkpoint.
@@ -68,7 +68,7 @@ class EngineSettings:
         return codec
 
     def arguments(self, codec: Codec, transfer: str) -> dict[str, Any]:
-        """The arguments of vLLM's `EngineArgs`.
+        """Return the arguments of vLLM's `EngineArgs`.
 
         Args:
             codec: Of the same settings.
@@ -100,7 +100,7 @@ class EngineSettings:
 
 
 def read_config(model: str | Path) -> Any:
-    """A checkpoint's configuration.
+    """Return a checkpoint's configuration.
 
     Raises:
         RunError: If there is no such checkpoint.
@@ -116,7 +116,7 @@ def read_config(model: str | Path) -> Any:
 
 
 def as_flags(arguments: Mapping[str, Any]) -> list[str]:
-    """The arguments of `EngineArgs` as those of vLLM's command line."""
+    """Return the arguments of `EngineArgs` as flags of vLLM's command line."""
     flags: list[str] = []
     for name, value in arguments.items():
         flag = "--" + name.replace("_", "-")

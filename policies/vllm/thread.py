@@ -39,7 +39,7 @@ class EngineThread:
         build: Makes the engine; called on its thread.
         context: Most tokens in a conversation.
         timeout: Most seconds for one step of the engine, or for the images of one prompt.
-        transfer_timeout: Most seconds for a weight transfer, a sleep or an awakening.
+        transfer_timeout: Most seconds for a weight transfer, a sleep or an wake-up.
 
     Attributes:
         context: Most tokens in a conversation.
@@ -75,18 +75,18 @@ class EngineThread:
 
     @property
     def version(self) -> int:
-        """Of the weights the engine samples with."""
+        """Return the version of the weights that the engine samples with."""
         return self._engine.version
 
     @property
     def engine(self) -> Engine:
-        """The engine; it belongs to the thread."""
+        """Return the engine, which belongs to the thread."""
         return self._engine
 
     # ------------------------------------------------------------------ for any thread
 
     def submit(self, request: Request) -> Future[Piece]:
-        """See `Client.submit`."""
+        """Have a turn sampled in the thread; cancelling the future aborts the turn."""
         future: Future[Piece] = Future()
         if self.dead is not None:
             future.set_exception(self.dead)
@@ -98,7 +98,7 @@ class EngineThread:
         return future
 
     def check(self) -> None:
-        """See `Client.check`."""
+        """Raise if the engine died or hangs."""
         if self.dead is None and self._engine.lost:
             self._die("died: its process has ended")
         if self.dead is None and self._step_watch.seconds() > self._limit:
@@ -109,15 +109,15 @@ class EngineThread:
             raise self.dead
 
     def load(self, delivery: Delivery, version: int) -> None:
-        """See `Client.load`."""
+        """Load the weights in the thread."""
         self._call(partial(self._load, delivery, version), self._transfer_timeout)
 
     def sleep(self) -> None:
-        """See `Client.sleep`. Turns under way, and those asked for, wait for the awakening."""
+        """Put the engine to sleep; turns in progress and new ones wait until it wakes."""
         self._call(self._sleep, self._transfer_timeout)
 
     def wake(self) -> None:
-        """See `Client.wake`."""
+        """Wake the engine in the thread."""
         self._call(self._wake, self._transfer_timeout)
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class EngineThread:
         try:
             with self._step_watch:
                 done.set_result(job())
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - every turn in progress must get it
             done.set_exception(error)
         self._limit = self._timeout
 
@@ -158,7 +158,7 @@ class EngineThread:
             self._steps.put(partial(self._drop, name))
 
     def _die(self, reason: str) -> PolicyError:
-        """Sample no more, and tell everyone who waits."""
+        """Sample no more, and fail all turns in progress."""
         self.dead = PolicyError(f"The vLLM engine {reason}.")
         self._running.clear()
         for name in list(self._waiting):
@@ -237,7 +237,7 @@ class EngineThread:
         return Piece(None, [], [], "abort", self.version)
 
     def _empty_cache(self) -> None:
-        """After a failure the two halves of vLLM's cache of images may differ."""
+        """Empty vLLM's cache of images, whose two halves may differ after a failure."""
         with self._cache:
             self._epoch += 1
             self._engine.forget_images()
@@ -278,7 +278,7 @@ class EngineThread:
             self._release()
 
     def _release(self) -> None:
-        """Let the turns be asked for again that waited for an awakening."""
+        """Submit the turns again that waited for the engine to wake."""
         self._holding = False
         for name in self._held:
             self._answer(name, self._nothing())

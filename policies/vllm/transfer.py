@@ -36,7 +36,7 @@ class Transfer(Protocol):
     """Sends weights to one engine.
 
     Attributes:
-        broken: Whether a failure left the two sides out of step: the engine must be started anew.
+        broken: Whether a failure left the two sides out of step: the engine must be restarted.
     """
 
     broken: bool
@@ -153,15 +153,15 @@ class EngineControl:
         self._call("init_weight_transfer_engine", init_info=init_info)
 
     def start_weight_update(self) -> None:
-        """Weights are about to come."""
+        """Prepare the workers for weights."""
         self._call("start_weight_update")
 
     def update_weights(self, update_info: Any) -> None:
-        """Some weights come."""
+        """Hand a bucket of weights to the workers."""
         self._call("update_weights", update_info=update_info)
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
-        """All have come."""
+        """Let the workers finish the update."""
         self._call("finish_weight_update")
 
     def _call(self, method: str, **arguments: Any) -> None:
@@ -169,7 +169,7 @@ class EngineControl:
 
 
 def resolve(kind: str, options: Mapping[str, Any]) -> str:
-    """Which transfer an engine of this process gets.
+    """Return the transfer that an engine of this process uses.
 
     Args:
         kind: What was asked for.
@@ -198,7 +198,7 @@ def resolve(kind: str, options: Mapping[str, Any]) -> str:
 
 
 def is_split(options: Mapping[str, Any]) -> bool:
-    """Whether an engine with these options computes on several devices."""
+    """Return whether an engine with these options computes on several devices."""
     sizes = ("tensor_parallel_size", "pipeline_parallel_size")
     return any(options.get(name, 1) != 1 for name in sizes)
 
@@ -209,7 +209,7 @@ def _is_inside(options: Mapping[str, Any]) -> bool:
 
 
 def own_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What vLLM's `EngineArgs` is told because of where the engine is: one of several, or inside.
+    """Return the arguments of `EngineArgs` that follow from where the engine runs.
 
     Args:
         options: Of the engine.
@@ -270,7 +270,7 @@ def _unshare(weights: dict[str, torch.Tensor]) -> None:
 
 
 def free_port() -> int:
-    """A port nobody listens at now."""
+    """Return a port at which no process listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

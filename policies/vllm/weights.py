@@ -21,7 +21,7 @@ _HEAD, _EMBEDDING = "lm_head.weight", "embed_tokens.weight"
 
 
 def plain_name(name: str) -> str:
-    """A weight's name without the prefixes in which checkpoints, transformers and vLLM differ.
+    """Return a weight's name without prefixes, which checkpoints, transformers and vLLM differ in.
 
     ``model.language_model.layers.0…``, ``model.layers.0…`` and ``language_model.model.layers.0…``
     are all ``layers.0…``; the vision tower begins with ``visual.``.
@@ -30,7 +30,7 @@ def plain_name(name: str) -> str:
 
 
 def part_of(name: str) -> str:
-    """The part of the model a plain name belongs to: its layer, or its module near the top.
+    """Return the part of the model that a plain name belongs to: its layer or a top module.
 
     Engines fuse weights (query, key and value; gate and up), but never over parts.
     """
@@ -40,12 +40,12 @@ def part_of(name: str) -> str:
 
 
 def columns(inputs: int) -> torch.Tensor:
-    """Which columns of a matrix with that many count, int64."""
+    """Return the indices of the columns that count, int64, of a matrix with that many."""
     return torch.linspace(0, inputs - 1, min(inputs, _COLUMNS)).long()
 
 
 def sum_of(tensor: torch.Tensor) -> int:
-    """The sum of a weight, of its columns that count if it has any."""
+    """Return the sum of a weight, of its columns that count if it has any."""
     if tensor.ndim > 1:
         matrix = tensor.flatten(1)
         tensor = matrix[:, columns(matrix.shape[1]).to(matrix.device)]
@@ -53,7 +53,7 @@ def sum_of(tensor: torch.Tensor) -> int:
 
 
 def bits_of(tensor: torch.Tensor) -> int:
-    """The sum of all elements' bit patterns."""
+    """Return the sum of all elements' bit patterns."""
     patterns = {2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
     whole = (tensor + 0.0).contiguous()  # -0.0 becomes 0.0, as it does in a matrix product
     return int(whole.view(patterns).sum(dtype=torch.int64))
@@ -162,7 +162,7 @@ class Delivery:
         return hashlib.sha256(repr((version, sorted(self.sums.items()))).encode()).hexdigest()
 
     def problem(self) -> str:
-        """What is wrong with the weights that were iterated over; ``""`` if nothing is."""
+        """Return an error in the weights that were iterated over, ``""`` if there is none."""
         missing = [name for name in self.shapes if plain_name(name) not in self.sums]
         if not self._wrong and missing:
             return f"{len(missing)} of {len(self.shapes)} are missing, {missing[0]} for one"

@@ -1,6 +1,6 @@
 """What our policy adds to vLLM's workers: sums and the identity of the weights they compute with.
 
-The identity is set by whoever sends weights. A worker that was started anew has none, and one whose
+The identity is set by the sender of weights. A worker that was restarted has none, and one whose
 weights were changed by other means (another program's, or a sleep that dropped them) notices that
 the beginnings of its weights are no longer those that the identity was set for.
 """
@@ -50,7 +50,7 @@ class WeightSums:
         """Return whether this worker still computes with the weights called `identity`.
 
         Args:
-            identity: What `visenv_mark` was told; ``""`` stands for the checkpoint's own.
+            identity: The argument of `visenv_mark`; ``""`` stands for the checkpoint's own.
         """
         same = self.visenv_identity == identity
         if same and identity:
@@ -59,7 +59,7 @@ class WeightSums:
 
     @torch.inference_mode()
     def visenv_sums(self) -> dict[str, int]:
-        """Sums of this worker's weights, by part of the model.
+        """Return the sums of this worker's weights, by part of the model.
 
         Of a worker that holds a share of each weight (tensor parallelism), only norms are summed,
         by their names: they are whole.
@@ -94,7 +94,7 @@ def _sums(module: torch.nn.Module, dtype: torch.dtype) -> Iterator[tuple[str, in
 
 
 def _is_packed(module: Any) -> bool:
-    """Whether the CPU build multiplies by a packed copy of the weight, which is what counts.
+    """Return whether the CPU build multiplies by a packed copy of the weight.
 
     A head's own weight stays beside the copy; an embedding looks rows up in its own weight.
     """
@@ -103,7 +103,7 @@ def _is_packed(module: Any) -> bool:
 
 
 def _sum_by_use(module: Any, device: torch.device, dtype: torch.dtype) -> int:
-    """The columns that count, read off by multiplying unit vectors: exact, w times 1 plus zeros."""
+    """Return the sum of the columns that count, read exactly by multiplying unit vectors."""
     inputs = next(
         getattr(module, name)
         for name in ("input_size_per_partition", "input_size", "embedding_dim")

@@ -67,7 +67,7 @@ class World:
                     self._end()
 
     def leave(self) -> None:
-        """An engine has ended."""
+        """Count an engine less, and end the group with the last one."""
         with self._lock:
             self._engines -= 1
             if not self._engines:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.algos.policy_gradient import GRPO
 
@@ -28,6 +29,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 class Sloped(GRPO):
     """Every episode has an advantage of its own, so that every step changes the weights."""
 
+    @override
     def advantages(self, groups: Any) -> Any:
         return [
             [np.asarray(np.sin(1.0 + 7 * each.seed + 3 * each.member)) for each in group]

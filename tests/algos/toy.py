@@ -14,6 +14,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
+from typing_extensions import override
 
 from visenv.errors import PolicyError, RunError
 from visenv.policy import Budget, EnginePolicy, Scores, Session, TrainablePolicy
@@ -50,6 +51,7 @@ class Echo(gym.Env[Any, str]):
         self._on_reset = on_reset or (lambda seed: None)
         self._aborts = aborts or (lambda seed: False)
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -64,6 +66,7 @@ class Echo(gym.Env[Any, str]):
             StepResult((Message("user", (self._letters[0],)),), (), TurnRequest())
         )
 
+    @override
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         right = action == self._letters[self._turn].upper()
         event: Event = TurnTaken(self._turn, action, None)
@@ -93,6 +96,7 @@ class ToySession(Session):
         self.turns: list[TurnSpan] = []
         self.image_spans: list[ImageSpan] = []
 
+    @override
     def observe(self, messages: Sequence[Message], context: Any = "append") -> None:
         super().observe(messages, context)
         for part in (part for message in messages for part in message.parts):
@@ -111,6 +115,7 @@ class ToySession(Session):
             self.tokens.append(token)
         self.turns.append(TurnSpan(len(self.turns), start, len(self.tokens), "stop"))
 
+    @override
     def segments(self) -> tuple[Segment, ...]:
         length = len(self.tokens)
         mask = np.zeros(length, np.bool_)
@@ -132,6 +137,7 @@ class Bigrams(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(VOCABULARY))
         self.dropout = torch.nn.Dropout(dropout)
 
+    @override
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         logits = self.dropout(self.weight)[tokens] + self.bias
         banned = torch.zeros_like(logits)
@@ -146,6 +152,7 @@ class Scorer(torch.nn.Module):
         super().__init__()
         self.network = network
 
+    @override
     def forward(self, segments: Sequence[Segment]) -> Scores:
         width = max(map(len, segments))
         tokens, mask = torch.zeros(len(segments), width, dtype=torch.int64), []
@@ -170,9 +177,11 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         self.module = Scorer(self.network)
         self.scored: list[int] = []
 
+    @override
     def open(self, seed: int) -> ToySession:
         return ToySession(seed)
 
+    @override
     async def respond(self, session: ToySession, request: TurnRequest, sampling: Sampling) -> Reply:
         return self.say(session, sampling)
 
@@ -197,6 +206,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         session.said(reply)
         return reply
 
+    @override
     def encode(self, episode: Episode) -> Episode:
         session = ToySession(0)
         for turn in episode.turns:
@@ -206,6 +216,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         values = {name: getattr(episode, name) for name in episode.__dataclass_fields__}
         return Episode(**{**values, "segments": session.segments()})
 
+    @override
     def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
         parts: list[list[int]] = []
         for index in sorted(range(len(segments)), key=lambda index: -len(segments[index])):
@@ -215,6 +226,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
             parts[-1].append(index)
         return parts
 
+    @override
     def collate(
         self, segments: Sequence[Segment], images: Mapping[str, Image]
     ) -> Sequence[Segment]:
@@ -222,21 +234,26 @@ class ToyPolicy(TrainablePolicy[ToySession]):
         assert all(span.sha256 in images for each in segments for span in each.images)
         return segments
 
+    @override
     def train_mode(self, on: bool) -> None:
         self.network.train(on)
 
+    @override
     def updated(self) -> None:
         self.version += 1
 
+    @override
     def save(self, folder: Path) -> None:
         torch.save(self.network.state_dict(), folder / "weights.pt")
 
+    @override
     def load_weights(self, folder: Path) -> None:
         try:
             self.network.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
         except RuntimeError as error:
             raise RunError(f"{folder} holds another model.") from error
 
+    @override
     def copy_frozen(self) -> ToyPolicy:
         frozen = copy.deepcopy(self)
         frozen.train_mode(False)
@@ -265,9 +282,11 @@ class ToyEngine(EnginePolicy[ToySession]):
         self._failures = failures
         self._left = dies_at
 
+    @override
     def open(self, seed: int) -> ToySession:
         return ToySession(seed)
 
+    @override
     async def respond(self, session: ToySession, request: TurnRequest, sampling: Sampling) -> Reply:
         if self._left is not None:
             self._left -= 1
@@ -277,6 +296,7 @@ class ToyEngine(EnginePolicy[ToySession]):
             raise PolicyError("The engine is dead.")
         return await self._inner.respond(session, request, sampling)
 
+    @override
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
         self.log.append(f"load {version}")
         given = iter(weights)
@@ -290,9 +310,11 @@ class ToyEngine(EnginePolicy[ToySession]):
         self.version = self._inner.version = version
         self.stale = False
 
+    @override
     def sleep(self) -> None:
         self.log.append("sleep")
 
+    @override
     def wake(self) -> None:
         self.log.append("wake")
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.envs.arft import make_coding, make_search
@@ -183,6 +184,7 @@ def test_closing_closes_the_policy() -> None:
     closed = []
 
     class Closing(ScriptedPolicy):
+        @override
         def close(self) -> None:
             closed.append(True)
 

@@ -19,6 +19,7 @@ import gymnasium as gym
 import numpy as np
 import PIL.Image
 import pytest
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policies.openai import OpenAIPolicy
@@ -100,7 +101,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name it overrides)
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
 
 

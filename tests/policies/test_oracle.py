@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policies.oracle import OraclePolicy
@@ -20,6 +21,7 @@ ENV_ID = toy.register()
 class Foreign(gym.Env[Any, str]):
     """An environment that does not extend VisEnv."""
 
+    @override
     def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
         return None, {"step": StepResult((), (), TurnRequest())}
 

@@ -13,6 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.env import Limits, Observation, VisEnv
 from visenv.errors import ConfigurationError, DataError, EpisodeOverError, ServiceError, ToolError
@@ -344,6 +345,7 @@ class Camera(Tool[NoArguments]):
     description = "Looks."
     arguments = NoArguments
 
+    @override
     def call(self, arguments: NoArguments, store: Store) -> ToolResult:
         ramp = np.arange(20 * 10 * 3, dtype=np.uint8).reshape(10, 20, 3)
         return ToolResult(("x" * 50, Image.from_pixels(ramp)))
@@ -375,6 +377,7 @@ def test_long_results_are_cut_and_large_images_shrunk() -> None:
 class Complaining(Camera):
     """Repeats what it was given."""
 
+    @override
     def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
         raise ToolError(f"bad arguments {raw}")
 
@@ -410,15 +413,19 @@ class Noting(Camera):
     def __init__(self) -> None:
         self.calls: list[str] = []
 
+    @override
     def open(self) -> None:
         self.calls.append("open")
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         self.calls.append("reset")
 
+    @override
     def end_episode(self) -> None:
         self.calls.append("end_episode")
 
+    @override
     def close(self) -> None:
         self.calls.append("close")
 
@@ -451,6 +458,7 @@ def test_the_oracle_is_right_and_the_random_answer_a_number() -> None:
 class Unreadable(Rows):
     """A finite source whose second row is broken."""
 
+    @override
     def __getitem__(self, index: int) -> Sample:
         if index == 1:
             raise DataError("row 1 has no question")

@@ -16,6 +16,7 @@ import PIL.Image
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.env import Limits, VisEnv
 from visenv.episodes import read_episodes, write_episodes
@@ -280,6 +281,7 @@ class Film(Tool[toy.AddArguments]):
     description = "Shows a video."
     arguments = toy.AddArguments
 
+    @override
     def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
         seen = Video(PICTURES[:2], (0.0, 0.5))
         return ToolResult(("a film", seen), hidden_frames=(Video(PICTURES[2:], (7.0,)),))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.env import Limits
 from visenv.grammar import KeyValueGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt, SilentResults
@@ -16,6 +18,7 @@ class SilentKeyValue(SilentResults, KeyValueGrammar):
 
 
 class RebuiltAdder(RebuiltPrompt, Adder):
+    @override
     def prompt(self) -> tuple[Part, ...]:
         totals = [call.detail.get("total", call.reason) for call in self.log.tool_calls]
         return (f"{self.sample.question} Turn {self.turn}: {totals}",)

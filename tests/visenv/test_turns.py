@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from tests.environments import IDS
 from visenv.env import Limits, VisEnv
@@ -23,6 +24,7 @@ from visenv.types import CallSkipped, Image, Message, Sample, ToolCalled, Trunca
 class Plans(KeyValueGrammar):
     """A turn is a list of amounts: "1 2 x 3"; "x" is a call that fails, "= 6" an answer."""
 
+    @override
     def parse(self, text: str) -> ParsedTurn:
         if text.startswith("="):
             return ParsedTurn(answer=text[1:].strip())
@@ -36,6 +38,7 @@ def _amount(word: str) -> Any:
 class Steps(toy.Add):
     """Adds, and uses one environment step for each call."""
 
+    @override
     def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
         result = super().call(arguments, store)
         return result._replace(env_steps=1, ok=arguments.amount != 13, reason="unlucky")
@@ -44,6 +47,7 @@ class Steps(toy.Add):
 class Planner(toy.Adder):
     """Reaches its goal at a total of 6."""
 
+    @override
     def is_done(self) -> bool:
         calls = [call for call in self.log.tool_calls if call.ok]
         return super().is_done() or bool(calls and calls[-1].detail["total"] == 6)
@@ -52,6 +56,7 @@ class Planner(toy.Adder):
 class Careful(Planner):
     """Stops a plan at the first call that fails."""
 
+    @override
     def stop_calls(self, called: ToolCalled) -> str:
         return super().stop_calls(called) or ("" if called.ok else "an action failed")
 
@@ -135,6 +140,7 @@ def test_environment_steps_count_over_turns() -> None:
 class Strict(toy.Adder):
     """Refuses an answer in its first turn."""
 
+    @override
     def check_turn(self, turn: ParsedTurn) -> str:
         return "Add first." if turn.answer is not None and not self.turn else ""
 
@@ -157,16 +163,20 @@ class Counting(toy.Add):
         super().__init__()
         self.calls: list[str] = []
 
+    @override
     def open(self) -> None:
         self.calls.append("open")
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         self.calls.append("reset")
         super().reset(sample, store)
 
+    @override
     def end_episode(self) -> None:
         self.calls.append("end")
 
+    @override
     def close(self) -> None:
         self.calls.append("close")
 
@@ -231,18 +241,22 @@ class Failing(Counting):
             self.fails.remove(method)
             raise ServiceError(self.name, f"{method} failed")
 
+    @override
     def open(self) -> None:
         super().open()
         self._fail("open")
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         super().reset(sample, store)
         self._fail("reset")
 
+    @override
     def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
         self._fail("call")
         return super().call(arguments, store)
 
+    @override
     def close(self) -> None:
         super().close()
         self._fail("close")
@@ -251,6 +265,7 @@ class Failing(Counting):
 class FailingLater(Failing):
     """Fails in an asynchronous call."""
 
+    @override
     async def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:  # type: ignore[override]
         await asyncio.sleep(0)
         return super().call(arguments, store)
@@ -335,6 +350,7 @@ class Meeting(Tool[toy.AddArguments]):
     def __init__(self, count: int) -> None:
         self.count = count
 
+    @override
     async def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
         cls = type(self)
         if not cls.inside:
@@ -385,6 +401,7 @@ def picture(width: int, height: int) -> Image:
 class Shows(toy.Adder):
     """Shows two images and a video at first."""
 
+    @override
     def initial_messages(self) -> list[Message]:
         self.store.images["first"] = first = picture(40, 20)
         video = Video((picture(20, 10), picture(20, 10)), (0.0, 0.5))

@@ -9,6 +9,7 @@ import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.policies.oracle import OraclePolicy
@@ -37,6 +38,7 @@ class Shout(MessageWrapper):
         super().__init__(env)
         self.mark = mark
 
+    @override
     def messages(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return tuple(
             Message(each.role, tuple(str(part).upper() + self.mark for part in each.parts))
@@ -56,6 +58,7 @@ class Constant(RewardWrapper):
 
 
 class Halved(gym.RewardWrapper[Any, Any]):
+    @override
     def reward(self, reward: Any) -> float:
         return float(reward) / 2
 
@@ -65,6 +68,7 @@ class Ends(gym.Wrapper[Any, Any, Any, Any]):
 
     terminates = True
 
+    @override
     def step(self, action: str) -> Any:
         observation, reward, _, _, info = self.env.step(action)
         return observation, reward, self.terminates, not self.terminates, info
@@ -75,6 +79,7 @@ class Cuts(Ends):
 
 
 class SeesNothing(gym.ObservationWrapper[Any, Any, Any]):
+    @override
     def observation(self, observation: Any) -> Any:
         return {"text": "", "images": ()}
 
@@ -129,6 +134,7 @@ def test_message_wrapper_changes_the_observation() -> None:
 
 def test_message_wrapper_that_returns_no_messages_is_named() -> None:
     class Broken(MessageWrapper):
+        @override
         def messages(self, messages: tuple[Message, ...]) -> Any:
             return ["text"]
 
@@ -171,6 +177,7 @@ class Odd(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.change = change
 
+    @override
     def step(self, action: str) -> Any:
         return self.change(list(self.env.step(action)))
 
@@ -207,6 +214,7 @@ class OddReset(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.change = change
 
+    @override
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         return self.change(*self.env.reset(seed=seed, options=options))
 

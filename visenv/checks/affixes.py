@@ -20,32 +20,32 @@ _SENTENCE_MARKS = " \t\n.…!?,;:"
 
 
 def each_sentence_begins_strict(response: str, arguments: Affix) -> bool:
-    """Any case, past punctuation."""
+    """Check each sentence's beginning in any case, past punctuation."""
     return _all(begins, sentences(response), arguments)
 
 
 def each_sentence_begins_arm(response: str, arguments: AnyAffix) -> bool:
-    """Any case, past full stops; the text is not cleaned."""
+    """Check each sentence's beginning in any case, past full stops; the text is not cleaned."""
     return _all(begins_arm, split_sentences(response), arguments)
 
 
 def each_sentence_begins_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Letter for letter."""
+    """Check each sentence's beginning letter for letter."""
     return _all(str.startswith, split_sentences(clean(response)), arguments)
 
 
 def each_sentence_ends_strict(response: str, arguments: Affix) -> bool:
-    """Any case, past punctuation."""
+    """Check each sentence's end in any case, past punctuation."""
     return _all(ends, sentences(response), arguments)
 
 
 def each_sentence_ends_arm(response: str, arguments: AnyAffix) -> bool:
-    """Any case, past full stops; the text is not cleaned."""
+    """Check each sentence's end in any case, past full stops; the text is not cleaned."""
     return _all(ends_arm, split_sentences(response), arguments)
 
 
 def each_sentence_ends_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Letter for letter, so the full stop has to be asked for."""
+    """Check each sentence's end letter for letter, the full stop included."""
     return _all(str.endswith, split_sentences(clean(response)), arguments)
 
 
@@ -53,32 +53,32 @@ def each_sentence_ends_mmif(response: str, arguments: AnyAffix) -> bool:
 
 
 def each_paragraph_begins_strict(response: str, arguments: Affix) -> bool:
-    """Any case, past punctuation."""
+    """Check each paragraph's beginning in any case, past punctuation."""
     return _all(begins, paragraphs(response), arguments)
 
 
 def each_paragraph_begins_arm(response: str, arguments: AnyAffix) -> bool:
-    """Any case, past full stops; the text is not cleaned."""
+    """Check each paragraph's beginning in any case, past full stops; the text is not cleaned."""
     return _all(begins_arm, blocks(response), arguments)
 
 
 def each_paragraph_begins_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Letter for letter."""
+    """Check each paragraph's beginning letter for letter."""
     return _all(str.startswith, blocks(clean(response)), arguments)
 
 
 def each_paragraph_ends_strict(response: str, arguments: Affix) -> bool:
-    """Any case, past punctuation."""
+    """Check each paragraph's end in any case, past punctuation."""
     return _all(ends, paragraphs(response), arguments)
 
 
 def each_paragraph_ends_arm(response: str, arguments: AnyAffix) -> bool:
-    """Any case, past full stops; the text is not cleaned."""
+    """Check each paragraph's end in any case, past full stops; the text is not cleaned."""
     return _all(ends_arm, blocks(response), arguments)
 
 
 def each_paragraph_ends_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Letter for letter, so the full stop has to be asked for."""
+    """Check each paragraph's end letter for letter, the full stop included."""
     return _all(str.endswith, blocks(clean(response)), arguments)
 
 
@@ -86,32 +86,32 @@ def each_paragraph_ends_mmif(response: str, arguments: AnyAffix) -> bool:
 
 
 def response_begins_strict(response: str, arguments: Affix) -> bool:
-    """Any case, past punctuation."""
+    """Check the response's beginning in any case, past punctuation."""
     return begins(response, arguments.substring)
 
 
 def response_begins_arm(response: str, arguments: AnyAffix) -> bool:
-    """Any case, past full stops."""
+    """Check the response's beginning in any case, past full stops."""
     return begins_arm(response, arguments.substring)
 
 
 def response_begins_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Letter for letter."""
+    """Check the response's beginning letter for letter."""
     return response.strip().startswith(arguments.substring)
 
 
 def response_ends_strict(response: str, arguments: Affix) -> bool:
-    """Any case, past punctuation."""
+    """Check the response's end in any case, past punctuation."""
     return ends(response, arguments.substring)
 
 
 def response_ends_arm(response: str, arguments: AnyAffix) -> bool:
-    """Any case, past full stops."""
+    """Check the response's end in any case, past full stops."""
     return ends_arm(response, arguments.substring)
 
 
 def response_ends_mmif(response: str, arguments: AnyAffix) -> bool:
-    """Letter for letter, so the full stop has to be asked for."""
+    """Check the response's end letter for letter, the full stop included."""
     return response.strip().endswith(arguments.substring)
 
 
@@ -119,7 +119,7 @@ def response_ends_mmif(response: str, arguments: AnyAffix) -> bool:
 
 
 def begins(text: str, affix: str) -> bool:
-    """Whether a text begins with `affix`, as ``strict`` compares: whatever the case.
+    """Return whether a text begins with `affix`, as ``strict`` compares: whatever the case.
 
     Marks that end sentences do not belong to `affix`, unless it has nothing else.
     """
@@ -127,17 +127,17 @@ def begins(text: str, affix: str) -> bool:
 
 
 def ends(text: str, affix: str) -> bool:
-    """Whether a text ends with `affix`, as ``strict`` compares."""
+    """Return whether a text ends with `affix`, as ``strict`` compares."""
     return _starts_past_edge(text.casefold()[::-1], _wanted(affix)[::-1])
 
 
 def begins_arm(text: str, affix: str) -> bool:
-    """As ARM-Thinker compares: whatever the case, without full stops at either end."""
+    """Return whether a text begins with `affix`, in any case, without full stops at the ends."""
     return _normalized_arm(text).startswith(_normalized_arm(affix))
 
 
 def ends_arm(text: str, affix: str) -> bool:
-    """As ARM-Thinker compares: whatever the case, without full stops at either end."""
+    """Return whether a text ends with `affix`, in any case, without full stops at the ends."""
     return _normalized_arm(text).endswith(_normalized_arm(affix))
 
 
@@ -151,7 +151,7 @@ def _wanted(affix: str) -> str:
 
 
 def _starts_past_edge(text: str, wanted: str) -> bool:
-    """Whether `wanted` comes first, but for characters that are neither letters nor digits."""
+    """Return whether only characters other than letters and digits come before `wanted`."""
     edge, own_edge = _edge(text), _edge(wanted)
     if own_edge == len(wanted):  # nothing but punctuation: it has to be in the edge
         return wanted in text[:edge]
@@ -159,7 +159,7 @@ def _starts_past_edge(text: str, wanted: str) -> bool:
 
 
 def _edge(text: str) -> int:
-    """How many characters come before the first letter or digit."""
+    """Return the number of characters before the first letter or digit."""
     found = _EDGE.match(text)
     return found.end() if found else 0
 

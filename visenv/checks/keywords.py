@@ -12,19 +12,19 @@ from visenv.checks.text import clean
 
 
 def each_keyword_strict(response: str, arguments: Keywords) -> bool:
-    """Each by itself, as `mentions` counts."""
+    """Check each keyword by itself, as `mentions` counts."""
     text = _folded(response)
     return all(_within(mentions(text, each), arguments) for each in _distinct(arguments))
 
 
 def each_keyword_arm(response: str, arguments: AnyKeywords) -> bool:
-    """Each by itself, as `mentions_arm` counts."""
+    """Check each keyword by itself, as `mentions_arm` counts."""
     text = clean(response)
     return all(_within(mentions_arm(text, each), arguments) for each in arguments.keywords)
 
 
 def each_keyword_mmif(response: str, arguments: AnyKeywords) -> bool:
-    """Each by itself, as `mentions_mmif` counts."""
+    """Check each keyword by itself, as `mentions_mmif` counts."""
     text = clean(response).lower()
     return all(_within(mentions_mmif(text, each), arguments) for each in arguments.keywords)
 
@@ -33,19 +33,19 @@ def each_keyword_mmif(response: str, arguments: AnyKeywords) -> bool:
 
 
 def total_keywords_strict(response: str, arguments: Keywords) -> bool:
-    """The sum; a keyword that is listed twice counts once."""
+    """Check the sum; a keyword that is listed twice counts once."""
     text = _folded(response)
     return _within(sum(mentions(text, each) for each in _distinct(arguments)), arguments)
 
 
 def total_keywords_arm(response: str, arguments: AnyKeywords) -> bool:
-    """The sum; a keyword that is listed twice counts twice."""
+    """Check the sum; a keyword that is listed twice counts twice."""
     text = clean(response)
     return _within(sum(mentions_arm(text, each) for each in arguments.keywords), arguments)
 
 
 def total_keywords_mmif(response: str, arguments: AnyKeywords) -> bool:
-    """The sum; a keyword that is listed twice counts twice."""
+    """Check the sum; a keyword that is listed twice counts twice."""
     text = clean(response).lower()
     return _within(sum(mentions_mmif(text, each) for each in arguments.keywords), arguments)
 
@@ -54,12 +54,12 @@ def total_keywords_mmif(response: str, arguments: AnyKeywords) -> bool:
 
 
 def mentions(folded_text: str, folded_keyword: str) -> int:
-    """How often a keyword stands in a text without a letter or digit beside it (``strict``)."""
+    """Return how often a keyword occurs without a letter or digit beside it (``strict``)."""
     return _count(folded_text, folded_keyword, _apart)
 
 
 def mentions_arm(text: str, keyword: str) -> int:
-    """ARM-Thinker's count: between word boundaries, but a hashtag anywhere."""
+    """Return ARM-Thinker's count: between word boundaries, but a hashtag anywhere."""
     hashtag = keyword.startswith("#")
     if text.isascii() and keyword.isascii():
         # To ignore case then is to compare in lower case, at a fifth of the cost.
@@ -70,7 +70,7 @@ def mentions_arm(text: str, keyword: str) -> int:
 
 
 def mentions_mmif(lower_text: str, keyword: str) -> int:
-    """MM-IFEngine's count: between word boundaries, so ``#cat`` only after a letter or digit."""
+    """Return MM-IFEngine's count, at word boundaries: ``#cat`` only after a letter or digit."""
     if not keyword:
         return len(re.findall(r"\b", lower_text))  # what the public pattern then matches
     wanted = keyword.lower()
@@ -83,7 +83,7 @@ def mentions_mmif(lower_text: str, keyword: str) -> int:
 
 
 def _count(text: str, keyword: str, stands: Callable[[str, str], bool]) -> int:
-    """How often a keyword occurs, `stands` being true of the characters before and after it."""
+    """Return how often a keyword occurs where `stands` holds for its neighbors."""
     count, start = 0, text.find(keyword)
     while start >= 0:
         end = start + len(keyword)
@@ -98,12 +98,12 @@ def _apart(before: str, after: str) -> bool:
 
 
 def _is_word(character: str) -> bool:
-    r"""As ``\w``; an end of the text is none."""
+    r"""Return whether the character matches ``\\w``; an end of the text does not."""
     return character.isalnum() or character == "_"
 
 
 def _folded(text: str) -> str:
-    """Whatever the case and the blanks, so that a phrase may be broken over two lines."""
+    """Fold case and blanks, so that a phrase may be broken over two lines."""
     return " ".join(text.casefold().split())
 
 

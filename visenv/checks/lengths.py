@@ -19,12 +19,12 @@ from visenv.checks.text import (
 
 
 def paragraph_number_strict(response: str, arguments: Bounds) -> bool:
-    """Blocks between blank lines that hold a letter or digit."""
+    """Count the blocks between blank lines that hold a letter or digit."""
     return _within(len(paragraphs(response)), arguments)
 
 
 def paragraph_number_published(response: str, arguments: AnyBounds) -> bool:
-    """Blocks between blank lines."""
+    """Count the blocks between blank lines."""
     return _within(len(blocks(clean(response))), arguments)
 
 
@@ -32,12 +32,12 @@ def paragraph_number_published(response: str, arguments: AnyBounds) -> bool:
 
 
 def sentence_number_strict(response: str, arguments: Bounds) -> bool:
-    """Punkt's sentences that hold a letter or digit, none over a blank line."""
+    """Count Punkt's sentences that hold a letter or digit; none crosses a blank line."""
     return _within(len(sentences(response)), arguments)
 
 
 def sentence_number_published(response: str, arguments: AnyBounds) -> bool:
-    """Punkt's sentences, which run over blank lines without a full stop."""
+    """Count Punkt's sentences, which cross blank lines without a full stop."""
     return _within(len(split_sentences(clean(response))), arguments)
 
 
@@ -45,12 +45,12 @@ def sentence_number_published(response: str, arguments: AnyBounds) -> bool:
 
 
 def each_paragraph_sentence_number_strict(response: str, arguments: Bounds) -> bool:
-    """Sentences of each paragraph, or lines where it is verse."""
+    """Count the sentences of each paragraph, or the lines of verse."""
     return all(_within(_sentences_or_lines(each), arguments) for each in paragraphs(response))
 
 
 def each_paragraph_sentence_number_arm(response: str, arguments: AnyBounds) -> bool:
-    """Sentences, or lines where half of them end in a dash."""
+    """Count the sentences, or the lines if half of them end in a dash."""
     return all(
         _within(
             each.count("\n") + 1 if is_verse_arm(each) else len(split_sentences(each)), arguments
@@ -60,7 +60,7 @@ def each_paragraph_sentence_number_arm(response: str, arguments: AnyBounds) -> b
 
 
 def each_paragraph_sentence_number_mmif(response: str, arguments: AnyBounds) -> bool:
-    """Sentences, of verse too."""
+    """Count the sentences, also in verse."""
     return all(_within(len(split_sentences(each)), arguments) for each in blocks(clean(response)))
 
 
@@ -68,13 +68,13 @@ def each_paragraph_sentence_number_mmif(response: str, arguments: AnyBounds) -> 
 
 
 def each_paragraph_sentence_number_list_strict(response: str, arguments: Ranges) -> bool:
-    """As check 3, each paragraph with its own range."""
+    """Count as in check 3, each paragraph with its own range."""
     counted = [_sentences_or_lines(each) for each in paragraphs(response)]
     return _each_within(counted, arguments)
 
 
 def each_paragraph_sentence_number_list_published(response: str, arguments: AnyRanges) -> bool:
-    """Sentences, of verse too."""
+    """Count the sentences, also in verse."""
     counted = [len(split_sentences(each)) for each in blocks(clean(response))]
     return _each_within(counted, arguments)
 
@@ -83,17 +83,17 @@ def each_paragraph_sentence_number_list_published(response: str, arguments: AnyR
 
 
 def word_count_strict(response: str, arguments: Bounds) -> bool:
-    """Words with a letter or digit: a dash between blanks is none."""
+    """Count words with a letter or digit: a dash between blanks is none."""
     return _within(word_count(response), arguments)
 
 
 def word_count_arm(response: str, arguments: AnyBounds) -> bool:
-    """All that stands between blanks."""
+    """Count everything between blanks."""
     return _within(len(response.split()), arguments)
 
 
 def word_count_mmif(response: str, arguments: AnyBounds) -> bool:
-    """What stands between blanks once punctuation has been dropped."""
+    """Count what stands between blanks after punctuation was dropped."""
     return _within(words_left_mmif(response), arguments)
 
 
@@ -101,22 +101,22 @@ def word_count_mmif(response: str, arguments: AnyBounds) -> bool:
 
 
 def each_paragraph_word_count_strict(response: str, arguments: Bounds) -> bool:
-    """Words of each paragraph, as in check 5."""
+    """Count the words of each paragraph, as in check 5."""
     return all(_within(word_count(each), arguments) for each in paragraphs(response))
 
 
 def each_paragraph_word_count_arm(response: str, arguments: AnyBounds) -> bool:
-    """Words of each paragraph, as in check 5."""
+    """Count the words of each paragraph, as in check 5."""
     return all(_within(len(each.split()), arguments) for each in blocks(clean(response)))
 
 
 def each_paragraph_word_count_mmif(response: str, arguments: AnyBounds) -> bool:
-    """Words of each paragraph, as in check 5."""
+    """Count the words of each paragraph, as in check 5."""
     return all(_within(words_left_mmif(each), arguments) for each in blocks(clean(response)))
 
 
 def _sentences_or_lines(paragraph: str) -> int:
-    """What counts as sentences of a paragraph in ``strict``: the lines, where it is verse."""
+    """Count the sentences of a paragraph in ``strict``: the lines, where it is verse."""
     return paragraph.count("\n") + 1 if is_verse(paragraph) else len(sentences(paragraph))
 
 

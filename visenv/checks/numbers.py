@@ -43,18 +43,18 @@ _NUMBER_MMIF = re.compile(r"\d(?<![.\w]\d)\d*+(?:\.\d++)?+(?:%|[eE][+-]?\d++(?![
 
 
 def percentage_precision_strict(response: str, arguments: Precision) -> bool:
-    """Numbers before ``%``, blanks between them or not."""
+    """Check numbers before ``%``, with or without blanks between them."""
     found = (number for number in _numbers(response) if _PERCENT.match(response, number.end()))
     return _have((number["decimals"] or "" for number in found), arguments.precision)
 
 
 def percentage_precision_arm(response: str, arguments: AnyPrecision) -> bool:
-    """Numbers with decimals right before ``%``; others pass."""
+    """Check numbers with decimals right before ``%``; others pass."""
     return _have(_PERCENTAGES_ARM.findall(response), arguments.precision)
 
 
 def percentage_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
-    """Whole percentages fail whatever the precision: the public code gives up on them."""
+    """Check percentages; whole ones always fail: the public code gives up on them."""
     found = _PERCENTAGES_MMIF.findall(response)
     return all(found) and _have(found, arguments.precision)
 
@@ -63,18 +63,18 @@ def percentage_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
 
 
 def number_precision_strict(response: str, arguments: Precision) -> bool:
-    """Numbers that stand by themselves; the marker of a list item is none."""
+    """Check numbers that stand by themselves; the marker of a list item is no number."""
     found = _numbers(without_list_markers(response))
     return _have((number["decimals"] or "" for number in found), arguments.precision)
 
 
 def number_precision_arm(response: str, arguments: AnyPrecision) -> bool:
-    """Numbers with decimals, wherever they stand; others pass."""
+    """Check numbers with decimals anywhere; others pass."""
     return _have(_DECIMALS_ARM.findall(response), arguments.precision)
 
 
 def number_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
-    """Numbers that touch no letter; of ``1.5kg`` the 1 is one."""
+    """Check numbers that touch no letter; in ``1.5kg`` the 1 is one."""
     return _have(map("".join, _NUMBERS_MMIF.findall(response)), arguments.precision)
 
 
@@ -82,22 +82,22 @@ def number_precision_mmif(response: str, arguments: AnyPrecision) -> bool:
 
 
 def has_no_number_strict(response: str, arguments: NoArguments) -> bool:
-    """Numbers that stand by themselves."""
+    """Check for numbers that stand by themselves."""
     return next(_numbers(response), None) is None
 
 
 def has_no_number_arm(response: str, arguments: NoArguments) -> bool:
-    """Digits between word boundaries."""
+    """Check for digits between word boundaries."""
     return _INTEGER_ARM.search(response) is None
 
 
 def has_no_number_mmif(response: str, arguments: NoArguments) -> bool:
-    """Digits that touch neither a letter nor a point."""
+    """Check for digits that touch neither a letter nor a point."""
     return _NUMBER_MMIF.search(response) is None
 
 
 def _numbers(text: str) -> Iterator[re.Match[str]]:
-    """The numbers of ``strict``, in order; the group ``decimals`` may be None."""
+    """Yield the numbers of ``strict``, in order; the group ``decimals`` may be None."""
     end = 0
     for digits in _DIGITS.finditer(text):
         start = digits.start()

@@ -44,7 +44,7 @@ class SentenceSplitter(NamedTuple):
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, in order, without the blanks between them; linear in its length.
+    """Return the sentences of a text, in order, without the blanks between; linear in its length.
 
     Raises:
         DataError: If the text holds more than `MOST_MARKS` marks that may end a sentence, if NLTK
@@ -66,7 +66,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def sentence_splitter() -> SentenceSplitter:
-    """Which parameters `split_sentences` uses; they are looked for once per process.
+    """Return which parameters `split_sentences` uses; they are looked up once per process.
 
     Raises:
         DataError: If a trained set is installed but cannot be read.

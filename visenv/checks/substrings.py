@@ -9,19 +9,19 @@ from visenv.checks.text import clean
 
 
 def contains_none_strict(response: str, arguments: Substrings) -> bool:
-    """Any case, inside words too."""
+    """Check in any case, also inside words."""
     text = response.casefold()
     return not any(substring.casefold() in text for substring in arguments.substrings)
 
 
 def contains_none_arm(response: str, arguments: AnySubstrings) -> bool:
-    """Any case, inside words too."""
+    """Check in any case, also inside words."""
     text = clean(response).lower()
     return not any(substring.lower() in text for substring in arguments.substrings)
 
 
 def contains_none_mmif(response: str, arguments: AnySubstrings) -> bool:
-    """This case only, inside words too."""
+    """Check in the given case, also inside words."""
     return not any(substring in response for substring in arguments.substrings)
 
 
@@ -29,15 +29,15 @@ def contains_none_mmif(response: str, arguments: AnySubstrings) -> bool:
 
 
 def does_not_contain_strict(response: str, arguments: Substring) -> bool:
-    """Any case, inside words too."""
+    """Check in any case, also inside words."""
     return arguments.substring.casefold() not in response.casefold()
 
 
 def does_not_contain_arm(response: str, arguments: AnySubstring) -> bool:
-    """Any case, inside words too."""
+    """Check in any case, also inside words."""
     return arguments.substring.lower() not in clean(response).lower()
 
 
 def does_not_contain_mmif(response: str, arguments: AnySubstring) -> bool:
-    """This case only, inside words too."""
+    """Check in the given case, also inside words."""
     return arguments.substring not in response

@@ -58,7 +58,7 @@ class TextCheck(Generic[ArgumentsT]):
         return self.arguments if dialect == "strict" else PUBLISHED[self.arguments]
 
     def __call__(self, response: str, arguments: ArgumentsT, dialect: Dialect = "strict") -> bool:
-        """Whether a response passes.
+        """Return whether a response passes.
 
         Raises:
             DataError: If the response cannot be split into sentences (`split_sentences`).
@@ -248,7 +248,7 @@ def check(
     arguments: Mapping[str, Any] | Arguments,
     dialect: Dialect = "strict",
 ) -> bool:
-    """Whether a response passes a check.
+    """Return whether a response passes a check.
 
     ::
 
@@ -277,7 +277,7 @@ def check(
 
 
 def find_check(name: str) -> TextCheck[Any]:
-    """The check of that name; MM-IFEngine's spelling ``metioned`` is understood.
+    """Return the check of that name; MM-IFEngine's spelling ``metioned`` is accepted.
 
     Raises:
         UnknownNameError: If there is none; names the nearest.

@@ -23,22 +23,22 @@ _DASHES = ("-", "–", "—")
 
 
 def clean(text: str) -> str:
-    """The text without blanks at the ends of its lines and around it."""
+    """Return the text without blanks at the ends of its lines and around it."""
     return "\n".join([line.strip() for line in text.splitlines()]).strip()
 
 
 def blocks(text: str) -> list[str]:
-    """The parts between blank lines that are not blank; what the public code calls paragraphs."""
+    """Return the parts between blank lines, without blank parts; the papers' "paragraphs"."""
     return [block for block in _BLANK_LINES.split(text) if block.strip()]
 
 
 def paragraphs(response: str) -> list[str]:
-    """The blocks that hold a letter or digit, so no ruled lines: paragraphs of ``strict``."""
+    """Return the paragraphs of ``strict``: blocks with a letter or digit, so no ruled lines."""
     return [block for block in blocks(clean(response)) if _LETTER_OR_DIGIT.search(block)]
 
 
 def sentences(response: str) -> list[str]:
-    """The sentences of ``strict``: Punkt's that hold a letter or digit.
+    """Return the sentences of ``strict``: Punkt's that hold a letter or digit.
 
     A blank line ends a sentence; so does the beginning of a list item, whose marker is left out.
     """
@@ -48,22 +48,22 @@ def sentences(response: str) -> list[str]:
 
 
 def without_list_markers(text: str) -> str:
-    """The text with a blank line in place of each marker (``- ``, ``2. ``) at a line's start."""
+    """Return the text with a blank line for each marker (``- ``, ``2. ``) at a line's start."""
     return _LIST_MARKER.sub("\n\n", text)
 
 
 def word_count(text: str) -> int:
-    """The number of words of ``strict``: between blanks, and holding a letter or digit."""
+    """Return the number of words of ``strict``: between blanks, and holding a letter or digit."""
     return len(text.split()) - len(_NO_WORD.findall(text))
 
 
 def words_left_mmif(text: str) -> int:
-    """The number of words left when all but letters, digits, ``_ . -`` has been dropped."""
+    """Return the number of words left when all but letters, digits, ``_ . -`` has been dropped."""
     return len(text.split()) - len(_NO_WORD_MMIF.findall(text))
 
 
 def is_verse(paragraph: str) -> bool:
-    """Whether a paragraph is verse, for ``strict``: its lines count, not its sentences.
+    """Return whether a paragraph is verse, for ``strict``: its lines count, not its sentences.
 
     Two lines or more, all short and none a list item. Then either most lines end in a dash (the
     public code's sign), or most begin with a capital letter while at most half end a sentence:
@@ -81,7 +81,7 @@ def is_verse(paragraph: str) -> bool:
 
 
 def is_verse_arm(paragraph: str) -> bool:
-    """ARM-Thinker's test for verse: short lines alone never reach the 0.6, dashes must help."""
+    """Apply ARM-Thinker's test for verse: short lines alone never reach 0.6 without dashes."""
     lines = [line.strip() for line in paragraph.split("\n")]
     if len(lines) < 2:
         return False

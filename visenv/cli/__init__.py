@@ -103,7 +103,7 @@ def _usage() -> str:
 
 
 def _command(name: str, words: Sequence[str]) -> Any:
-    """The command with its options read from `words`.
+    """Return the command with its options read from `words`.
 
     Raises:
         UnknownNameError: If there is no such command; names the nearest.

@@ -11,7 +11,7 @@ class Doctor:
     """Say how code that a model wrote is isolated on this machine, and which simulators there are.
 
     Each layer of the isolation is tried, then programs try what no program may. Ends with status 1
-    if something is amiss; then environments that run code refuse to. Simulators, their interpreter
+    if something is wrong; then environments that run code refuse to. Simulators, their interpreter
     and OpenGL are listed; what is missing of them is no fault.
     """
 

@@ -15,7 +15,7 @@ class Index:
 
     Then ``gym.make("visenv/ArmDoc-v0", ..., ranker="text:<index>")`` finds pages by it. An index
     that was interrupted goes on where it was; documents that are new since are added, and one whose
-    number of pages changed is embedded anew. Other changes are not seen: begin another index. A
+    number of pages changed is embedded again. Other changes are not seen: begin another index. A
     document that cannot be opened is left out and named.
     """
 

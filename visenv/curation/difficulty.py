@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import gymnasium as gym
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, dropped, failed, kept
 from visenv.curation.lines import Row
@@ -42,7 +43,7 @@ class ScoredSource(IndexedSource, Protocol):
     """A finite source that knows how its answers are scored."""
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The score of an answer, 0 to 1."""
+        """Return the score of an answer, 0 to 1."""
         ...
 
 
@@ -80,7 +81,7 @@ class Difficulty:
             )
 
     def outcome(self, row: Row, scores: Sequence[float], **detail: Any) -> Outcome:
-        """What becomes of the place whose tries had these scores, each 0 to 1."""
+        """Return the outcome of the place whose tries had these scores, each 0 to 1."""
         mean = sum(scores) / len(scores)
         detail |= {"scores": list(scores), "mean": mean}
         if mean < self.threshold or (self.inclusive and mean == self.threshold):
@@ -109,7 +110,7 @@ class Subset:
         return self.source[self.indices[index]]
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The source's score."""
+        """Return the source's score."""
         return self.source.score(answer, sample, compat)
 
 
@@ -141,12 +142,13 @@ class PlayDifficulty(Step):
         self._metric = metric
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """The measurement's, the metric and the policy."""
         return {**asdict(self._difficulty), "metric": self._metric, "policy": self._label}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Play it, and keep it if it is difficult."""
+        """Play the sample, and keep it if it is difficult."""
         places = [place_of(row, member) for member in range(self._difficulty.samples)]
         episodes = await asyncio.gather(*(self._collector.play(place) for place in places))
         for episode in episodes:
@@ -154,6 +156,7 @@ class PlayDifficulty(Step):
                 return failed("aborted", episode.end_reason)
         return self._difficulty.outcome(row, [self._score(episode) for episode in episodes])
 
+    @override
     def close(self) -> None:
         """Close the environments; the policy stays open."""
         self._collector.close()
@@ -198,8 +201,8 @@ class AskDifficulty(Step):
         self._view_side = view_side
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """The measurement's, the size of the data and the policy."""
         return {
             **asdict(self._difficulty),
             "view_side": self._view_side,
@@ -207,8 +210,9 @@ class AskDifficulty(Step):
             "policy": self._label,
         }
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Ask, and keep it if it is difficult."""
+        """Ask the policy, and keep the sample if it is difficult."""
         sample = sample_at(self._source, row)
         message = _question(sample, self._view_side)
         seeds = [seed_of(row["id"], draw) for draw in range(self._difficulty.samples)]

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Lines, Row, read_object
 from visenv.curation.step import Account, Step
@@ -51,12 +53,12 @@ class Export(Step):
         self._folder = folder / "images"
         self._layout = layout
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """The layout."""
         return {"layout": self._layout}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """The episode's conversations."""
         episode = episode_from_json(row, self._images)
         content = _marked if self._layout == "llama-factory" else _parts
         rows = []
@@ -71,6 +73,7 @@ class Export(Step):
             )
         return kept(*rows)
 
+    @override
     def run(
         self,
         lines: Lines,
@@ -78,7 +81,7 @@ class Export(Step):
         concurrency: int = 64,
         on_line: Callable[[], None] | None = None,
     ) -> Account:
-        """As `Step.run`; for LLaMA-Factory ``dataset_info.json`` is written too."""
+        """Run as `Step.run` does; for LLaMA-Factory, write ``dataset_info.json``, too."""
         account = super().run(lines, out, concurrency, on_line)
         if self._layout == "llama-factory":
             _describe(out)
@@ -86,7 +89,7 @@ class Export(Step):
 
 
 def conversations(episode: Episode) -> Iterator[list[Message]]:
-    """The episode's conversations: users' and systems' messages, each before the policy's turn.
+    """Yield the episode's conversations: users' and systems' messages, each before a policy's turn.
 
     Messages of one role in a row are joined, as chat templates want the roles to take turns.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step
@@ -55,16 +57,16 @@ class Filter(Step):
         self._metric = metric
         self._tool_calls = tool_calls
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """What an episode must fulfil."""
         return {
             "accuracy": self._accuracy,
             "metric": self._metric,
             "tool_calls": self._tool_calls,
         }
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Whether an episode is kept."""
         episode = episode_from_json(row, self._images)
         reason = _format(episode) or self._right(episode) or self._behaviour(episode)
         if reason:

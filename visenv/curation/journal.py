@@ -47,17 +47,17 @@ class Outcome(NamedTuple):
 
 
 def kept(*rows: Row, **detail: Any) -> Outcome:
-    """The row is kept, as `rows`."""
+    """Return the outcome of a row that is kept, as `rows`."""
     return Outcome("kept", "", rows, detail)
 
 
 def dropped(reason: str, **detail: Any) -> Outcome:
-    """The step's rule drops the row."""
+    """Return the outcome of a row that the step's rule drops."""
     return Outcome("dropped", reason, (), detail)
 
 
 def failed(reason: str, error: object, **detail: Any) -> Outcome:
-    """The row could not be worked on."""
+    """Return the outcome of a row that could not be processed."""
     return Outcome("failed", reason, (), {"error": str(error), **detail})
 
 
@@ -99,21 +99,21 @@ class Journal:
             raise
 
     def known(self, line: Line) -> bool:
-        """Whether the row, as it is now, has an outcome, a failure included."""
+        """Return whether the row, as it is now, has an outcome, a failure included."""
         entry = self._entries.get(line.id)
         return entry is not None and entry.digest == line.digest
 
     def finished(self, line: Line) -> bool:
-        """Whether the row, as it is now, was kept or dropped."""
+        """Return whether the row, as it is now, was kept or dropped."""
         return self.known(line) and not self._entries[line.id].failed
 
     def outcome(self, line: Line) -> Outcome:
-        """The outcome of a row that is `known`."""
+        """Return the outcome of a row that is `known`."""
         entry = self._entries[line.id]
         return _outcome(self._read(entry), self.path.parent)
 
     def place(self, line: Line) -> int:
-        """Where the outcome of a row that is `known` stands: later ones stand further on."""
+        """Return where the outcome of a row that is `known` stands: later ones stand further on."""
         return self._entries[line.id].offset
 
     def add(self, line: Line, outcome: Outcome, after: int = -1) -> None:

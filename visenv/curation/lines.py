@@ -37,11 +37,11 @@ class Lines(Protocol):
     """Rows that can be gone through more than once, in the same order each time."""
 
     def __len__(self) -> int:
-        """How many there are, those that cannot be read included."""
+        """Return the number of lines, those that cannot be read included."""
         ...
 
     def __iter__(self) -> Iterator[Line]:
-        """Each of them."""
+        """Iterate over the lines."""
         ...
 
 
@@ -103,13 +103,13 @@ class JsonLines:
 
 
 def row_line(row: Row) -> Line:
-    """A line of a row that stands in no file."""
+    """Return a line for a row that is in no file."""
     content = json.dumps(row, sort_keys=True).encode()
     return Line(_id_of(row), hashlib.sha256(content).hexdigest()[:16], row)
 
 
 def read_object(content: bytes | str) -> Row:
-    """The JSON object that `content` is.
+    """Return the JSON object in `content`.
 
     Raises:
         DataError: If it is none.
@@ -121,14 +121,14 @@ def read_object(content: bytes | str) -> Row:
 
 
 def relative(row: Row, folder: Path) -> Row:
-    """The row as it is written into `folder`: its images are named relative to that."""
+    """Return the row as it is written into `folder`: its images are named relative to that."""
     return row | {
         key: [os.path.relpath(path, folder) for path in row[key]] for key in _path_keys(row)
     }
 
 
 def anchored(row: Row, folder: Path) -> Row:
-    """The inverse of `relative`: the images of a row found in `folder` as absolute paths."""
+    """Invert `relative`: the images of a row found in `folder` as absolute paths."""
     # Path.resolve would follow links, and raises where a name holds a NUL.
     return row | {
         key: [os.path.abspath(folder / path) for path in row[key]]  # noqa: PTH100

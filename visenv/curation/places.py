@@ -16,12 +16,12 @@ from visenv.types import Sample
 
 
 def row_lines(source: IndexedSource) -> list[Line]:
-    """A place for each row of a finite source."""
+    """Return a place for each row of a finite source."""
     return [row_line({"id": f"row-{index}", "index": index}) for index in range(len(source))]
 
 
 def seed_lines(count: int, first: int = 0) -> list[Line]:
-    """Places ``first`` to ``first + count - 1`` of a procedural source.
+    """Return the places ``first`` to ``first + count - 1`` of a procedural source.
 
     Raises:
         ConfigurationError: If there would be none, or a seed below 0.
@@ -34,7 +34,7 @@ def seed_lines(count: int, first: int = 0) -> list[Line]:
 
 
 def place_lines(source: Source, count: int | None = None, first: int = 0) -> list[Line]:
-    """What to work on in `source`: its rows, or as many seeds.
+    """Return the places of `source` to work on: its rows, or as many seeds.
 
     Args:
         source: The source.
@@ -53,7 +53,7 @@ def place_lines(source: Source, count: int | None = None, first: int = 0) -> lis
 
 
 def members(lines: Iterable[Line], size: int) -> list[Line]:
-    """Each place `size` times, as the members of a group: they share the sample, not the seed."""
+    """Return each place `size` times, as members of a group: same sample, different seed."""
     found: list[Line] = []
     for line in lines:
         if line.problem:
@@ -65,7 +65,7 @@ def members(lines: Iterable[Line], size: int) -> list[Line]:
 
 
 def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
-    """The place that a row names.
+    """Return the place that a row names.
 
     Args:
         row: The row.
@@ -85,7 +85,7 @@ def place_of(row: Row, member: int | None = None) -> EpisodeSpec:
 
 
 def sample_at(source: IndexedSource, row: Row) -> Sample:
-    """The sample of a finite source that a row names.
+    """Return the sample of a finite source that a row names.
 
     Raises:
         DataError: If it names none, or the sample cannot be read.

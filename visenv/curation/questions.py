@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium as gym
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
@@ -48,13 +49,13 @@ class Questions(Step):
         self._label = label
         self._documents = documents
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Return the environment, and whether documents are written."""
         settings = {"env": self._label}
         return settings if self._documents is None else {**settings, "documents": True}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """The sample of a place."""
         place = place_of(row)
         options = None if place.index is None else {"index": place.index}
         self._env.reset(seed=place.seed, options=options)
@@ -86,12 +87,12 @@ class Questions(Step):
         pages = getattr(truth, "evidence_pages", ())
         return {"evidence": [str(files[page - 1]) for page in pages if page <= len(files)]}
 
+    @override
     def close(self) -> None:
-        """Close the environment."""
         self._env.close()
 
 
 def _truth_of(sample: Sample) -> GroundTruth:
-    """The ground truth; a type that does not extend `GroundTruth` says nothing about responses."""
+    """Return the ground truth; a type outside `GroundTruth` says nothing about responses."""
     truth = sample.ground_truth
     return truth if isinstance(truth, GroundTruth) else GroundTruth()

@@ -67,7 +67,7 @@ class Step:
     in_order: ClassVar[bool] = False
 
     async def decide(self, row: Row) -> Outcome:
-        """What becomes of a row.
+        """Decide on a row.
 
         Raises:
             DataError: If the row cannot be used, or an image of it not be read: it then failed.
@@ -77,11 +77,11 @@ class Step:
         raise NotImplementedError
 
     def settings(self) -> Mapping[str, Any]:
-        """What decides outcomes, JSON-like: a run goes on only with the same."""
+        """Return the settings that decide outcomes, JSON-like: a run goes on only with the same."""
         return {}
 
     def begin(self) -> None:
-        """Called before the first row of a run; a step that goes by order forgets the last one."""
+        """Prepare a run; a step that depends on the order of rows forgets the last run."""
 
     def remember(self, row: Row, outcome: Outcome) -> None:
         """Take note of a row that was finished before; a step that goes by order may have to."""
@@ -133,12 +133,12 @@ class Step:
 
 
 def journal_path(out: Path) -> Path:
-    """Where the journal of the step that writes `out` is."""
+    """Return the path of the journal of the step that writes `out`."""
     return out.with_name(f"{out.stem}.journal.jsonl")
 
 
 def seed_of(*parts: int | str) -> int:
-    """A seed of 32 bits that is a function of `parts`, ids among them, and of nothing else."""
+    """Return a seed of 32 bits that depends on `parts`, ids among them, and on nothing else."""
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4])
 
 
@@ -170,7 +170,7 @@ class _Work:
                 task.cancel()
 
     def _recalls(self, line: Line) -> bool:
-        """Whether an earlier run decided on it; the step has then taken note of that.
+        """Return whether an earlier run decided on the row; the step then remembers that.
 
         Not where the order counts and a row before it was decided on later, nor where the step
         cannot read the row any more.
@@ -200,14 +200,14 @@ class _Work:
             self._advance(line)
 
     def _advance(self, line: Line) -> None:
-        """The row has its outcome."""
+        """Note that the row has its outcome."""
         if self._step.in_order:
             self._reached = max(self._reached, self._journal.place(line))
         self._on_line()
 
 
 def _chained(lines: Lines) -> Iterator[Line]:
-    """The lines, each digest of all lines so far: one that is gone changes those after it."""
+    """Return the lines, each with a digest of all so far: a missing line changes the later ones."""
     digest = ""
     for line in lines:
         digest = hashlib.sha256(f"{digest} {line.digest}".encode()).hexdigest()[:16]

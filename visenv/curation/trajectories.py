@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium as gym
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, failed, kept
 from visenv.curation.lines import Row
@@ -50,8 +51,8 @@ class Trajectories(Step):
         self._images = folder / "images"
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Who plays what, and how it samples."""
         sampling = self._collector.sampling
         return {
             "players": self._label,
@@ -59,14 +60,15 @@ class Trajectories(Step):
             "max_tokens": sampling.max_tokens,
         }
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Play one episode."""
         episode = await self._collector.play(place_of(row))
         if episode.status == "aborted":
             return failed("aborted", episode.end_reason)
         save_images(self._images, episode.images)
         return kept({"id": row["id"], **episode_to_json(episode)})
 
+    @override
     def close(self) -> None:
         """Close the environments; the policy stays open."""
         self._collector.close()

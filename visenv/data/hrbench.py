@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
@@ -86,7 +87,7 @@ class HRBench(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """1 if the answer picks the right option, otherwise 0.
+        """Return 1 if the answer picks the right option, otherwise 0.
 
         ``compat="r1_vlm"``: only the bare letter counts, as that code compares the two as they are
         (it compares the whole turn, tags included, so that nothing ever is right there).
@@ -111,6 +112,7 @@ class HRBench(RowSource):
                 f"{self.folder}; it holds {contents(self.folder)}."
             )
 
+    @override
     def _open_images(self, place: Place, images: Record | int) -> tuple[Image, ...]:
         if isinstance(images, Record):
             assert self._tsv is not None

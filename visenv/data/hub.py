@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
@@ -59,7 +61,7 @@ class HubSource(RowSource):
 
     @abstractmethod
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample | Sequence[Sample]:
-        """What a row asks, without its images; several samples may share its images.
+        """Return the sample of a row without its images, which several samples may share.
 
         Raises:
             DataError: If the row cannot be used.
@@ -88,6 +90,7 @@ class HubSource(RowSource):
         folders = (self.folder, self.folder / "images")
         return [image_file(folders, str(name)) for name in names]
 
+    @override
     def _open_images(self, place: Place, images: int | list[Path]) -> tuple[Image, ...]:
         if isinstance(images, list):
             return tuple([Image.from_file(path) for path in images])
@@ -103,7 +106,7 @@ class HubSource(RowSource):
 
 
 def _each(value: Any) -> list[Any]:
-    """The items of a list, or the value itself; None has none."""
+    """Return the items of a list, the value itself, or nothing for None."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]

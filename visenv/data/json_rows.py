@@ -13,14 +13,14 @@ from visenv.errors import DataError
 
 
 def json_lines(file: Path) -> Iterator[tuple[Place, bytes]]:
-    """The lines of a JSONL file that are not blank, and where they stand."""
+    """Yield the non-blank lines of a JSONL file with their places."""
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         if line.strip():
             yield Place(str(file), number), line
 
 
 def read_rows(file: Path, *keys: str) -> Iterator[tuple[Place, Any]]:
-    """The rows of a JSONL file, or of the list in a JSON file (see `json_list`), and their places.
+    """Yield the rows, and their places, of a JSONL file or of a JSON file's list (`json_list`).
 
     Raises:
         DataError: If a JSON file holds no such list.
@@ -33,7 +33,7 @@ def read_rows(file: Path, *keys: str) -> Iterator[tuple[Place, Any]]:
 
 
 def json_object(content: Any) -> dict[str, Any]:
-    """The object that JSON text holds; one that was read already is taken as it is.
+    """Return the object in a JSON text; an object that was read already is returned as it is.
 
     Raises:
         DataError: If it is not JSON, or no object.
@@ -46,7 +46,7 @@ def json_object(content: Any) -> dict[str, Any]:
 
 
 def json_value(content: bytes | str) -> Any:
-    """What JSON text holds.
+    """Return the value in a JSON text.
 
     Raises:
         DataError: If it is not JSON.
@@ -58,7 +58,7 @@ def json_value(content: bytes | str) -> Any:
 
 
 def json_list(file: Path, *keys: str) -> list[Any]:
-    """The list that a JSON file is, or holds under one of `keys`.
+    """Return the list that a JSON file is, or holds under one of `keys`.
 
     Raises:
         DataError: If there is none.
@@ -73,7 +73,7 @@ def json_list(file: Path, *keys: str) -> list[Any]:
 
 
 def written_list(value: Any) -> list[Any]:
-    """A list, or one that was written down as Python or JSON text, as hub data sets hold them.
+    """Return a list, or one written as Python or JSON text, as hub data sets hold them.
 
     Nothing is evaluated: only literals are read.
 

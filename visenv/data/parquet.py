@@ -51,7 +51,7 @@ class ParquetShards:
                     first_in_file += count
 
     def rows(self) -> Iterator[tuple[Place, dict[str, Any]]]:
-        """Every row without its large columns, and where it stands."""
+        """Yield every row without its large columns, with its place."""
         for group in self._groups:
             with _open(group.file) as opened:
                 small = [name for name in opened.schema_arrow.names if name not in self._large]
@@ -60,7 +60,7 @@ class ParquetShards:
                 yield Place(str(group.file), group.first_in_file + offset + 1), row
 
     def cell(self, row: int, column: str) -> Any:
-        """One cell of a large column; reads the row group it is in.
+        """Return one cell of a large column; reads the row group of the cell.
 
         Raises:
             DataError: If the shard cannot be read or has no such column.

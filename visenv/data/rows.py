@@ -15,6 +15,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import ValidationError
+from typing_extensions import override
 
 from visenv.cache import SharedCache
 from visenv.errors import DataError
@@ -29,6 +30,7 @@ class Place(NamedTuple):
     file: str
     row: int
 
+    @override
     def __str__(self) -> str:
         return f"{self.file}:{self.row}"
 
@@ -46,6 +48,7 @@ class RowProblem(NamedTuple):
     row: int
     problem: str
 
+    @override
     def __str__(self) -> str:
         return f"{self.file}:{self.row}: {self.problem}"
 
@@ -94,13 +97,13 @@ class RowSource(ABC):
 
     @abstractmethod
     def _open_images(self, place: Place, images: Any) -> tuple[Image, ...]:
-        """Handles to what `_keep` was given as the images of the row at `place`."""
+        """Return handles to the images of the row at `place`, from what `_keep` was given."""
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, index: int) -> Sample:
-        """The sample at `index`, 0 to ``len(self) - 1``.
+        """Return the sample at `index`, 0 to ``len(self) - 1``.
 
         Raises:
             IndexError: If there is no such row.
@@ -144,7 +147,7 @@ class RowSource(ABC):
         self._rows.append(_Row(place, sample, images))
 
     def _known(self, sample_id: str) -> Sample | None:
-        """The sample of that id without its images, or None."""
+        """Return the sample of that id without its images, or None."""
         index = self._ids.get(sample_id)
         return None if index is None else self._rows[index].sample
 
@@ -170,7 +173,7 @@ class RowSource(ABC):
         return problem
 
     def _require_rows(self, folder: Path) -> None:
-        """All rows are read: raise a `DataError` if every one was left out."""
+        """Count the rows that were left out; raise a `DataError` if that was every row."""
         self.left_out = len(self.problems)
         if not self._rows:
             first = f" The first problem: {self.problems[0]}" if self.problems else ""
@@ -178,7 +181,7 @@ class RowSource(ABC):
 
 
 def _complaint(error: ValidationError) -> str:
-    """Which fields of a ground truth have which problems."""
+    """Return the problems of a ground truth by field."""
     return "; ".join(
         f"{'.'.join(map(str, each['loc']))}: {each['msg']}, got {each['input']!r:.80}"
         for each in error.errors(include_url=False, include_context=False)[:4]
@@ -186,7 +189,7 @@ def _complaint(error: ValidationError) -> str:
 
 
 def existing_folder(folder: str | Path) -> Path:
-    """`folder` as a path.
+    """Return `folder` as a path.
 
     Raises:
         DataError: If there is none; names the nearest one beside it.
@@ -204,14 +207,14 @@ def existing_folder(folder: str | Path) -> Path:
 
 
 def contents(folder: Path, most: int = 12) -> str:
-    """What a folder holds, for an error message."""
+    """Return what a folder contains, for an error message."""
     names = sorted(each.name + "/" * each.is_dir() for each in folder.iterdir())
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return (", ".join(names[:most]) or "nothing") + more
 
 
 def first_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """The files in `folder` that the first pattern with any matches, sorted.
+    """Return the files in `folder` that the first pattern with any matches, sorted.
 
     Raises:
         DataError: If none has one; names them, and what the folder holds.
@@ -223,7 +226,7 @@ def first_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
 
 def id_of(row: Mapping[str, Any], *keys: str) -> str:
-    """A row's id, a non-empty text or an integer, as text.
+    """Return a row's id, a non-empty text or an integer, as text.
 
     Args:
         row: The row.
@@ -240,7 +243,7 @@ def id_of(row: Mapping[str, Any], *keys: str) -> str:
 
 
 def text_of(row: Any, key: str) -> str:
-    """The non-empty text under `key`.
+    """Return the non-empty text under `key`.
 
     Raises:
         DataError: If there is none.
@@ -254,7 +257,7 @@ def text_of(row: Any, key: str) -> str:
 
 
 def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = ("",)) -> Path:
-    """The image called `name` in the first of `folders` that has it.
+    """Return the image called `name` in the first of `folders` that has it.
 
     Raises:
         DataError: If there is none, or the name leads out of the folder.
@@ -269,7 +272,7 @@ def image_file(folders: Iterable[Path], name: str, suffixes: Sequence[str] = (""
 
 
 def image_by_end(folders: Iterable[Path], name: str) -> Path:
-    """The image of a path made on another machine: as much of its end as `folders` have.
+    """Return the image of a path made on another machine: as much of its end as `folders` have.
 
     Raises:
         DataError: If there is none.
@@ -286,7 +289,7 @@ def image_by_end(folders: Iterable[Path], name: str) -> Path:
 
 
 def image_from_cell(cell: Any, name: str) -> Image:
-    """The image of a cell: an encoded image, ``{"bytes": …, "path": …}``, or base64 text.
+    """Return the image of a cell: an encoded image, ``{"bytes": …, "path": …}``, or base64 text.
 
     Raises:
         DataError: If the cell holds no bytes, or text that is not base64.
@@ -308,5 +311,5 @@ def lettered(options: Sequence[str]) -> list[str]:
 
 
 def as_choices(question: str, options: Sequence[str]) -> str:
-    """A multiple-choice question as text, one lettered option in a line."""
+    """Return a multiple-choice question as text, one lettered option in a line."""
     return "\n".join([question, *lettered(options), "Answer with the letter of the right option."])

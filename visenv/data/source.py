@@ -20,11 +20,11 @@ class IndexedSource(Protocol):
     """A finite set of samples."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of samples."""
         ...
 
     def __getitem__(self, index: int) -> Sample:
-        """The sample at `index`, 0 to ``len(self) - 1``.
+        """Return the sample at `index`, 0 to ``len(self) - 1``.
 
         Raises:
             DataError: If the row cannot be read.
@@ -50,7 +50,7 @@ that an environment can check it. A source without the attribute is checked samp
 
 
 def is_indexed(source: Source) -> TypeIs[IndexedSource]:
-    """Whether the source is finite; `isinstance` of a protocol says the same, 50 times slower."""
+    """Return whether the source is finite; `isinstance` of a protocol is 50 times slower."""
     return hasattr(source, "__getitem__")
 
 
@@ -104,7 +104,7 @@ def _name(truth: type) -> str:
 
 
 def draw(source: Source, rng: np.random.Generator, options: Mapping[str, Any]) -> Sample:
-    """The sample that `options` name (``"sample"`` or ``"index"``), otherwise one that `rng` picks.
+    """Return the sample that `options` name (``"sample"`` or ``"index"``), otherwise one by `rng`.
 
     Raises:
         ConfigurationError: If the option does not fit the source.

@@ -41,7 +41,7 @@ class TsvImages:
         return row["index"]
 
     def holder(self, index: str) -> Record:
-        """The record of that index that holds an image, once all rows were noted.
+        """Return the record of that index that holds an image, after all rows were noted.
 
         Raises:
             DataError: If there is none.
@@ -77,7 +77,7 @@ class TsvFile:
             raise DataError(f"{path} has no header of tab-separated columns: {header[:80]!r}")
 
     def records(self) -> Iterator[tuple[Record, bytes]]:
-        """Every record after the header, in order, with its bytes."""
+        """Yield every record after the header, in order, with its bytes."""
         line = 1
         with self.path.open("rb") as file:
             offset = len(file.readline())
@@ -89,13 +89,13 @@ class TsvFile:
                 offset += len(content)
 
     def read(self, record: Record) -> bytes:
-        """The bytes of one record."""
+        """Return the bytes of one record."""
         with self.path.open("rb") as file:
             file.seek(record.offset)
             return file.read(record.length)
 
     def row(self, content: bytes) -> dict[str, str]:
-        """A record's fields by column.
+        """Return a record's fields by column.
 
         Raises:
             DataError: If the number of fields is not the header's.
@@ -106,7 +106,7 @@ class TsvFile:
         return dict(zip(self.columns, fields, strict=True))
 
     def _whole(self, content: bytes, file: BinaryIO) -> tuple[bytes, int]:
-        """The record that begins with the line `content`, and how many lines it takes."""
+        """Return the record that begins with the line `content`, and its number of lines."""
         lines = 1
         while lines < _MOST_LINES and _split(content)[1]:
             further = file.readline()
@@ -122,12 +122,12 @@ class TsvFile:
 
 
 def fields_of(record: bytes) -> list[str]:
-    """The fields of a record, without their quotes; linear in its length."""
+    """Return the fields of a record without their quotes, in time linear in its length."""
     return [_unquoted(field) for field in _split(record)[0]]
 
 
 def _split(record: bytes) -> tuple[list[bytes], bool]:
-    """The fields of a record with their quotes, and whether the last one is still open."""
+    """Return the fields of a record with their quotes, and whether the last one is still open."""
     fields: list[list[bytes]] = []
     quotes = 0
     for piece in record.rstrip(b"\r\n").split(b"\t"):

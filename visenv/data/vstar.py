@@ -23,6 +23,7 @@ from string import ascii_uppercase
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import (
@@ -69,10 +70,11 @@ class VStarBench(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """1 if the answer picks the right option (`visenv.rewards.choice`), otherwise 0."""
+        """Return 1 if the answer picks the right option (`visenv.rewards.choice`), otherwise 0."""
         (label,) = sample.answers
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options, compat)
 
+    @override
     def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 
@@ -101,7 +103,7 @@ class VStarBench(RowSource):
 
 
 def _lettered(row: Mapping[str, Any], boxes: Mapping[str, Any]) -> Sample:
-    """A row of the hub: its text holds the options, its label is a letter."""
+    """Return a row of the hub: its text holds the options, its label is a letter."""
     question, label = text_of(row, "text"), text_of(row, "label")
     options = dict(_OPTION_LINE.findall(question))
     if "".join(options) != ascii_uppercase[: len(options)] or label not in options:
@@ -112,7 +114,7 @@ def _lettered(row: Mapping[str, Any], boxes: Mapping[str, Any]) -> Sample:
 
 
 def _shuffled(row: Mapping[str, Any], category: str, name: str) -> Sample:
-    """A row of the folder layout: option 0 is right, so the options change places."""
+    """Return a row of the folder layout: option 0 is right, so the options change places."""
     identity = f"vstar-{category}/{name}"
     options = row.get("options")
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
@@ -128,7 +130,7 @@ def _shuffled(row: Mapping[str, Any], category: str, name: str) -> Sample:
 
 
 def _truth(options: tuple[str, ...], row: Mapping[str, Any]) -> QuestionTruth:
-    """The ground truth with the boxes of an annotation, published as ``[x, y, width, height]``."""
+    """Return the ground truth with the boxes of an annotation, there ``[x, y, width, height]``."""
     boxes = row.get("bbox")
     if not boxes:
         return QuestionTruth(options=options)

@@ -28,11 +28,11 @@ class Document(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many pages it has."""
+        """Return the number of pages."""
         ...
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """The page as an image whose longer side is at most `long_side` pixels.
+        """Return the page as an image whose longer side is at most `long_side` pixels.
 
         Raises:
             DataError: If the page cannot be rendered; names document and page.
@@ -40,7 +40,7 @@ class Document(Protocol):
         ...
 
     def page_text(self, page: int) -> str:
-        """The page's text layer, ``""`` where it has none.
+        """Return the page's text layer, ``""`` where it has none.
 
         Raises:
             DataError: If the page cannot be read; names document and page.
@@ -66,7 +66,7 @@ class Library(Protocol):
     """Documents by name. A source whose samples are about documents has one as ``library``."""
 
     def document(self, name: str) -> Document:
-        """The document of that name.
+        """Return the document of that name.
 
         Raises:
             DataError: If there is none; names the nearest. No name leads out of the library.
@@ -78,7 +78,7 @@ class PageRanker(Protocol):
     """Orders the pages of one document by how well they fit a query."""
 
     def rank(self, document: Document, query: str, count: int) -> Sequence[int]:
-        """The best `count` distinct pages, best first, fewer where the document has fewer.
+        """Return the best `count` distinct pages, best first, fewer where the document has fewer.
 
         Raises:
             DataError: If the document cannot be searched.

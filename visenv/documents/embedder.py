@@ -20,11 +20,11 @@ class Embedder(VectorMaker, Protocol):
     """Makes vectors of pages and of queries that point the same way where the two fit."""
 
     def embed_query(self, text: str) -> Vectors:
-        """The query's vectors, at least one; any text, of any length."""
+        """Return the query's vectors, at least one, for any text of any length."""
         ...
 
     def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
-        """The vectors of each page; none, ``[0, dimension]``, for a page with nothing to find.
+        """Return the vectors of each page; ``[0, dimension]`` for a page with nothing to find.
 
         Raises:
             DataError: If a page cannot be read or rendered.
@@ -33,7 +33,7 @@ class Embedder(VectorMaker, Protocol):
 
 
 def max_sim(vectors: Vectors, counts: Sequence[int], query: Vectors) -> NDArray[np.float32]:
-    """Late interaction: each query vector takes its best match on the page, and these are added.
+    """Compute late interaction: the sum over query vectors of their best match on the page.
 
     ``score(page) = sum over q of max over v of q · v`` (ColBERT, arXiv 2004.12832, eq. 3). With
     one vector per page and query this is their cosine.

@@ -48,11 +48,11 @@ class FolderLibrary:
 
     @property
     def names(self) -> list[str]:
-        """The names of all documents, sorted."""
+        """Return the names of all documents, sorted."""
         return sorted(self._makers)
 
     def document(self, name: str) -> Document:
-        """The document of that name; the same object each time.
+        """Return the document of that name; the same object each time.
 
         Raises:
             DataError: If there is none, or it cannot be opened; names the nearest.
@@ -86,7 +86,7 @@ class FolderLibrary:
         return PageImages.from_files(folder.name, filter(_is_page, self._inside(folder)))
 
     def _inside(self, folder: Path) -> Iterator[Path]:
-        """What is in the folder, without what is hidden or leads out of the root."""
+        """Return the entries of the folder without hidden ones and links that leave the root."""
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda each: each.name):
                 path = Path(entry.path)
@@ -100,7 +100,7 @@ def _is_page(path: Path) -> bool:
 
 
 def _series(paths: list[Path]) -> dict[str, list[Path]]:
-    """The files of the pages ``name_1``, ``name_2``, … by name."""
+    """Return the files of the pages ``name_1``, ``name_2``, … by name."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
     for path in filter(_is_page, paths):
         numbered = page_number(path.stem)

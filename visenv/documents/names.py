@@ -11,7 +11,7 @@ _CHARACTERS = 80
 
 
 def unknown_document(name: str, known: Collection[str]) -> str:
-    """A sentence that names the nearest documents, or else some that are there.
+    """Return a sentence with the names of the nearest documents, or of some others.
 
     Args:
         name: What was asked for: any text, of any length.

@@ -31,7 +31,7 @@ _DIGIT_WIDTH = 19
 def overview(
     document: Document, *, max_pixels: int = ARM_PIXELS, largest_tile: int = LARGEST_TILE
 ) -> Image:
-    """The thumbnails of all pages; one that cannot be rendered is a crossed out tile.
+    """Return the thumbnails of all pages; a page that cannot be rendered is a crossed-out tile.
 
     Of a document that is `Outlined` they show the outline.
 
@@ -61,7 +61,7 @@ def overview(
 
 
 def tile_side(pages: int, max_pixels: int, largest: int = LARGEST_TILE) -> int:
-    """The largest long side of a thumbnail with which square ones fill the budget, at least 8."""
+    """Return the largest side of square thumbnails that fit the budget, at least 8."""
     side = largest
     while side > 8 and pages * (side + GAP) * (side + GAP + label_height(side)) > max_pixels:
         side -= 1
@@ -69,12 +69,12 @@ def tile_side(pages: int, max_pixels: int, largest: int = LARGEST_TILE) -> int:
 
 
 def columns_of(tiles: int, width: int, height: int) -> int:
-    """The number of columns that makes the grid about as wide as high."""
+    """Return the number of columns that makes the grid about as wide as high."""
     return min(tiles, max(1, round(math.sqrt(tiles * height / width))))
 
 
 def label_height(side: int) -> int:
-    """Rows above a thumbnail for its number."""
+    """Return the rows above a thumbnail for its number."""
     return max(10, side // 14)
 
 

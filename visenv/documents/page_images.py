@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"(?P<series>.*?)(?P<number>\d{1,9})", re.DOTALL)
 
 
 def page_number(stem: str) -> tuple[str, int] | None:
-    """The series and the page that a file's stem names: ``"a_07"`` is page 7 of ``"a_"``."""
+    """Return the series and the page of a file by its stem: ``"a_07"`` is page 7 of ``"a_"``."""
     match = _NUMBERED.fullmatch(stem)
     return (match["series"], int(match["number"])) if match else None
 
@@ -60,7 +60,7 @@ class PageImages:
 
     @classmethod
     def from_files(cls, name: str, files: Iterable[Path]) -> PageImages:
-        """A document of the files whose stem ends in a number, which is their page's.
+        """Return a document of files whose stems end in their page number.
 
         Raises:
             DataError: As the class does; and if two files are the same page.
@@ -104,7 +104,7 @@ class PageImages:
         return self._pages
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """The page, shrunk (bicubic) to at most `long_side`; the full image is not kept.
+        """Return the page, shrunk (bicubic) to at most `long_side`; the full image is not kept.
 
         Raises:
             DataError: If there is no such page, or its file cannot be decoded.
@@ -114,14 +114,14 @@ class PageImages:
             raise DataError(f"There is no image of page {page} of {self.name!r}.")
         path = self._images[page]
         try:
-            image = Image.from_bytes(path.read_bytes(), path.name)  # errors tell no folder
+            image = Image.from_bytes(path.read_bytes(), path.name)  # errors name no folder
             return shrink_page(Image.from_pixels(image.pixels), long_side)
         except (DataError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise DataError(f"Page {page} of {self.name!r} cannot be shown: {reason}") from error
 
     def page_text(self, page: int) -> str:
-        """The text file of the page, ``""`` where there is none.
+        """Return the text file of the page, ``""`` if there is none.
 
         Raises:
             DataError: If there is no such page, or its text cannot be read.

@@ -59,7 +59,7 @@ class PageStore:
 
     @property
     def documents(self) -> list[str]:
-        """The documents of which all pages are there, sorted."""
+        """Return the documents whose pages are all stored, sorted."""
         return sorted(name for name, pages in self._lengths.items() if not self._missing(name))
 
     def ingest(self, document: Document) -> int:
@@ -100,7 +100,7 @@ class PageStore:
 
     @property
     def stale(self) -> bool:
-        """Whether the sealed vectors are not those of the documents that are there."""
+        """Return whether the sealed vectors differ from those of the stored documents."""
         return self._store.stale(self._layout())
 
     def seal(self) -> SealedVectors:

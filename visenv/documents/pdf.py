@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
+from typing_extensions import override
 
 from visenv.errors import DataError
 from visenv.types import Image, Pixels
@@ -35,7 +36,7 @@ _REPLACED = {0: None, 0x0D: None, 0x02: "-", 0xFFFE: "-"}
 
 
 class _FileState(NamedTuple):
-    """A file as it is now: when it changes, it is opened anew."""
+    """A file as it is now: when it changes, it is opened again."""
 
     path: str
     changed: int
@@ -45,8 +46,9 @@ class _FileState(NamedTuple):
 class _OpenFiles(LRUCache["_FileState | bytes", "pypdfium2.PdfDocument"]):
     """The handles used last; a handle that is dropped is closed."""
 
+    @override
     def popitem(self) -> tuple[_FileState | bytes, pypdfium2.PdfDocument]:
-        """Drop and close the handle that was used longest ago."""
+        """Drop and close the least recently used handle."""
         source, handle = super().popitem()
         handle.close()
         return source, handle
@@ -68,7 +70,7 @@ class _Handles:
         )
 
     def get(self, source: _FileState | bytes) -> pypdfium2.PdfDocument:
-        """The handle, opened where it is not; to be called and used with the lock held.
+        """Return the handle, opened if necessary; call it and use the result with the lock held.
 
         Raises:
             DataError: If PDFium cannot open it; the message ends a sentence about the document.
@@ -76,7 +78,7 @@ class _Handles:
         if source not in self._open:
             opened = _open(source)
             if not self._closes_at_exit:
-                # Registered after PDFium's own end at exit, hence run before it: that complains of
+                # Registered after PDFium's own end at exit, so run before it: that complains of
                 # what is still open.
                 atexit.register(self.close)
                 self._closes_at_exit = True
@@ -84,7 +86,7 @@ class _Handles:
         return self._open[source]
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all handles."""
         with self.lock:
             while self._open:
                 self._open.popitem()
@@ -100,7 +102,7 @@ _HANDLES = _Handles()
 class PdfDocument:
     """A PDF as a `Document`; nothing is opened before it is asked for.
 
-    Pickles as its path or its bytes. A file that changes is read anew.
+    Pickles as its path or its bytes. A file that changes is read again.
 
     Args:
         source: Path of the file, or its content.
@@ -113,12 +115,12 @@ class PdfDocument:
 
     @classmethod
     def open(cls, path: str | Path, name: str | None = None) -> PdfDocument:
-        """The PDF at `path`, called by its file name without ``.pdf`` unless `name` is given."""
+        """Open the PDF at `path`; its default name is the file name without ``.pdf``."""
         return cls(Path(path), Path(path).stem if name is None else name)
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str) -> PdfDocument:
-        """A PDF held in memory."""
+        """Return a PDF held in memory."""
         return cls(bytes(data), name)
 
     @property
@@ -136,7 +138,7 @@ class PdfDocument:
         return hashlib.sha256(content).hexdigest()
 
     def __len__(self) -> int:
-        """How many pages it has, at least 1.
+        """Return the number of pages, at least 1.
 
         Raises:
             DataError: If it cannot be opened: missing, empty, encrypted, truncated, not a PDF.
@@ -145,7 +147,7 @@ class PdfDocument:
             return len(handle)
 
     def page_size(self, page: int) -> tuple[float, float]:
-        """``(width, height)`` of the page in points of 1/72 inch, as it is shown.
+        """Return ``(width, height)`` of the page in points of 1/72 inch, as it is shown.
 
         Raises:
             DataError: If there is no such page, or it has no area.
@@ -154,7 +156,7 @@ class PdfDocument:
             return self._size(handle, page)
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """The page as an image whose longer side is `long_side` pixels.
+        """Return the page as an image whose longer side is `long_side` pixels.
 
         Raises:
             DataError: If there is no such page, it cannot be rendered, or the image would have more
@@ -166,7 +168,7 @@ class PdfDocument:
                 return Image.from_pixels(_render(opened, scale))
 
     def page_text(self, page: int) -> str:
-        """The page's text layer in reading order, ``""`` where it has none.
+        """Return the page's text layer in reading order, ``""`` where it has none.
 
         Raises:
             DataError: If there is no such page, or it cannot be read; names document and page.
@@ -177,7 +179,7 @@ class PdfDocument:
 
     @contextmanager
     def _opened(self) -> Iterator[pypdfium2.PdfDocument]:
-        """The handle, under the lock."""
+        """Yield the handle, under the lock."""
         with _HANDLES.lock:
             try:
                 source = self._source
@@ -189,7 +191,7 @@ class PdfDocument:
 
     @contextmanager
     def _page(self, handle: pypdfium2.PdfDocument, page: int) -> Iterator[pypdfium2.PdfPage]:
-        """A page, closed at the end; what goes wrong with it is told by its number."""
+        """Yield a page and close it at the end; errors name the number of the page."""
         import pypdfium2
 
         self._check(handle, page)
@@ -215,7 +217,7 @@ class PdfDocument:
         return width, height
 
     def _scale(self, size: tuple[float, float], page: int, long_side: int) -> float:
-        """Pixels per point. PDFium rounds sides up, hence the half pixel less."""
+        """Return the pixels per point. PDFium rounds sides up, therefore the half pixel less."""
         if long_side < 1:
             raise self._problem(page, f"cannot have a long side of {long_side} pixels")
         pixels = long_side * max(1, long_side * min(size) / max(size))
@@ -233,12 +235,13 @@ class PdfDocument:
     def _problem(self, page: int, problem: str) -> DataError:
         return DataError(f"Page {page} of the document {self.name!r} {problem}.")
 
+    @override
     def __repr__(self) -> str:
         return f"PdfDocument({self.name!r})"
 
 
 def _render(page: pypdfium2.PdfPage, scale: float) -> Pixels:
-    """RGB pixels, copied from a bitmap that is destroyed on return.
+    """Return RGB pixels, copied from a bitmap that is destroyed on return.
 
     It is one of PDFium's own: pypdfium2 never destroys one that it made around other memory.
     """

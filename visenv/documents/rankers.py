@@ -15,7 +15,7 @@ EMBEDDERS = ("text", "clip")
 
 
 def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> Embedder:
-    """An embedder by kind.
+    """Return an embedder by kind.
 
     Args:
         kind: ``"text"`` (a sentence encoder over text layers) or ``"clip"`` (over page images).
@@ -38,7 +38,7 @@ def open_embedder(kind: str, model: str | None = None, device: str = "cpu") -> E
 
 
 def open_ranker(text: str) -> PageRanker:
-    """A ranker by name.
+    """Return a ranker by name.
 
     Args:
         text: ``"bm25"``, or ``"text:<index>"`` or ``"clip:<index>"`` with the folder of an index

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from typing_extensions import override
+
 from visenv.cache import SharedCache
 from visenv.documents.document import Document
 from visenv.types import Image
@@ -24,7 +26,7 @@ class RenderedPages:
         self._images: SharedCache[tuple[str, int, int], Image] = SharedCache(budget, _bytes)
 
     def get(self, document: Document, page: int, long_side: int) -> Image:
-        """The page, rendered now if it is not kept; names tell the documents apart.
+        """Return the page, from the cache or rendered; the key includes the document's name.
 
         Raises:
             DataError: If it cannot be rendered.
@@ -34,7 +36,7 @@ class RenderedPages:
 
     @property
     def held_bytes(self) -> float:
-        """Bytes of pixels kept now."""
+        """Return the bytes of pixels in the cache."""
         return self._images.size
 
 
@@ -60,7 +62,7 @@ class RenderedDocument:
         return len(self._document)
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """The page as an image whose longer side is at most `long_side` pixels.
+        """Return the page as an image whose longer side is at most `long_side` pixels.
 
         Raises:
             DataError: If the page cannot be rendered; names document and page.
@@ -68,13 +70,14 @@ class RenderedDocument:
         return self._pages.get(self._document, page, long_side)
 
     def page_text(self, page: int) -> str:
-        """The page's text layer, ``""`` where it has none.
+        """Return the page's text layer, ``""`` where it has none.
 
         Raises:
             DataError: If the page cannot be read; names document and page.
         """
         return self._document.page_text(page)
 
+    @override
     def __repr__(self) -> str:
         return f"RenderedDocument({self._document!r})"
 

@@ -38,15 +38,15 @@ class ClipEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Length of each vector; loads the model."""
+        """Return the length of each vector; loads the model."""
         return self._encoder.dimension
 
     def embed_query(self, text: str) -> Vectors:
-        """``[1, dimension]``; what is beyond the model's 77 tokens is not read."""
+        """Return ``[1, dimension]``; tokens beyond the model's 77 are not read."""
         return self._encoder.encode([text])
 
     def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
-        """``[1, dimension]`` for each page.
+        """Return ``[1, dimension]`` for each page.
 
         Raises:
             DataError: If a page cannot be rendered.
@@ -86,15 +86,15 @@ class TextEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Length of each vector; loads the model."""
+        """Return the length of each vector; loads the model."""
         return self._encoder.dimension
 
     def embed_query(self, text: str) -> Vectors:
-        """``[1, dimension]``; what is beyond the model's window is not read."""
+        """Return ``[1, dimension]``; text beyond the model's window is not read."""
         return self._encoder.encode([text])
 
     def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
-        """``[passages, dimension]`` for each page, none for a page without text.
+        """Return ``[passages, dimension]`` for each page, none for a page without text.
 
         Raises:
             DataError: If a page cannot be read.
@@ -106,6 +106,6 @@ class TextEmbedder:
 
 
 def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
-    """The text cut into runs of at most `words` words; none where there is no word."""
+    """Return the text cut into runs of at most `words` words; nothing for a text without words."""
     split = text.split()
     return [" ".join(split[start : start + words]) for start in range(0, len(split), words)]

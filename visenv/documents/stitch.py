@@ -28,7 +28,7 @@ MAX_PIXELS = 80_000_000
 
 
 def size_with_side_at_most(size: tuple[int, int], long_side: int) -> tuple[int, int]:
-    """``(width, height)`` of the same aspect, the long side cut to `long_side`, the other floored.
+    """Return ``(width, height)`` with the long side at most `long_side`, the other side floored.
 
     A page so thin that its short side would vanish keeps 1 pixel of it.
     """
@@ -40,7 +40,7 @@ def size_with_side_at_most(size: tuple[int, int], long_side: int) -> tuple[int, 
 
 
 def shrink_page(image: Image, long_side: int = LONG_SIDE) -> Image:
-    """The page with its long side at most `long_side`: bicubic, never enlarged."""
+    """Return the page with its long side at most `long_side`: bicubic, never enlarged."""
     size = size_with_side_at_most(image.size, long_side)
     return image if size == image.size else Image.from_pixels(_resized(image.pixels, size))
 
@@ -53,7 +53,7 @@ def stitch(
     max_pixels: int = MAX_PIXELS,
     numbers: Sequence[int] = (),
 ) -> Image:
-    """Pages from left to right in the order given, vertically centred on white.
+    """Return the pages from left to right in the given order, vertically centered on white.
 
     Args:
         pages: At least one.

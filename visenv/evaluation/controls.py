@@ -22,6 +22,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from typing_extensions import override
 
 from visenv.env import Observation, VisEnv
 from visenv.errors import ConfigurationError, DataError, ToolError, UnknownNameError
@@ -36,6 +37,7 @@ _ATTEMPTS = 16
 class NoImage(MessageWrapper):
     """Removes every image and video from the messages; their texts stay."""
 
+    @override
     def messages(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages with their texts only."""
         return tuple(
@@ -73,6 +75,7 @@ class ShuffledResults(RestorableWrapper):
         self._other = _OtherEpisode(_base(gym.make(env.spec)))
         _base(env).change_result = self._shuffled
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -81,8 +84,8 @@ class ShuffledResults(RestorableWrapper):
         self._other.choose(_base(self.env).sample.id)
         return result
 
+    @override
     def close(self) -> None:
-        """Close both environments."""
         self._other.close()
         super().close()
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 Z = 1.959963984540054
 """The normal distribution's 97.5 % point."""
@@ -29,9 +30,10 @@ class Mean(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval."""
+        """Return half the width of the interval."""
         return (self.high - self.low) / 2
 
+    @override
     def __str__(self) -> str:
         if math.isnan(self.low):
             return f"{self.value:.3f}"

@@ -42,12 +42,12 @@ class Column:
 
     @property
     def folders(self) -> list[str]:
-        """The names of the folders that it needs."""
+        """Return the names of the folders that the column needs."""
         return [name for _, name, _, _ in string.Formatter().parse(self.data) if name]
 
     @property
     def slug(self) -> str:
-        """The name of the column as the name of a folder."""
+        """Return the name of the column as the name of a folder."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
     def words(self) -> list[str]:
@@ -69,7 +69,7 @@ class Suite:
 
     @property
     def folders(self) -> list[str]:
-        """The names of all folders that it needs."""
+        """Return the names of all folders that the suite needs."""
         return [*dict.fromkeys(name for column in self.columns for name in column.folders)]
 
 

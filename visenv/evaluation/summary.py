@@ -143,7 +143,7 @@ def summarise(
 
 
 def tool_metrics(episode: Episode) -> dict[str, float]:
-    """``used tools`` (0 or 1), ``tool calls`` and ``failed calls`` of an episode."""
+    """Return ``used tools`` (0 or 1), ``tool calls`` and ``failed calls`` of an episode."""
     calls = _calls(episode)
     failed = sum(not call.ok for call in calls)
     return {
@@ -154,7 +154,7 @@ def tool_metrics(episode: Episode) -> dict[str, float]:
 
 
 def tool_use(episodes: Sequence[Episode]) -> list[ToolRow]:
-    """How often tools were used and gave a result, all together first."""
+    """Return how often tools were used and gave a result, first for all tools together."""
     calls = [_calls(episode) for episode in episodes]
     samples = [sample_of(episode) for episode in episodes]
     names = sorted({call.tool for each in calls for call in each})
@@ -173,7 +173,7 @@ def metrics_of(episode: Episode) -> dict[str, float]:
 
 
 def labels_of(episode: Episode) -> dict[str, str]:
-    """What the episode is grouped by; nothing when its sample was never read."""
+    """Return the labels by which the episode is grouped; none if its sample was never read."""
     truth = known_fields(episode.ground_truth)
     if not truth and not episode.kind:
         return {}
@@ -195,7 +195,7 @@ def _groupings(episodes: Sequence[Episode]) -> dict[str, dict[str, list[Episode]
 
 
 def _binary_metrics(episodes: Sequence[Episode]) -> frozenset[str]:
-    """The metrics that were 0 or 1 in every episode, so that each group uses one rule."""
+    """Return the metrics that were 0 or 1 in every episode, so that each group uses one rule."""
     seen: dict[str, set[float]] = defaultdict(set)
     for episode in episodes:
         for name, value in metrics_of(episode).items():
@@ -229,7 +229,7 @@ def _row(
 
 
 def _mean_of_groups(rows: Sequence[Row]) -> Row:
-    """A row in which every group with an episode that counts counts the same."""
+    """Return a row with the mean over groups, for groups with an episode that counts."""
     counted = [row for row in rows if row.episodes] or rows
     shared = [name for name in counted[0].means if all(name in row.means for row in counted)]
     return Row(

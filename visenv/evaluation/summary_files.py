@@ -53,7 +53,7 @@ def write_summary(folder: Path, title: str, summary: Summary, episodes: Sequence
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
-    """The summary as a JSON object; a mean is ``[value, low, high]``, None what is not finite."""
+    """Return the summary as a JSON object; a mean is ``[value, low, high]``, None if not finite."""
     return {
         "rows": [
             {
@@ -82,7 +82,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
 
 
 def markdown(title: str, summary: Summary) -> str:
-    """The summary as a Markdown page."""
+    """Return the summary as a Markdown page."""
     parts = [f"# {_cell(title)}", *_headline(summary), "## All means", _mean_table(summary)]
     if summary.totals:
         parts += ["## Totals", cell_table(["score", "value"], _totals(summary))]
@@ -97,7 +97,7 @@ def markdown(title: str, summary: Summary) -> str:
 
 
 def _headline(summary: Summary) -> Iterator[str]:
-    """For each grouping the table of a paper: a column for each group, per cent."""
+    """Yield the table of a paper for each grouping: a column for each group, per cent."""
     overall = summary.rows[0]
     name = next((each for each in _HEADLINES if each in overall.means), None)
     if name is None:
@@ -176,7 +176,7 @@ def cell_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str, most: int = _CELL) -> str:
-    """Text that stays in its cell, whoever wrote it."""
+    """Return a text that cannot break out of its cell, whatever it contains."""
     cut = text if len(text) <= most else f"{text[:most]}…"
     plain = "".join(each if each.isprintable() else " " for each in cut)
     return plain.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -61,17 +61,17 @@ class Grammar(Protocol):
         ...
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """A tool's result as message parts; `names` are its images' logical names, in order."""
+        """Return a tool's result as message parts; `names` are its images' names, in order."""
         ...
 
     def render_error(self, message: str) -> tuple[Part, ...]:
-        """What is shown when a turn or a call failed."""
+        """Return the message for a turn or a call that failed."""
         ...
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """How to speak, with every tool described from its own argument model."""
+        """Return how to write turns, with every tool described from its argument model."""
         ...
 
     def answer_regex(self, prefix: str) -> str:
-        """What a turn that must answer looks like after `prefix`, as a regular expression."""
+        """Return a regular expression for the rest, after `prefix`, of a turn that must answer."""
         ...

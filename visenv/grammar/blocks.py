@@ -126,7 +126,7 @@ class TurnReader:
         )
 
     def combine(self, blocks: Blocks) -> ParsedTurn:
-        """The turn that the blocks make."""
+        """Return the turn that the blocks make."""
         thoughts, calls, answers, _, unclosed, call_tags = blocks
         thought = thoughts[0] if thoughts else None
         if unclosed:
@@ -157,7 +157,7 @@ class TurnReader:
 
 
 def _end(pieces: list[str], place: int, closing: str) -> int:
-    """Where the block that opens at `place` is closed; 0 if it never is.
+    """Return where the block that opens at `place` is closed; 0 if it never is.
 
     A thought ends at its first closing tag, other blocks must at the very next tag.
     """
@@ -169,7 +169,7 @@ def _end(pieces: list[str], place: int, closing: str) -> int:
 
 
 def answer_regex(prefix: str) -> str:
-    """A thought and an answer without ``<``, and nothing but white space between them.
+    """Match a thought and an answer without ``<``, with only white space between them.
 
     A prefix that already closes the thought, or opens the answer, leaves the rest of the turn.
     """

@@ -1,6 +1,6 @@
 """Text from elsewhere, such as passages, pages, tracebacks and errors, as a policy may be shown it.
 
-Whoever writes a web page also writes what a search tool returns. Such a text must not end the block
+The author of a web page also writes what a search tool returns. Such a text must not end the block
 it is shown in, begin another one, or change how the text around it looks (finding C4).
 `VisEnv` applies `neutralized` to the results and errors of all tools.
 """

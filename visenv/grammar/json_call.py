@@ -1,7 +1,7 @@
 """A tool call written in JSON, ``{"name": …, "arguments": {…}}``, and all that can be wrong in it.
 
 Every fault is a `Problem` that says what was expected and what was found, because a policy that is
-told nothing cannot mend its call.
+gets no message cannot repair its call.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_published_call(body: str) -> Call | Problem | None:
 
 
 def _read_json(body: str) -> Any:
-    """The JSON value.
+    """Return the JSON value.
 
     It is read twice: pydantic's reader refuses what is nested deeply before Python's, which
     recurses, sees it; Python's can be asked about repeated keys and numbers that are none.
@@ -86,7 +86,7 @@ def _read_json(body: str) -> Any:
 
 
 def _broken(body: str, complaint: str) -> Problem:
-    """Say where the JSON breaks, by what stands there: nobody can count columns."""
+    """Say where the JSON breaks, by quoting the text there, since a column number does not help."""
     if complaint.startswith("recursion limit"):
         message = f"The JSON of your call is nested too deeply. {_FORM}, on few levels."
         return _problem("too_deep", message)
@@ -122,7 +122,7 @@ def _refuse_number(written: str) -> NoReturn:
 
 
 def _unfit(call: Any) -> Problem | None:
-    """Why a JSON value is no call, or None where it is one."""
+    """Return why a JSON value is no call, or None if it is one."""
     if not isinstance(call, dict):
         return _problem("not_an_object", f"{_FORM}; you wrote {shown(call)}.")
     missing = [key for key in _KEYS if key not in call]

@@ -52,7 +52,7 @@ class KeyValueGrammar:
         return head + "".join(f"<tool>\n{_lines(call)}\n</tool>" for call in turn.calls)
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """Text inside ``<result>``; before each image its name inside ``<image_name>``.
+        """Write text inside ``<result>``, and before each image its name inside ``<image_name>``.
 
         A video has no name.
         """
@@ -68,11 +68,11 @@ class KeyValueGrammar:
         return tuple(rendered)
 
     def render_error(self, message: str) -> tuple[Part, ...]:
-        """An error is a text result that begins with ``Error:``."""
+        """Return the error as a text result that begins with ``Error:``."""
         return (f"<result>\nError: {message}\n</result>",)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """How to speak, and each tool with an example call."""
+        """Return how to write turns, with an example call of each tool."""
         described = "\n\n".join(_describe(tool) for tool in tools)
         return (
             f"{described}\n\n"
@@ -85,7 +85,7 @@ class KeyValueGrammar:
         )
 
     def answer_regex(self, prefix: str) -> str:
-        """The published expression: no ``<`` in thought or answer (paper §2.1)."""
+        """Return the published expression: no ``<`` in thought or answer (paper §2.1)."""
         opening = "" if prefix.startswith("<think>") else "<think>"
         return f"{opening}([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
 
@@ -109,7 +109,7 @@ def _read_call(body: str) -> Call | Problem:
 
 
 def _value(text: str) -> Any:
-    """JSON where it is JSON, otherwise the text; the tool's model judges either."""
+    """Return the JSON value if the text is JSON, otherwise the text, for the tool's model."""
     if len(text) > _LONGEST_VALUE:
         return text
     try:

@@ -68,7 +68,7 @@ class TagGrammar:
         return self._turns.read(text)
 
     def well_formed(self, text: str) -> bool:
-        """Whether a turn is one thought and then one action or answer, and nothing else.
+        """Return whether a turn is one thought and then one action or answer, and nothing else.
 
         White space may stand around the two; no tag may stand inside them. What an action holds is
         not looked at.
@@ -90,7 +90,7 @@ class TagGrammar:
         return head + "".join(map(_written, turn.calls))
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """All of a result inside ``<information>``; images have no names in this protocol."""
+        """Return the whole result inside ``<information>``; images have no names here."""
         rendered: list[Part] = ["<information>"]
         for part in parts:
             if isinstance(part, str):
@@ -101,11 +101,11 @@ class TagGrammar:
         return tuple(rendered)
 
     def render_error(self, message: str) -> tuple[Part, ...]:
-        """An error is information that begins with ``Error:``."""
+        """Return the error as information that begins with ``Error:``."""
         return (f"<information>\nError: {message}\n</information>",)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """How to speak, and each action with an example of what stands in its tag."""
+        """Return how to write turns, with an example for the tag of each action."""
         listed = "\n\n".join(f"{_example(tool)}\n{tool.description}" for tool in tools)
         return (
             "Work in steps. Begin each step by reasoning inside <think> </think> tags. Then write "
@@ -116,7 +116,7 @@ class TagGrammar:
         )
 
     def answer_regex(self, prefix: str) -> str:
-        """A thought and an answer without ``<``; see `visenv.grammar.blocks.answer_regex`."""
+        """Match a thought and an answer without ``<``; see `visenv.grammar.blocks.answer_regex`."""
         return answer_regex(prefix)
 
 
@@ -136,7 +136,7 @@ def _read_code(body: str) -> Call | Problem:
 
 
 def unfenced(body: str) -> str:
-    """The code of a body that begins with a fence, from there to the last fence; else the body."""
+    """Return the code of a body between its first fence, which it begins with, and its last one."""
     body = body.strip()
     opened = _FENCED.match(body)
     if opened is None:

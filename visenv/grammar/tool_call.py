@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import override
 
 from visenv.errors import UnknownNameError
 from visenv.grammar.base import Call, ParsedTurn, Problem
@@ -81,7 +82,7 @@ class ToolCallGrammar:
         return "\n".join(blocks)
 
     def render(self, parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
-        """All of a result inside ``<tool_response>``; each image is announced by its name.
+        """Return the whole result inside ``<tool_response>``; each image follows its name.
 
         A video has no name.
         """
@@ -98,11 +99,11 @@ class ToolCallGrammar:
         return tuple(rendered)
 
     def render_error(self, message: str) -> tuple[Part, ...]:
-        """An error is a result that begins with ``Error:``."""
+        """Return the error as a result that begins with ``Error:``."""
         return (f"<tool_response>\nError: {message}\n</tool_response>",)
 
     def instructions(self, tools: Sequence[Tool[Any]]) -> str:
-        """How to speak, and the JSON schema of each tool, one in a line."""
+        """Return how to write turns, with the JSON schema of each tool in a line."""
         if not tools:
             return (
                 "Reason inside <think></think> tags, then give your final answer inside "
@@ -123,7 +124,7 @@ class ToolCallGrammar:
         )
 
     def answer_regex(self, prefix: str) -> str:
-        """A thought and an answer without ``<``; see `visenv.grammar.blocks.answer_regex`."""
+        """Match a thought and an answer without ``<``; see `visenv.grammar.blocks.answer_regex`."""
         return answer_regex(prefix)
 
 
@@ -150,7 +151,7 @@ def _published_answer(text: str) -> str:
 
 
 def _as_json(call: Call) -> str:
-    """The call on one line; a tag inside a string is escaped, so that it ends nothing."""
+    """Return the call on one line; a tag inside a string is escaped, so that it ends nothing."""
     written = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
     return written if _TURNS.tag.search(written) is None else written.replace("<", "\\u003c")
 
@@ -158,9 +159,11 @@ def _as_json(call: Call) -> str:
 class _Schema(GenerateJsonSchema):
     """In the order models know, and without the titles that pydantic makes out of field names."""
 
+    @override
     def sort(self, value: Any, parent_key: str | None = None) -> Any:
         return value
 
+    @override
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 

@@ -117,7 +117,7 @@ class PostingsTable:
         self._starts = [0, *self._ends]
 
     def __len__(self) -> int:
-        """Number of (word, text) pairs."""
+        """Return the number of (word, text) pairs."""
         return len(self._all.texts)
 
     def get(self, word: str) -> Postings | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.retrieval.vectors import Vectors
 from visenv.scorers import Embed, Scorer, ServiceCounts, using
@@ -44,7 +45,7 @@ class Encoder:
 
     @property
     def dimension(self) -> int:
-        """Length of each vector; loads the model."""
+        """Return the length of each vector; loads the model."""
         return len(self.encode([""])[0])
 
     def encode(self, contents: Sequence[str | Image]) -> Vectors:
@@ -69,8 +70,10 @@ class Encoder:
         """Return what the shared model has done so far."""
         return self._scorer.counts()
 
+    @override
     def __eq__(self, other: object) -> bool:
         return self._scorer == other._scorer if isinstance(other, Encoder) else NotImplemented
 
+    @override
     def __hash__(self) -> int:
         return hash(self._scorer)

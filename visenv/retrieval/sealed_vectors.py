@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import DataError
 from visenv.files import replacing
@@ -45,7 +46,7 @@ class Seal(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of vectors."""
+        """Return the number of vectors."""
         return sum(map(sum, self.groups.values()))
 
 
@@ -87,7 +88,7 @@ class SealedVectors:
 
     @property
     def seal(self) -> Seal:
-        """What the folder holds now."""
+        """Return the seal of what the folder holds now."""
         return self._current().seal
 
     def group(self, name: str) -> Group | None:
@@ -131,6 +132,7 @@ class SealedVectors:
         begin = dict(zip(seal.groups, map(int, starts), strict=False))
         return _Opened(seal, begin, np.asarray(vectors), stamp)
 
+    @override
     def __getstate__(self) -> dict[str, Path]:
         return {"folder": self.folder}
 

@@ -128,7 +128,7 @@ class VectorStore:
     # ------------------------------------------------------------------ sealing
 
     def stale(self, layout: Mapping[str, Sequence[str]]) -> bool:
-        """Whether the sealed vectors are not those that `seal` would write."""
+        """Return whether the sealed vectors differ from those that `seal` would write."""
         if (self.folder / _UNSEALED).exists():
             return True
         try:

@@ -27,7 +27,7 @@ class VectorMaker(Protocol):
 
     @property
     def dimension(self) -> int:
-        """Length of each vector."""
+        """Return the length of each vector."""
         ...
 
 

@@ -32,7 +32,7 @@ def choice_score(
     options: Sequence[str],
     compat: Literal["r1_vlm"] | None = None,
 ) -> float:
-    """1 if `answer` picks the option lettered `label`, otherwise 0.
+    """Return 1 if `answer` picks the option lettered `label`, otherwise 0.
 
     Args:
         answer: What the policy answered, without its tags.
@@ -128,7 +128,7 @@ _RULES: tuple[Callable[[str, Options], str | None], ...] = (
 
 
 def _words(text: str) -> str:
-    """Lower-case words and numbers, one blank between two."""
+    """Return lower-case words and numbers, separated by one blank."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 

@@ -33,7 +33,7 @@ class RewardTerm(NamedTuple):
 
     @property
     def is_async(self) -> bool:
-        """Whether `score` is an ``async def``, also inside a `functools.partial`."""
+        """Return whether `score` is an ``async def``, also inside a `functools.partial`."""
         score: Any = self.score
         while isinstance(score, partial):
             score = score.func

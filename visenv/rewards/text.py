@@ -11,7 +11,7 @@ from visenv.rewards.vqa import is_too_long, normalise_answer
 
 
 def edit_similarity(first: str, second: str) -> float:
-    """``1 - Levenshtein(first, second) / max(len(first), len(second))``, 0 to 1.
+    """Return ``1 - Levenshtein(first, second) / max(len(first), len(second))``, 0 to 1.
 
     Lengths are in code points, and nothing is normalised. Equal texts give 1, two empty ones too.
     """
@@ -26,7 +26,7 @@ def soft_score(
     best: int = 3,
     compat: Literal["r1_vlm"] | None = None,
 ) -> float:
-    """R_e of Groundlight's paper: mean edit similarity to the `best` closest references, 0 to 1.
+    """Return R_e of Groundlight's paper: mean edit similarity to the `best` references, 0 to 1.
 
     Answer and references are first brought into the form in which the VQA score compares them
     (`visenv.rewards.vqa.normalise_answer`), so that the two scores never contradict one another.

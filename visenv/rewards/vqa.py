@@ -46,7 +46,7 @@ _CONTRACTIONS = """
 
 
 def _spellings() -> dict[str, str]:
-    """Every spelling of a contraction that lacks exactly one apostrophe, and the right one."""
+    """Return every spelling of a contraction that lacks one apostrophe, and the right one."""
     spellings = {
         full[:place] + full[place + 1 :]: full
         for full in _CONTRACTIONS.split()
@@ -61,7 +61,7 @@ _SPELLINGS = _spellings()
 
 
 def normalise_answer(text: str) -> str:
-    """The form in which answers are compared: lower case, digits, no articles, no punctuation.
+    """Return the form for comparison: lower case, digits, no articles, no punctuation.
 
     Linear in the length of `text`. Steps, with the quirks of the public evaluation:
 
@@ -79,7 +79,7 @@ def normalise_answer(text: str) -> str:
 
 
 def is_too_long(answer: str) -> bool:
-    """Whether a text exceeds `LONGEST_ANSWER`, so that every answer score gives it 0."""
+    """Return whether a text exceeds `LONGEST_ANSWER`, so that every answer score gives it 0."""
     return len(answer) > LONGEST_ANSWER and len(answer.strip()) > LONGEST_ANSWER
 
 
@@ -96,7 +96,7 @@ def _without_punctuation(text: str) -> str:
 def vqa_score(
     answer: str, references: Sequence[str], mode: Literal["official", "min3"] = "official"
 ) -> float:
-    """How far people agree with `answer`, 0 to 1.
+    """Return how well `answer` agrees with people's answers, 0 to 1.
 
     With n of N references equal to the answer:
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
+from typing_extensions import override
 
 from visenv import background
 from visenv.env import Observation, VisEnv
@@ -67,12 +68,12 @@ class RewardWrapper(RestorableWrapper):
 
     @property
     def waits(self) -> bool:
-        """Whether `step` may wait for an asynchronous term."""
+        """Return whether `step` may wait for an asynchronous term."""
         return self._waits and not self.defers
 
     @property
     def base(self) -> VisEnv:
-        """The environment under all wrappers."""
+        """Return the environment under all wrappers."""
         base = self.env.unwrapped
         if not isinstance(base, VisEnv):
             raise ConfigurationError(
@@ -80,6 +81,7 @@ class RewardWrapper(RestorableWrapper):
             )
         return base
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take a step, and pay the terms when the episode has ended."""
         observation, _, terminated, truncated, info = self.env.step(action)
@@ -152,10 +154,11 @@ class RewardWrapper(RestorableWrapper):
     def begin_episode(self) -> None:
         """Forget the episode before; called by `reset` and before rescoring."""
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode of which nothing has been paid."""
+        """Start an episode; no term has been paid yet."""
         self.begin_episode()
         return self.env.reset(seed=seed, options=options)
 

@@ -11,6 +11,7 @@ from weakref import finalize
 
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from typing_extensions import override
 
 from visenv import background
 from visenv.errors import ConfigurationError, PolicyError
@@ -77,12 +78,13 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     # ------------------------------------------------------------------ sampling
 
+    @override
     def open(self, seed: int) -> FarSession:
-        """A new session; the environment is not looked at."""
         session = FarSession(self._actor, next(self._numbers), seed, self._transfer_timeout)
         finalize(session, _end, self._actor, session.number).atexit = False
         return session
 
+    @override
     async def respond(self, session: FarSession, request: TurnRequest, sampling: Sampling) -> Reply:
         """The next turn, sampled over there. Cancelling the task aborts it.
 
@@ -113,6 +115,7 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     # ------------------------------------------------------------------ weights
 
+    @override
     def load(self, weights: Iterable[Weight], version: int) -> None:
         """See `EnginePolicy.load`; an engine that was lost is started anew first."""
         if self._lost:
@@ -124,14 +127,15 @@ class RayEngine(EnginePolicy["FarSession"]):
         finally:
             self._do("finish")
 
+    @override
     def sleep(self) -> None:
-        """See `EnginePolicy.sleep`."""
         self._do("sleep")
 
+    @override
     def wake(self) -> None:
-        """See `EnginePolicy.wake`."""
         self._do("wake")
 
+    @override
     def close(self) -> None:
         """End the actor, and the engine with it."""
         ray.kill(self._actor)
@@ -189,11 +193,13 @@ class FarSession(Session):
         self._timeout = timeout
         self.shown: list[Shown] = []
 
+    @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
         """Take in messages, which travel with the next request."""
         super().observe(messages, context)
         self.shown.append((tuple(message.in_memory() for message in messages), context))
 
+    @override
     def segments(self) -> tuple[Segment, ...]:
         """Return the tokens, fetched; blocks meanwhile. On an event loop use `fetch_segments`.
 
@@ -202,6 +208,7 @@ class FarSession(Session):
         """
         return background.run(self.fetch_segments())
 
+    @override
     async def fetch_segments(self) -> tuple[Segment, ...]:
         """Return the tokens, fetched.
 

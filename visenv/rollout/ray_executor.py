@@ -7,6 +7,7 @@ from typing import Any
 
 import ray
 from ray.exceptions import RayActorError, RayError
+from typing_extensions import override
 
 from visenv.rollout.adapter import EnvAdapter
 from visenv.rollout.hosts import LocalHost, guarded
@@ -91,6 +92,7 @@ class RayHost:
 class _FarHost(LocalHost):
     """What the actor is; images that lie in files of its machine leave it as bytes."""
 
+    @override
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         value = super().call(method, arguments)
         return guarded(_sendable, value)

@@ -10,6 +10,8 @@ from threading import Event
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
 from visenv.types import Reply, Sampling, TurnRequest
@@ -40,15 +42,18 @@ class Replicas(EnginePolicy[Session]):
         self._sessions: Counter[int] = Counter()
 
     @property
+    @override
     def version(self) -> int:  # type: ignore[override]
         """Of the oldest weights that an engine samples with."""
         return min(engine.version for engine in self.engines)
 
     @property
+    @override
     def stale(self) -> bool:  # type: ignore[override]
         """Whether one of them needs `load`."""
         return any(engine.stale for engine in self.engines)
 
+    @override
     def open(self, seed: int) -> Session:
         """A session with the engine that has the fewest."""
 
@@ -62,11 +67,13 @@ class Replicas(EnginePolicy[Session]):
         finalize(session, self._sessions.subtract, [index])
         return session
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """The next turn, by the session's engine."""
         reply: Reply = await self._of[session].respond(session, request, sampling)
         return reply
 
+    @override
     def load(self, weights: Iterable[Weight], version: int) -> None:
         """Send the weights to all engines at once, each weight read once.
 
@@ -92,16 +99,16 @@ class Replicas(EnginePolicy[Session]):
         for error in sorted(errors, key=lambda each: isinstance(each, PolicyError)):
             raise error
 
+    @override
     def sleep(self) -> None:
-        """All of them."""
         self._all(lambda engine: engine.sleep())
 
+    @override
     def wake(self) -> None:
-        """All of them."""
         self._all(lambda engine: engine.wake())
 
+    @override
     def close(self) -> None:
-        """Close all of them."""
         self._all(lambda engine: engine.close())
 
     def _all(self, call: Callable[[EnginePolicy[Any]], None]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, VisenvError
@@ -52,6 +53,7 @@ class EpisodePool(SubsetVectorEnv):
         VisenvError: If an environment cannot be made.
     """
 
+    @override
     def reset(
         self,
         *,
@@ -82,6 +84,7 @@ class EpisodePool(SubsetVectorEnv):
         )
         return observation, infos
 
+    @override
     def step(self, actions: Sequence[str | None]) -> StepBatch:
         """Step all environments, or with None in their place leave some as they are.
 
@@ -98,6 +101,7 @@ class EpisodePool(SubsetVectorEnv):
         given = {index: action for index, action in enumerate(actions) if action is not None}
         return self._batch(self._complete(given))
 
+    @override
     def render(self) -> tuple[Any, ...]:
         """What each environment renders; None for one that fails to.
 
@@ -148,6 +152,7 @@ class EpisodePool(SubsetVectorEnv):
             )
         self._results("set_wrapper_attr", [{"name": name, "value": value} for value in each])
 
+    @override
     def close_extras(self, grace: float | None = None, **kwargs: Any) -> None:
         """End all workers.
 

@@ -9,7 +9,7 @@ from visenv.sandbox.program import Program
 
 
 class SandboxBackend(Protocol):
-    """Runs programs that nobody trusts. Used from many threads at once, and pickled with envs."""
+    """Runs untrusted programs. Used from many threads at once, and pickled with envs."""
 
     def start(self) -> None:
         """Get ready, so that the first program need not wait; `run` does it otherwise.

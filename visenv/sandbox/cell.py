@@ -28,7 +28,7 @@ class Ending(NamedTuple):
     Attributes:
         cause: ``"done"``: with its results sealed. ``"ended"``: by itself, or killed by the kernel.
             ``"wall"``, ``"output"``: killed by us, at that limit.
-        end: As the kernel told the server; None when it was done, and was not waited for.
+        end: The end that the kernel reported; None when it was done, and was not waited for.
         output: What it wrote, at most the limit.
         seconds: Of wall-clock time from its first line to its end.
     """
@@ -75,7 +75,7 @@ class Cell:
         """Read what it writes until it is done or has ended; end it at a limit.
 
         A program is done when its output is at its end and its results can be sealed. How long the
-        kernel takes to tear the process down is then nobody's wait.
+        kernel takes to tear the process down is then waited for by no one.
 
         Raises:
             CellLostError: If the server died, or the cell could not lock itself in.
@@ -118,7 +118,7 @@ class Cell:
                 return "ended"
 
     def _began(self) -> float:
-        """When its first line ran.
+        """Return when the first line of the program ran.
 
         It is asked for when it matters: to be woken by it would cost the program time.
         """
@@ -131,7 +131,7 @@ class Cell:
         return self._when
 
     def _drain(self, output: bytearray, most: int) -> None:
-        """What is left in the pipe of a process that has ended."""
+        """Return the rest of the pipe of a process that has ended."""
         while len(output) <= most and (chunk := os.read(self._output, _CHUNK)):
             output += chunk
 
@@ -147,5 +147,5 @@ class Cell:
 
 
 def _complete(memories: Sequence[int]) -> bool:
-    """Whether there is a report, and nothing can be written to the results any more."""
+    """Return whether there is a report, and the results cannot change any more."""
     return any(os.pread(memories[0], 4, 0)) and seal_writing(memories)

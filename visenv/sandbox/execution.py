@@ -44,7 +44,7 @@ class Execution:
 
     @property
     def text(self) -> str:
-        """All there is to read: output, result, error and what is wrong with the image."""
+        """Return all texts: output, result, error and what is wrong with the image."""
         problem = f"The image was not taken: {self.image_problem}." if self.image_problem else ""
         parts = (self.stdout, self.result, self.error, problem)
         return "\n".join(part.rstrip("\n") for part in parts if part)

@@ -34,7 +34,7 @@ _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # a process with more than one thread cannot be forked safely
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    # Images in pages of 2 MB where the kernel has them: a new process faults each page in anew.
+    # Images in pages of 2 MB where the kernel has them: a new process faults each page in again.
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 
@@ -95,11 +95,11 @@ class ForkServer:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """Return the process id."""
         return self._process.pid
 
     def take(self) -> list[int]:
-        """A cell that waits for a program: the descriptors of its request, life and output.
+        """Return a cell that waits for a program: the descriptors of its request, life and output.
 
         Raises:
             CellLostError: If the server is gone or could not make one.
@@ -121,7 +121,7 @@ class ForkServer:
 
     def refill(self) -> None:
         """Have as many cells made as are to be kept ready; when a program has ended, is best."""
-        with self._lock, contextlib.suppress(OSError):  # `take` will tell
+        with self._lock, contextlib.suppress(OSError):  # `take` will raise
             while self._coming < self._ahead:
                 self._ask()
 
@@ -132,7 +132,7 @@ class ForkServer:
 
     @property
     def ended(self) -> bool:
-        """Whether the process has ended, which also removes what the system keeps of it."""
+        """Return whether the process has ended, which also removes what the system keeps of it."""
         return self._process.poll() is not None
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class ForkServer:
         self._finalizer()
 
     def abandon(self) -> None:
-        """In a forked child: let go of the parent's server."""
+        """Release the parent's server in a forked child. let go of the parent's server."""
         self._finalizer.detach()
         self._control.close()
         self._process.returncode = 0  # it is not our child: nothing to wait for
@@ -151,7 +151,7 @@ class ForkServer:
 
 
 def _installed() -> list[str]:
-    """Where the packages of this interpreter are."""
+    """Return the folders of this interpreter's packages."""
     return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
 
 

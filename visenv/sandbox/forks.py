@@ -1,4 +1,4 @@
-"""Objects that must begin anew in a forked process: their locks, sockets and children are not its.
+"""Objects that must start again in a forked process: their locks, sockets and children are not its.
 
 multiprocessing forks on Linux before Python 3.14, with whatever sandbox the parent has open.
 """

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ImageError
 from visenv.types import Image, Pixels
@@ -22,7 +23,7 @@ _JPEG_QUALITY = 95
 
 
 def sealed(content: bytes | memoryview) -> int:
-    """A descriptor of a memory file with this content, which nobody can change any more."""
+    """Return a descriptor of a memory file with this content, which cannot be changed any more."""
     view = memoryview(content).cast("B")
     memory = empty(len(view))
     try:
@@ -37,7 +38,7 @@ def sealed(content: bytes | memoryview) -> int:
 
 
 def empty(size: int) -> int:
-    """A descriptor of a memory file for a program to write to, of `size` bytes for good.
+    """Return a descriptor of a memory file of exactly `size` bytes for a program to write to.
 
     It takes no memory before it is written to.
     """
@@ -52,7 +53,7 @@ def empty(size: int) -> int:
 
 
 def seal_writing(memories: Iterable[int]) -> bool:
-    """Let nobody write to these any more; False if somebody has one mapped for writing."""
+    """Seal these against writing; return False if a process has one mapped for writing."""
     try:
         for memory in memories:
             fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
@@ -62,12 +63,12 @@ def seal_writing(memories: Iterable[int]) -> bool:
 
 
 def taken(memory: int, size: int) -> bytes:
-    """The first `size` bytes."""
+    """Return the first `size` bytes."""
     return os.pread(memory, size, 0)
 
 
 def taken_pixels(memory: int, height: int, width: int) -> Pixels:
-    """The pixels a program left, uint8 ``[height, width, 3]``, as an array of our own."""
+    """Return the pixels that a program left, uint8 ``[height, width, 3]``, as a copy."""
     pixels = np.empty((height, width, 3), np.uint8)
     view = pixels.data.cast("B")
     done = 0
@@ -77,7 +78,7 @@ def taken_pixels(memory: int, height: int, width: int) -> Pixels:
 
 
 def encoded(image: Image, name: str) -> bytes:
-    """The image as the file its name says: PNG without loss, or JPEG (4:4:4)."""
+    """Return the image as a file of the type in its name: PNG without loss, or JPEG (4:4:4)."""
     import PIL.Image
 
     buffer = io.BytesIO()
@@ -109,7 +110,7 @@ class SharedImage:
         self._memory: int | None = sealed(np.ascontiguousarray(image.pixels).data)
 
     def descriptor(self) -> int:
-        """A new descriptor of the pixels, which the caller closes.
+        """Return a new descriptor of the pixels, which the caller closes.
 
         Raises:
             ImageError: If it was closed.
@@ -136,5 +137,6 @@ class SharedImage:
         if hasattr(self, "_lock"):
             self.close()
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         return (SharedImage, (self.image,))

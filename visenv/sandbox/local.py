@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any, Literal, get_args
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ServiceError, UnknownNameError
 from visenv.sandbox import forks, handoff
@@ -78,6 +79,7 @@ class LocalBackend:
         self._closed = 0  # how often
         self._lock = threading.Lock()
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         return self._options
 
@@ -95,7 +97,7 @@ class LocalBackend:
         self._running()
 
     def hello(self) -> Hello:
-        """What the server found: how programs are isolated, and every layer.
+        """Return what the server found: how programs are isolated, and every layer.
 
         Raises:
             ConfigurationError, ServiceError: As `start`.
@@ -103,7 +105,7 @@ class LocalBackend:
         return self._running().hello
 
     def server_pid(self) -> int:
-        """The process of the server.
+        """Return the process id of the server.
 
         Raises:
             ConfigurationError, ServiceError: As `start`.
@@ -193,7 +195,7 @@ def _run(server: ForkServer, program: Program) -> Execution:
 
 
 def _input(name: str, image: Image | handoff.SharedImage | bytes) -> int:
-    """A memory file of an image: its pixels for a variable, a file for a file."""
+    """Return a memory file of an image: its pixels for a variable, a file for a file."""
     if isinstance(image, bytes):
         return handoff.sealed(image)
     if not is_variable(name):
@@ -232,7 +234,7 @@ def _request(program: Program, inputs: dict[str, int]) -> dict[str, Any]:
 
 
 def refusal(hello: Hello, isolation: str) -> str:
-    """Why no program is run here, for a person."""
+    """Return the reason why programs cannot be run here."""
     needed = (probe.NAMESPACES, probe.LANDLOCK, probe.SECCOMP, probe.PRIVILEGES)
     missing = (
         f"{name} ({why})" for name, there, why in hello.layers if name in needed and not there

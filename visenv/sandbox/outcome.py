@@ -22,7 +22,7 @@ _MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 class Cleaner:
-    """Takes what tells about the host out of text.
+    """Removes what reveals the host from text.
 
     Args:
         paths: Directories, of which only the last name is left.
@@ -36,7 +36,7 @@ class Cleaner:
         self._scratch = re.compile(rf"{re.escape(scratch)}/[0-9a-f]{{32}}") if scratch else None
 
     def __call__(self, text: bytes) -> str:
-        """The text, with whatever is no UTF-8 replaced."""
+        """Return the text, with invalid UTF-8 replaced."""
         clean = text.decode("utf-8", "replace")
         if self._scratch is not None:
             clean = self._scratch.sub(root.WORKSPACE, clean)
@@ -46,7 +46,7 @@ class Cleaner:
 def execution(
     ending: Ending, memories: tuple[int, int, int], limits: Limits, clean: Cleaner
 ) -> Execution:
-    """What came of a program.
+    """Return the result of a program.
 
     Args:
         ending: How its process ended.
@@ -100,7 +100,7 @@ def _status(error: str) -> Status:
 
 
 def _stopped(ending: Ending, limits: Limits) -> tuple[Status, str] | None:
-    """Status and explanation of a process that did not end by itself."""
+    """Return status and explanation of a process that was stopped."""
     if ending.cause == "wall":
         return "wall", f"The program was stopped: it ran for more than {limits.wall_seconds:g} s."
     if ending.cause == "output":
@@ -124,7 +124,7 @@ def _stopped(ending: Ending, limits: Limits) -> tuple[Status, str] | None:
 
 
 def _image(report: wire.Report, memories: tuple[int, int, int], limits: Limits) -> Image | None:
-    """The pixels, if the numbers a program may have written itself can be true."""
+    """Return the pixels, if the numbers, which a program may have written, are plausible."""
     pixels = report.height * report.width
     if not (0 < pixels <= limits.image_pixels and 0 < report.file <= limits.file_bytes):
         return None

@@ -60,7 +60,7 @@ class Program:
             )
 
     def refusal(self) -> str:
-        """Why it must not be run, as text for whoever wrote it; empty if it may."""
+        """Return why the program must not be run, as text for its author; ``""`` if it may."""
         limits = self.limits
         size = len(self.code.encode("utf-8", "surrogatepass"))
         if size > limits.code_bytes:
@@ -76,7 +76,7 @@ class Program:
 
 
 def is_variable(name: str) -> bool:
-    """Whether an image of that name becomes a variable; the others become files."""
+    """Return whether an image of that name becomes a variable; others become files."""
     return name.isidentifier() and not keyword.iskeyword(name) and len(name) <= _LONGEST_NAME
 
 

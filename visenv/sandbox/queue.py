@@ -5,7 +5,7 @@ owner is the larger of the virtual time and its finish tag; a free worker takes 
 smallest start tag, which becomes the virtual time; a program of s seconds moves its owner's finish
 tag s beyond its start tag. Lengths are not known before, so that tags are computed when a worker is
 free. The virtual time also grows by s over the number of owners that want to run, so that owners
-that come anew cannot keep an old one waiting forever.
+that arrive later cannot keep an old one waiting forever.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class FairQueue:
 
     @property
     def waits(self) -> Waits:
-        """What programs have waited so far."""
+        """Return how long programs have waited so far."""
         return self._waits
 
     @contextmanager
@@ -151,7 +151,7 @@ class FairQueue:
         self._finish[owner] = max(start, self._finish.get(owner, 0.0)) + seconds
         self._virtual += seconds / len({owner, *(each.owner for each in self._waiting)})
         self._serve()
-        # Whoever is behind the virtual time begins at it: nothing needs to be remembered.
+        # An owner behind the virtual time begins at it: nothing needs to be remembered.
         self._finish = {who: at for who, at in self._finish.items() if at > self._virtual}
 
     def _serve(self) -> None:

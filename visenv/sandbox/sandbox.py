@@ -10,6 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.sandbox import forks
 from visenv.sandbox.backend import SandboxBackend
@@ -22,7 +24,7 @@ from visenv.sandbox.queue import FairQueue, Waits
 from visenv.types import Image
 
 WAIT_SECONDS = 120.0
-"""Longest time that a program waits for a worker, unless a sandbox is told otherwise."""
+"""Longest time that a program waits for a worker by default."""
 
 
 class Sandbox:
@@ -32,7 +34,7 @@ class Sandbox:
     `workers` programs run at a time and the others wait in one queue (`visenv.sandbox.queue`), so
     that a burst does not use up the time limit of a program. Owners share the workers fairly, and
     no program waits longer than `wait_seconds`. Nothing of a program survives
-    it, and no two share anything. It pickles, and works in forked children: there it starts anew.
+    it, and no two share anything. It pickles, and works in forked children: there it starts again.
 
         with Sandbox() as sandbox:
             execution = sandbox.run(
@@ -148,11 +150,11 @@ class Sandbox:
 
     @property
     def waits(self) -> Waits:
-        """How long programs have waited for a worker, in this process."""
+        """Return how long programs have waited for a worker, in this process."""
         return self._queue.waits
 
     def close(self) -> None:
-        """Kill what runs and end what runs it; a later `run` starts anew."""
+        """Kill what runs and end what runs it; a later `run` starts again."""
         with self._lock:
             executor, self._executor = self._executor, None
         self.backend.close()
@@ -172,13 +174,14 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuilt, (self.backend, self.limits, self.workers, self.wait_seconds))
 
 
 @cache
 def shared_sandbox() -> Sandbox:
-    """The sandbox that all environments of this process share unless they are given one."""
+    """Return the sandbox that all environments of this process share unless they are given one."""
     return Sandbox()
 
 

@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.scorers.request import ScoreRequest
 from visenv.scorers.retry import TransientError
@@ -85,11 +87,11 @@ class Backend(ABC):
     @property
     @abstractmethod
     def model(self) -> str:
-        """The name of the model, as verdicts give it."""
+        """Return the name of the model, as verdicts give it."""
 
     @property
     def version(self) -> str:
-        """What else the values depend on: package versions, weights. Part of cache keys."""
+        """Return what else the values depend on: package versions, weights. Part of cache keys."""
         return ""
 
     def tokens(self, request: ScoreRequest) -> int:
@@ -130,12 +132,14 @@ class InProcessBackend(Backend):
     def compute(self, requests: Sequence[Any]) -> Sequence[Any]:
         """Return one value for each request, in order; called in the thread."""
 
+    @override
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
         """Compute the values in the thread."""
         return await self._thread.run(lambda: self._load_and_compute(requests))
 
+    @override
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         self._thread.close()
 
     def _load_and_compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:

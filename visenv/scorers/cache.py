@@ -149,7 +149,7 @@ class DiskCache:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             # A transaction for each statement (isolation_level=None). Losing the last verdicts with
-            # the machine's power is no harm, so nobody waits for the disk (synchronous=OFF).
+            # the machine's power is no harm, so no request waits for the disk (synchronous=OFF).
             self._connection = sqlite3.connect(
                 self.path,
                 timeout=_SECONDS_TO_WAIT,
@@ -199,7 +199,7 @@ class DiskCache:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another of the same name."""
+    """Return what distinguishes a file from another of the same name."""
     try:
         status = path.stat()
     except OSError:

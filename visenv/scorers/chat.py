@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import httpx
 from pydantic import BaseModel, ValidationError
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.scorers.retry import RefusedError, TransientError, retried, retry_after
@@ -67,7 +68,7 @@ class ChatEndpoint:
 
     @property
     def url(self) -> str:
-        """Where chats are sent."""
+        """Return the address of chat requests."""
         return f"{self.base_url}/chat/completions"
 
     async def complete(self, body: Mapping[str, Any]) -> Completion:
@@ -194,6 +195,7 @@ class ChatClient:
         loop = asyncio.get_running_loop()
         return self._gates.setdefault(loop, asyncio.Semaphore(self.concurrency))
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_gates"}
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.scorers.values import canonical, normalized
 from visenv.types import Image, Message
@@ -36,6 +37,7 @@ class ScoreRequest:
 
     kind: ClassVar[str]
 
+    @override
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if "kind" not in cls.__dict__:

@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.options import read_options
 from visenv.registration import SCORERS
@@ -170,12 +172,15 @@ class Scorer:
 
     # --------------------------------------------------------------------------------- a handle
 
+    @override
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, Scorer) else NotImplemented
 
+    @override
     def __hash__(self) -> int:
         return hash(self.key)
 
+    @override
     def __repr__(self) -> str:
         return f"Scorer({self.key})"
 
@@ -185,6 +190,7 @@ class Scorer:
     def __deepcopy__(self, memo: dict[int, Any]) -> Scorer:
         return self
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         shared = backend_class(self.backend).shared_with_children
         return _unpickled, (self.description(), (self.parent or share()) if shared else None)

@@ -183,7 +183,7 @@ class ScorerService:
     def _settle(self, digest: str, task: asyncio.Task[Verdict]) -> None:
         del self._under_way[digest]
         if not task.cancelled():
-            task.exception()  # asyncio complains of an exception that nobody asked for
+            task.exception()  # asyncio complains of an exception that was never retrieved
 
     async def _obtain(self, request: ScoreRequest, digest: str) -> Verdict:
         key = hashlib.sha256(canonical([*self._identity, digest])).hexdigest()

@@ -1,7 +1,7 @@
 """How a worker process reaches the scorers of the process that started it: a Unix socket.
 
 Both ends live on their process's loop of scorers. A message is a number that pairs request and
-reply, a length, and that many bytes. Whoever connects must first send the key, which only a pickled
+reply, a length, and that many bytes. A client must first send the key, which only a pickled
 handle or `Address` carries; nothing is unpickled before that.
 """
 
@@ -21,6 +21,8 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
+
+from typing_extensions import override
 
 from visenv.scorers.loop import loop
 
@@ -43,6 +45,7 @@ class Address(NamedTuple):
     machine: str
     pid: int
 
+    @override
     def __repr__(self) -> str:
         return f"Address(pid={self.pid})"  # the key must not reach a log
 
@@ -65,7 +68,7 @@ class Server:
 
     def __init__(self, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         self._answer = answer
-        folder = tempfile.mkdtemp(prefix="visenv-")  # nobody else may enter it
+        folder = tempfile.mkdtemp(prefix="visenv-")  # no other user may enter it
         path = str(Path(folder, "scorers"))
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(path)

@@ -72,7 +72,7 @@ class Corpus:
 
 
 def cut(article: Passage, words: int) -> Iterator[Passage]:
-    """The article in passages of at most `words` words; nothing for one without words."""
+    """Return the article in passages of at most `words` words; nothing for one without words."""
     split = article.text.split()
     for start in range(0, len(split), words):
         yield article._replace(text=" ".join(split[start : start + words]))

@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import DataError, ServiceError
 from visenv.retrieval.encoder import Encoder
 from visenv.retrieval.sealed_vectors import MANIFEST, SealedVectors
@@ -145,6 +147,7 @@ class MeaningSearch:
         """Release the vectors that are held in half precision."""
         vars(self).pop("_nearest", None)
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "device": self.device}
 

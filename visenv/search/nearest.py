@@ -30,7 +30,7 @@ class NearestVectors:
         self._halves = torch.from_numpy(vectors.astype(np.float16))
 
     def find(self, query: Vectors, count: int) -> list[int]:
-        """Rows of the `count` nearest, or of all if there are fewer; ties by number.
+        """Return the rows of the `count` nearest vectors, or of all if there are fewer.
 
         Args:
             query: Of unit length, float32 ``[dimension]``.

@@ -32,7 +32,7 @@ class Searcher(Protocol):
     name: str
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """The best passages for a query, best first; none where nothing fits.
+        """Return the best passages for a query, best first; nothing if none fits.
 
         Args:
             query: Any text; what is beyond `LONGEST_QUERY` characters is not used.
@@ -49,7 +49,7 @@ class Searcher(Protocol):
 
 
 def cleaned(query: str) -> str:
-    """A query as engines are sent it: valid Unicode, no control characters, not too long."""
+    """Return a query for an engine: valid Unicode, no control characters, not too long."""
     encodable = query.encode("utf-8", "replace").decode("utf-8")
     printable = "".join(each if each.isprintable() else " " for each in encodable)
     return " ".join(printable.split())[:LONGEST_QUERY]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import lock_descriptor
+from typing_extensions import override
 
 from visenv.errors import DataError, ServiceError
 from visenv.search.passage import Passage, Searcher, cleaned
@@ -43,7 +44,7 @@ class RecordedSearch:
             raise DataError(f"There is no recorded search in {str(self.file)!r}.")
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """The answer of the record, or of the engine, which is then recorded.
+        """Return the recorded answer, or ask the engine and record its answer.
 
         Raises:
             ServiceError: If there is none in the record and no engine to ask, or the engine failed.
@@ -62,7 +63,7 @@ class RecordedSearch:
         return passages
 
     def close(self) -> None:
-        """Close the engine."""
+        """Close the wrapped engine."""
         if self.searcher is not None:
             self.searcher.close()
 
@@ -77,6 +78,7 @@ class RecordedSearch:
                     file.write(b"\n")
             file.write(json.dumps(line).encode() + b"\n")
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         return {"file": self.file, "searcher": self.searcher}
 
@@ -101,5 +103,5 @@ def _read(file: Path) -> dict[Key, tuple[Passage, ...]]:
 
 
 def _cut_off(line: bytes) -> bool:
-    """Whether the line is the beginning of a record whose writer was killed."""
+    """Return whether the line is the beginning of a record whose writer was killed."""
     return line.startswith(b'{"query"') and not line.rstrip().endswith(b"}")

@@ -72,7 +72,7 @@ class SerperSearch:
         _key()
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """The organic results: title, snippet and link; a result without a snippet is left out.
+        """Return the organic results that have a snippet, with title and link.
 
         Raises:
             ServiceError: If Serper refused the request, or failed `retries` + 1 times.
@@ -93,7 +93,7 @@ class SerperSearch:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     def _ask(self, body: Mapping[str, Any]) -> Any:
         headers = {"X-API-KEY": _key(), "Content-Type": "application/json"}
@@ -129,7 +129,7 @@ def _certificates() -> ssl.SSLContext:
 class _Deadline:
     """Ends a request that takes too long in all.
 
-    The time-outs of httpx begin anew with every byte, and a server may send one now and then for
+    The time-outs of httpx start again with every byte, and a server may send one now and then for
     ever, also before an answer has begun.
     """
 
@@ -184,7 +184,7 @@ def _read(response: httpx.Response) -> bytes:
 
 
 def _passages(answer: Any) -> list[Passage]:
-    """The organic results; there may be none, and fields may be missing."""
+    """Return the organic results; there may be none, and fields may be missing."""
     if not isinstance(answer, dict):
         raise _TransientError("the answer is no JSON object")
     organic = answer.get("organic")
@@ -197,7 +197,7 @@ def _passages(answer: Any) -> list[Passage]:
 
 
 def _asked(header: str | None) -> float:
-    """Seconds of a Retry-After; a date, or nonsense, is none."""
+    """Return the seconds of a Retry-After header; 0 for a date or an invalid value."""
     try:
         return max(float(header or 0), 0.0)
     except ValueError:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, DataError, ServiceError
 from visenv.files import replacing
@@ -224,6 +225,7 @@ class WordSearch:
             self._open.append(found)
         return found
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "budget": self.budget}
 

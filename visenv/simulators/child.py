@@ -104,7 +104,7 @@ class Link:
         return wire.unpack(self._read(text), self._read(arrays))
 
     def send(self, message: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Send a reply."""
+        """Send a reply to the parent."""
         from visenv.simulators import wire
 
         for piece in wire.pack(message, arrays):

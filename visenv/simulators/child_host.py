@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators import child, wire
 from visenv.simulators.host import Call, Host, start_error
@@ -61,9 +63,10 @@ class ChildHost(Host):
 
     @property
     def pid(self) -> int:
-        """The process of the child, 0 before it is started."""
+        """Return the process of the child, 0 before it is started."""
         return 0 if self._process is None else self._process.pid
 
+    @override
     def start(self) -> None:
         """Start the child and wait until its simulator has loaded its packages."""
         self._spawn()
@@ -115,6 +118,7 @@ class ChildHost(Host):
             for descriptor in (requests, replies, output):
                 os.close(descriptor)
 
+    @override
     def close(self) -> None:
         """Let the child close its simulator; kill it if that takes too long."""
         process = self._process
@@ -127,6 +131,7 @@ class ChildHost(Host):
                 time.sleep(0.005)
         self._end()
 
+    @override
     def kill(self) -> bool:
         """Kill the child with its own children; the call that waits raises `ServiceError`."""
         if self._process is not None and self._process.poll() is None:
@@ -136,6 +141,7 @@ class ChildHost(Host):
                 self._process.wait(_KILL_S)
         return True
 
+    @override
     def memory_bytes(self) -> int:
         """Return the resident memory of the child."""
         try:
@@ -144,11 +150,13 @@ class ChildHost(Host):
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    @override
     def is_alive(self) -> bool:
         """Return whether the child runs and did not fail."""
         process = self._process
         return process is not None and process.poll() is None and not self.broken
 
+    @override
     def fail(self, reason: str) -> ServiceError:
         """Kill the child and return the error, with the last lines that the child printed."""
         self._drain()
@@ -159,6 +167,7 @@ class ChildHost(Host):
 
     # ------------------------------------------------------------------ messages
 
+    @override
     def _exchange(
         self, calls: Sequence[Call], arrays: Mapping[str, Any]
     ) -> tuple[list[Any], Mapping[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.simulators.child import answer, report
@@ -188,6 +189,7 @@ class LocalHost(Host):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="visenv-simulator")
         self._simulator: Any = None
 
+    @override
     def start(self) -> None:
         """Import the class and start it."""
         try:
@@ -204,6 +206,7 @@ class LocalHost(Host):
         facts: dict[str, Any] = self._simulator.start(json.loads(self.spec.options))
         return facts
 
+    @override
     def close(self) -> None:
         """Close the simulator, if no call of it hangs."""
         if self._simulator is not None and not self.broken:
@@ -211,18 +214,22 @@ class LocalHost(Host):
         self.broken = True
         self._thread.shutdown(wait=False)
 
+    @override
     def kill(self) -> bool:
         """Return False: a thread cannot be ended from outside."""
         return False
 
+    @override
     def memory_bytes(self) -> int:
         """Return 0: the memory is that of this process."""
         return 0
 
+    @override
     def is_alive(self) -> bool:
         """Return whether the simulator was started and did not fail."""
         return self._simulator is not None and not self.broken
 
+    @override
     def _exchange(
         self, calls: Sequence[Call], arrays: Mapping[str, Any]
     ) -> tuple[list[Any], Mapping[str, Any]]:

@@ -38,7 +38,7 @@ def install(
     Args:
         folder: The virtual environment; an incomplete one is made again.
         torch_index: The package index to take PyTorch's CPU build from; None is pip's own.
-        say: Is told what is done.
+        say: Called with a line about each step.
 
     Raises:
         RunError: If a package cannot be installed.

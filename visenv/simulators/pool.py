@@ -1,7 +1,7 @@
 """Lends hosts of simulators to environments: started one after the other, within a memory budget.
 
 An environment borrows a host for an episode. A host that was used for the same task comes first,
-because a simulator keeps what it has loaded; hosts that nobody borrows stay open for the next
+because a simulator keeps what it has loaded; hosts that are not borrowed stay open for the next
 episode.
 """
 
@@ -51,7 +51,7 @@ class SimulatorPool:
         self._pending = 0
 
     def borrow(self, spec: SimulatorSpec, task: Mapping[str, Any]) -> Host:
-        """Return a started host that nobody else uses.
+        """Return a started host that is not in use.
 
         Args:
             spec: The simulator.

@@ -58,5 +58,5 @@ class Simulator(Protocol):
         ...
 
     def close(self) -> None:
-        """Release everything."""
+        """Release everything that the simulator holds."""
         ...

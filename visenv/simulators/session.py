@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ServiceError
 from visenv.simulators.host import BOUNDARY, Frames, Host, SimulatorReply
 from visenv.simulators.pool import SimulatorPool, shared_pool
@@ -35,12 +37,12 @@ class SimulatorSession:
 
     @property
     def is_begun(self) -> bool:
-        """Whether an episode goes on, here or in a snapshot."""
+        """Return whether an episode is in progress, here or in a snapshot."""
         return self._host is not None or self._snapshot is not None
 
     @property
     def host(self) -> Host | None:
-        """The host of the present episode, None before a reset and in an unused copy."""
+        """Return the host of the present episode, None before a reset and in an unused copy."""
         return self._host
 
     def reset(self, task: Mapping[str, Any], frames: Any = None) -> SimulatorReply:
@@ -85,6 +87,7 @@ class SimulatorSession:
             self._return()
         self._host = self._return = None
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         snapshot = self._snapshot
         if self._host is not None and not self._host.broken:

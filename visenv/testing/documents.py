@@ -49,7 +49,7 @@ class TextDocument:
         return len(self._texts)
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """The page in its colour, `page_colour`.
+        """Return the page in its colour, `page_colour`.
 
         Raises:
             DataError: If there is no such page, or it is broken.
@@ -60,7 +60,7 @@ class TextDocument:
         return Image.from_pixels(pixels)
 
     def page_text(self, page: int) -> str:
-        """The page's text.
+        """Return the page's text.
 
         Raises:
             DataError: If there is no such page, or it is broken.
@@ -76,7 +76,7 @@ class TextDocument:
 
 
 def page_colour(page: int) -> tuple[int, int, int]:
-    """The colour of a `TextDocument`'s page, another one for each of the first 65,536."""
+    """Return the color of a `TextDocument`'s page, unique among the first 65,536 pages."""
     return page % 256, page // 256 % 256, 7
 
 
@@ -93,11 +93,11 @@ class WordEmbedder:
         self.dimension = dimension
 
     def embed_query(self, text: str) -> Vectors:
-        """``[1, dimension]``."""
+        """Return ``[1, dimension]``."""
         return self._line(text or "nothing")[None]
 
     def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
-        """``[lines, dimension]`` for each page, none where it has no words.
+        """Return ``[lines, dimension]`` for each page, nothing for one without words.
 
         Raises:
             DataError: If a page cannot be read.

@@ -39,7 +39,7 @@ PIECES = (
 
 
 def mangled(turn: str) -> dict[str, str]:
-    """A well-formed turn of the environment's own grammar, spoilt, by what was done to it."""
+    """Return a damaged well-formed turn of the environment's grammar, and how it was damaged."""
     half = len(turn) // 2
     numbers = {"NaN": "NaN", "1e308": "1e308", "negative": "-7", "long": "9" * 400, "word": '"x"'}
     return {
@@ -62,7 +62,7 @@ def mangled(turn: str) -> dict[str, str]:
 
 
 def pieces(turn: str) -> list[str]:
-    """A well-formed turn cut at its tags and lines, with `PIECES`: what fuzzing puts together."""
+    """Return a well-formed turn cut at its tags and lines, and `PIECES`, for fuzzing."""
     return [*(piece for piece in re.split(r"(<[^>]*>|\n)", turn) if piece), *PIECES]
 
 

@@ -22,7 +22,7 @@ from visenv.testing.record import (
 
 
 def top_reward(env: Env) -> float:
-    """The largest reward there is."""
+    """Return the largest possible reward."""
     layer: gym.Env[Any, Any] = env
     while isinstance(layer, gym.Wrapper):
         if isinstance(layer, RewardWrapper):

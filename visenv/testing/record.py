@@ -26,14 +26,14 @@ _SHOWN = 200
 
 
 def base_of(env: Env) -> VisEnv:
-    """The `VisEnv` under the wrappers."""
+    """Return the `VisEnv` under the wrappers."""
     base = env.unwrapped
     assert isinstance(base, VisEnv)
     return base
 
 
 def played(env: Env, policy: str, seed: int) -> Episode:
-    """The episode of that seed, played by a registered policy.
+    """Return the episode of that seed, played by a registered policy.
 
     Raises:
         AssertionError: If it was aborted.
@@ -46,7 +46,7 @@ def played(env: Env, policy: str, seed: int) -> Episode:
 
 
 def turns_of(env: Env, policy: str, seed: int) -> list[str]:
-    """What a registered policy says in the episode of that seed."""
+    """Return the turns of a registered policy in the episode of that seed."""
     return [turn.text for turn in played(env, policy, seed).turns]
 
 
@@ -82,7 +82,7 @@ def return_of(env: Env, turns: Iterable[str], seed: int) -> float:
 
 
 def facts(value: object, path: str = "") -> dict[str, str]:
-    """Every leaf of a nested value by its path, floats and arrays to the last bit."""
+    """Return every leaf of a nested value by its path, with floats and arrays bit by bit."""
     return dict(_facts(value, path))
 
 

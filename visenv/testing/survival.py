@@ -34,7 +34,7 @@ def require_hypothesis() -> None:
 
 
 def hostile_texts(env: Env) -> dict[str, str]:
-    """Return the corpus of hostile texts, with the spoilt turns of the oracle, by name."""
+    """Return the corpus of hostile texts, with the damaged turns of the oracle, by name."""
     spoilt = {
         f"turn {place} {name}": text
         for place, turn in enumerate(turns_of(env, "oracle", seed=1))
@@ -51,7 +51,7 @@ def check_survives_hostile_text(make_env: MakeEnv) -> None:
 
 
 def check_survives_any_text(make_env: MakeEnv, examples: int = EXAMPLES) -> None:
-    """The same for texts that hypothesis finds, made of any characters and of spoilt turns."""
+    """The same for texts that hypothesis finds, made of any characters and of damaged turns."""
     require_hypothesis()
     from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st

@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.env import Limits, Observation, VisEnv
 from visenv.grammar import Call, KeyValueGrammar, ParsedTurn
@@ -49,23 +50,23 @@ class Add(Tool[AddArguments]):
         self._latency = latency
         self._total = 0
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Begin at 0."""
         self._total = 0
 
+    @override
     def call(self, arguments: AddArguments, store: Store) -> ToolResult:
-        """Add, and return the total."""
         if self._latency:
             time.sleep(self._latency)
         self._total += arguments.amount
         return ToolResult((f"total {self._total}",), {"total": self._total})
 
+    @override
     def example(self) -> AddArguments:
-        """Add 7."""
         return AddArguments(amount=7)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> AddArguments:
-        """Any amount."""
         return AddArguments(amount=int(rng.integers(100)))
 
 
@@ -86,7 +87,7 @@ class Sums:
     ground_truth = SumTruth
 
     def sample(self, rng: np.random.Generator) -> Sample:
-        """Two numbers from 0 to 99."""
+        """Return two numbers from 0 to 99."""
         first, second = divmod(int(rng.integers(10_000)), 100)
         name = f"{first}+{second}"
         question = f"Add {first}, then {second}, and say the total."
@@ -97,27 +98,27 @@ class Sums:
 class Adder(VisEnv):
     """Two additions, then the answer; the arguments are those of `VisEnv`."""
 
+    @override
     def initial_messages(self) -> list[Message]:
-        """The question, and the images of a sample that has some."""
         return [Message("user", (self.sample.question, *self.sample.images))]
 
+    @override
     def turn_request(self) -> TurnRequest:
-        """A whole turn."""
         return _ASK
 
+    @override
     def task_score(self) -> float:
-        """1 for the right total."""
         return float(self.log.answer in self.sample.answers)
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
-        """The next number, then the total."""
         numbers = self.sample.truth_as(SumTruth).add
         if self.turn < len(numbers):
             return ParsedTurn("add", (Call("add", {"amount": numbers[self.turn]}),))
         return ParsedTurn("say", answer=self.sample.answers[0])
 
+    @override
     def metrics(self) -> dict[str, float]:
-        """Whether the answer was right."""
         return {"accuracy": self.task_score()}
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ServiceError
 from visenv.tools.base import Arguments, Store, Tool, ToolResult
@@ -28,12 +29,13 @@ class TroubleArguments(Arguments):
 
 
 class Trouble(Tool[TroubleArguments]):
-    """Raises, waits at a gate (without end when nobody opens it), or ends its process."""
+    """Raises, waits at a gate (without end if it is never opened), or ends its process."""
 
     name = "trouble"
     description = "Fails."
     arguments = TroubleArguments
 
+    @override
     def call(self, arguments: TroubleArguments, store: Store) -> ToolResult:
         """Fail as asked."""
         match arguments.kind:
@@ -48,10 +50,11 @@ class Trouble(Tool[TroubleArguments]):
                 OPENED[arguments.gate].wait()
                 return ToolResult((f"passed {arguments.gate}",))
 
+    @override
     def example(self) -> TroubleArguments:
-        """A service that fails."""
         return TroubleArguments(kind="service")
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> TroubleArguments:
-        """A service that fails: what else happens must be asked for."""
+        """Return a failing service: other failures have to be requested."""
         return TroubleArguments(kind="service")

@@ -145,7 +145,7 @@ class Tool(Generic[ArgumentsT]):
 
     @property
     def is_async(self) -> bool:
-        """Whether `call` is an ``async def``."""
+        """Return whether `call` is an ``async def``."""
         return inspect.iscoroutinefunction(self.call)
 
     def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:

@@ -24,7 +24,7 @@ SMALL = 224
 def fit_box(
     box: Sequence[float], size: tuple[int, int], min_side: int, thin: ThinBoxes
 ) -> Window | None:
-    """The whole pixels to cut for a box, or None where no window obeys the rules.
+    """Return the whole pixels to cut for a box, or None if no window obeys the rules.
 
     The box is clamped to the image, and grows around its middle until both sides have `min_side`
     pixels, shifted inside where it would leave the image. Its edges are rounded outwards.
@@ -65,7 +65,7 @@ def _padded(side: float, other: float, min_side: int) -> float:
 
 
 def _grown(across: float, down: float, size: tuple[int, int], min_side: int) -> tuple[float, float]:
-    """Both sides by the same factor: to the least, then back as far as the image demands."""
+    """Enlarge both sides by one factor to the minimum, then shrink as the image demands."""
     ratio = min_side / min(across, down)
     across, down = across * ratio, down * ratio
     if across > size[0]:
@@ -76,7 +76,7 @@ def _grown(across: float, down: float, size: tuple[int, int], min_side: int) -> 
 
 
 def _placed(low: float, high: float, length: float, limit: int) -> tuple[float, float]:
-    """An edge pair of that length around the same middle, inside 0 to `limit` where it fits."""
+    """Return an edge pair of that length around the same middle, inside 0 to `limit` if it fits."""
     if length <= high - low:
         return low, high
     start = min(max((low + high) / 2 - length / 2, 0), limit - length)
@@ -93,7 +93,7 @@ def is_too_thin(size: tuple[float, float]) -> bool:
 
 
 def enlarged(size: tuple[int, int]) -> tuple[int, int]:
-    """Twice the size where a side is shorter than `SMALL`, otherwise the size."""
+    """Return twice the size if a side is shorter than `SMALL`, otherwise the size."""
     width, height = size
     return (2 * width, 2 * height) if min(size) < SMALL else size
 
@@ -101,7 +101,7 @@ def enlarged(size: tuple[int, int]) -> tuple[int, int]:
 def smart_size(
     size: tuple[int, int], factor: int, min_pixels: int, max_pixels: int
 ) -> tuple[int, int]:
-    """Qwen's ``smart_resize``: sides in multiples of `factor`, pixels within bounds.
+    """Compute Qwen's ``smart_resize``: sides in multiples of `factor`, pixels within bounds.
 
     Args:
         size: ``(width, height)``.

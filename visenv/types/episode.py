@@ -140,38 +140,38 @@ class Episode:
 
     @property
     def reward(self) -> float:
-        """The sum of the rewards of its steps."""
+        """Return the sum of the rewards of its steps."""
         return float(sum(turn.reward for turn in self.turns))
 
     @property
     def end_reason(self) -> str:
-        """The limit or the failure that ended the episode, as text; ``""`` if it terminated."""
+        """Return what ended the episode, a limit or a failure, as text; ``""`` if it terminated."""
         return self.reason if self.failure is None else str(self.failure)
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Every message of the environment, in order."""
+        """Return every message of the environment, in order."""
         return (*(each for turn in self.turns for each in turn.messages), *self.closing)
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """Every image and video frame shown, in order, repeats included."""
+        """Return every image and video frame shown, in order, repeats included."""
         return tuple(image for message in self.messages for image in message.images)
 
     @property
     def videos(self) -> tuple[Video, ...]:
-        """Every video shown, in order, repeats included."""
+        """Return every video shown, in order, repeats included."""
         return tuple(video for message in self.messages for video in message.videos)
 
     @property
     def hidden_frames(self) -> tuple[Image, ...]:
-        """Every frame that the policy did not see, in order."""
+        """Return every frame that the policy did not see, in order."""
         videos = [video for turn in self.turns for video in turn.hidden_frames]
         return tuple(frame for video in videos for frame in video.frames)
 
     @property
     def events(self) -> tuple[Any, ...]:
-        """All events, in order."""
+        """Return all events, in order."""
         return tuple(event for turn in self.turns for event in turn.events)
 
     def without_messages(self) -> Episode:

@@ -20,7 +20,7 @@ class Event(Protocol):
 
     @property
     def turn(self) -> int:
-        """The turn in which the event happened, from 0."""
+        """Return the turn in which the event happened, from 0."""
         ...
 
 
@@ -69,7 +69,7 @@ class CallSkipped(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A turn could not be acted on: `code` for counting, `message` as the policy was told."""
+    """A turn could not be acted on: `code` for counting, `message` as the policy got it."""
 
     turn: int
     code: str
@@ -177,17 +177,17 @@ class Log(list[Any]):
 
     @property
     def turns(self) -> list[TurnTaken]:
-        """The policy's turns, in order."""
+        """Return the policy's turns, in order."""
         return self.of_type(TurnTaken)
 
     @property
     def tool_calls(self) -> list[ToolCalled]:
-        """Every tool call that was tried, in order."""
+        """Return every tool call that was tried, in order."""
         return self.of_type(ToolCalled)
 
     @property
     def answer(self) -> str | None:
-        """The final answer, or None if none was given."""
+        """Return the final answer, or None if none was given."""
         for event in reversed(self):
             if type(event) is Answered:
                 return event.answer

@@ -9,6 +9,8 @@ from __future__ import annotations
 from traceback import format_exception
 from typing import Literal, NamedTuple
 
+from typing_extensions import override
+
 from visenv.errors import (
     ConfigurationError,
     DataError,
@@ -52,14 +54,15 @@ class Failure(NamedTuple):
 
     @property
     def environment_is_usable(self) -> bool:
-        """Whether the environment can play another episode."""
+        """Return whether the environment can play another episode."""
         return self.source in _REUSABLE
 
     @property
     def is_permanent(self) -> bool:
-        """Whether another attempt would fail in the same way, as with a row that cannot be read."""
+        """Return whether another attempt would fail in the same way, as for an unreadable row."""
         return self.source in ("data", "configuration")
 
+    @override
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"
 

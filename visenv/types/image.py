@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.errors import ImageError
 
@@ -75,18 +76,18 @@ class Image:
 
     @classmethod
     def from_frame(cls, path: str | Path, number: int) -> Image:
-        """A handle to frame `number`, from 0, of a video file; nothing is opened yet."""
+        """Return a handle to frame `number`, from 0, of a video file; nothing is opened yet."""
         name = f"frame {number} of {path}"
         return cls(path=Path(path), encoded=None, pixels=None, name=name, frame=number)
 
     @classmethod
     def from_bytes(cls, encoded: bytes, name: str = "image bytes") -> Image:
-        """A handle to an encoded image (PNG, JPEG, …) held in memory; `name` is for errors."""
+        """Return a handle to an encoded image (PNG, JPEG, …) in memory; `name` is for errors."""
         return cls(path=None, encoded=encoded, pixels=None, name=name)
 
     @classmethod
     def from_pixels(cls, pixels: Pixels) -> Image:
-        """A handle to an array, uint8 ``[height, width, 3]``, which is frozen and not copied.
+        """Return a handle to an array, uint8 ``[height, width, 3]``; it is frozen, not copied.
 
         Raises:
             ImageError: If the array is not a non-empty uint8 RGB image.
@@ -101,7 +102,7 @@ class Image:
 
     @property
     def size(self) -> tuple[int, int]:
-        """``(width, height)`` in pixels, read from the header without decoding.
+        """Return ``(width, height)`` in pixels, read from the header without decoding.
 
         Raises:
             ImageError: If the file is missing, is not an image, or exceeds `MAX_PIXELS`.
@@ -119,7 +120,7 @@ class Image:
 
     @property
     def pixels(self) -> Pixels:
-        """The decoded image, uint8 ``[height, width, 3]``, read-only and shared.
+        """Return the decoded image, uint8 ``[height, width, 3]``, read-only and shared.
 
         Raises:
             ImageError: If it cannot be decoded.
@@ -152,12 +153,12 @@ class Image:
 
     @property
     def cheap_to_hash(self) -> bool:
-        """Whether `sha256` needs no decoding and takes about a millisecond at most."""
+        """Return whether `sha256` needs no decoding and takes about a millisecond at most."""
         small = self._pixels is not None and self._pixels.nbytes <= _CHEAP_BYTES
         return small or self._sha256 is not None
 
     def png(self) -> bytes:
-        """The image as a PNG file, lossless."""
+        """Return the image as a PNG file, lossless."""
         import PIL.Image
 
         buffer = io.BytesIO()
@@ -165,7 +166,7 @@ class Image:
         return buffer.getvalue()
 
     def in_memory(self) -> Image:
-        """The same image without need of its file, to be sent to where that does not exist.
+        """Return the same image without need of its file, to be sent to other machines.
 
         Raises:
             ImageError: If the file cannot be read.
@@ -212,17 +213,21 @@ class Image:
             )
         return opened
 
+    @override
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Image):
             return NotImplemented
         return self is other or (self.size == other.size and self.sha256 == other.sha256)
 
+    @override
     def __hash__(self) -> int:
         return hash(self.sha256)
 
+    @override
     def __repr__(self) -> str:
         return f"Image({self.name!r})"
 
+    @override
     def __getstate__(self) -> dict[str, Any]:
         keeps_source = self._path is not None or self._encoded is not None
         return {

@@ -32,12 +32,12 @@ class Message(NamedTuple):
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """The images of the message in order, the frames of its videos included."""
+        """Return the images of the message in order, the frames of its videos included."""
         return all_images((self,))
 
     @property
     def videos(self) -> tuple[Video, ...]:
-        """The videos of the message, in order."""
+        """Return the videos of the message, in order."""
         return tuple([part for part in self.parts if isinstance(part, Video)])
 
     def with_frames(self) -> Message:

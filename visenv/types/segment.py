@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.errors import EpisodeError
 from visenv.types.turn import FinishReason
@@ -123,6 +124,7 @@ class Segment:
 
     __hash__ = None  # type: ignore[assignment]  # arrays do not hash
 
+    @override
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Segment):
             return NotImplemented

@@ -60,7 +60,7 @@ class StepResult(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether the episode has ended."""
+        """Return whether the episode has ended."""
         return self.terminated or bool(self.truncated_by) or self.failure is not None
 
 

@@ -47,7 +47,7 @@ class Video:
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of all frames and times, hexadecimal."""
+        """Return the hash of all frames and times, hexadecimal."""
         digest = hashlib.sha256()
         for frame, time in zip(self.frames, self.times, strict=True):
             digest.update(f"{frame.sha256} {time.hex()}\n".encode())

@@ -30,7 +30,7 @@ _ANNOUNCED = re.compile(r"(\w+)(?: </image_name>|:)\n\Z")
 
 
 def episode_record(episode: Episode, images: str) -> dict[str, Any]:
-    """The episode as the page wants it, JSON-like but for NaN and infinity.
+    """Return the episode in the form of the page, JSON-like but for NaN and infinity.
 
     Args:
         episode: What to show.
@@ -87,7 +87,7 @@ def _messages(messages: Sequence[Message], images: str) -> list[dict[str, Any]]:
 
 
 def _parts(message: Message, images: str) -> Iterator[dict[str, Any]]:
-    """Texts, images under the name that the text before them announces, and videos of frames."""
+    """Return texts, images under the name that the text before announces, and video frames."""
     before = ""
     for part in message.parts:
         if isinstance(part, str):
@@ -111,7 +111,7 @@ def _picture(image: Image, name: str, images: str) -> dict[str, Any]:
 
 
 def marks(episode: Episode) -> list[Mark]:
-    """The boxes that were cut out of images, and those of the truth.
+    """Return the boxes that were cut out of images, and those of the truth.
 
     A call cuts one box, ``detail["shown_box"]``, or several, each with a ``problem`` if it was
     rejected: ``detail["boxes"]``.
@@ -162,7 +162,7 @@ def _boxes(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _scale(detail: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Shown pixels per native pixel, across and down; None where the native box is not known."""
+    """Return shown pixels per native pixel, across and down; None if the native box is unknown."""
     shown, native = detail["shown_box"], detail.get("box", ())
     if not _box(native):
         return None
@@ -173,7 +173,7 @@ def _scale(detail: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _box(value: object) -> bool:
-    """Whether the value is a box with an inside; truths of all data sets come through here."""
+    """Return whether the value is a box with positive area; truths of all data sets come here."""
     return (
         isinstance(value, list | tuple)
         and len(value) == 4

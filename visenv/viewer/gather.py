@@ -90,7 +90,7 @@ def saved_episodes(folder: Path, page_folder: Path, problems: list[str]) -> Iter
 
 
 def _results(folder: Path, problems: list[str]) -> dict[str, Any]:
-    """What a training run (``results.json``) or an evaluation (``summary.json``) came to."""
+    """Return a training run's ``results.json`` or an evaluation's ``summary.json``."""
     for name in ("results.json", "summary.json"):
         path = folder / name
         if path.is_file():
@@ -104,7 +104,7 @@ def _results(folder: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def _metrics(folder: Path, phases: list[str], problems: list[str]) -> Iterator[dict[str, Any]]:
-    """Every logged step, phases in the order they ended, or else by age.
+    """Return every logged step, phases in the order in which they ended, or else by age.
 
     Args:
         folder: A run with metrics of its own, or with a folder for each phase, or both.

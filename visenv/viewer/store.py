@@ -41,7 +41,7 @@ class Store:
         self._counts = {"episodes": 0, "texts": 0}
 
     def __enter__(self) -> Store:
-        """Return the store."""
+        """Return the store itself."""
         return self
 
     def __exit__(

@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 def pick(rng: np.random.Generator, options: Sequence[T]) -> T:
-    """One of the options; `Generator.choice` makes an array of them first."""
+    """Return one of the options; `Generator.choice` would first make an array of them."""
     return options[int(rng.integers(len(options)))]
 
 
 def shuffled(rng: np.random.Generator, options: Sequence[T]) -> list[T]:
-    """All options in random order."""
+    """Return all options in random order."""
     return [options[place] for place in rng.permutation(len(options)).tolist()]

@@ -47,7 +47,7 @@ def to_trl(episode: Episode) -> dict[str, Any]:
 
 
 def blank(filler: int) -> dict[str, Any]:
-    """A row that teaches nothing, in place of an aborted episode.
+    """Return a row without effect on training, in place of an aborted episode.
 
     Args:
         filler: Any token that is not an image's.

@@ -47,7 +47,7 @@ class NativeEnvironment:
 
 
 def environment_factory(env_id: str, **options: Any) -> type[NativeEnvironment]:
-    """A class whose methods are the tools of an environment, for TRL's ``environment_factory``.
+    """Return a class whose methods are an environment's tools, for TRL's ``environment_factory``.
 
     ::
 

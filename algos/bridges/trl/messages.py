@@ -11,13 +11,13 @@ from visenv.types import Episode, Image, Message
 
 
 def opening(episode: Episode) -> list[dict[str, Any]]:
-    """What was shown before the first turn, each image a marker."""
+    """Return what was shown before the first turn, with each image as a marker."""
     first = episode.turns[0].messages if episode.turns else (Message("user", ("",)),)
     return _plain(first)
 
 
 def conversation(episode: Episode) -> list[dict[str, Any]]:
-    """The policy's turns and what was shown between them, each image a marker."""
+    """Return the policy's turns and what was shown between them, with each image as a marker."""
     messages: list[dict[str, Any]] = []
     for number, turn in enumerate(episode.turns):
         messages += _plain(turn.messages) if number else []
@@ -26,7 +26,7 @@ def conversation(episode: Episode) -> list[dict[str, Any]]:
 
 
 def to_pil(image: Image) -> PIL.Image.Image:
-    """The image as TRL's processors take it."""
+    """Return the image as TRL's processors take it."""
     return PIL.Image.fromarray(image.pixels)
 
 

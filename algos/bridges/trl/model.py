@@ -20,7 +20,7 @@ number would leave noise there whose exponential is infinite."""
 
 
 def parts(policy: TrainablePolicy[Any]) -> tuple[Any, Any]:
-    """The model of transformers that a policy runs, and its `Codec`.
+    """Return the model of transformers that a policy runs, and its `Codec`.
 
     Raises:
         ConfigurationError: If the policy runs none.
@@ -55,7 +55,7 @@ def ban(model: Any, banned: NDArray[np.bool_]) -> None:
 class Attention:
     """The attention of a policy's language model, of which there are two.
 
-    The policy has one of its own, which is faster for what the policy does and is told by nobody
+    The policy has one of its own, which is faster for what the policy does and is set by no one
     about padding. TRL pads on the left, and gets PyTorch's.
 
     Args:
@@ -69,7 +69,7 @@ class Attention:
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """While the policy samples."""
+        """Use the policy's own attention inside the block, for sampling."""
         self._set(self._own)
         try:
             yield

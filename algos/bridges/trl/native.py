@@ -54,7 +54,7 @@ class NativeEpisode:
         """Reset the environment, and return what it shows first as content blocks.
 
         A sample that cannot be read aborts the episode instead of the run. The environment is made
-        anew after an episode that was aborted.
+        again after an episode that was aborted.
         """
         if self.failure is not None:
             self._adapter.close()
@@ -149,7 +149,7 @@ class NativeEpisode:
 
 
 def turn_text(message: Mapping[str, Any]) -> str:
-    """A turn as the model wrote it, from the parts that a response template made of it."""
+    """Return the turn as the model wrote it, from the parts that a response template made."""
     thought = message.get("reasoning_content")
     parts = [f"<think>{thought}</think>"] if thought is not None else []
     parts += [message["content"]] if message.get("content") else []
@@ -161,13 +161,13 @@ def turn_text(message: Mapping[str, Any]) -> str:
 
 
 def _called(message: Mapping[str, Any]) -> list[str]:
-    """The names of the tools that a message calls."""
+    """Return the names of the tools that a message calls."""
     calls = message.get("tool_calls") or ()
     return [str(call.get("function", {}).get("name")) for call in calls]
 
 
 def _blocks(messages: Sequence[Message]) -> list[Block]:
-    """Messages as content blocks.
+    """Return messages as content blocks.
 
     The chat template writes the tags around a tool's result itself. Text that looks like a control
     token is broken by a blank: TRL's tokenization of the prompt would take it for one.

@@ -13,7 +13,7 @@ def rows(
     indices: Iterable[int] | None = None,
     environment: str | None = None,
 ) -> Dataset:
-    """One row for each group; every member of it resets its environment to what the row names.
+    """Return one row for each group; all members of a group reset their environments to its row.
 
     Without such a data set each member would draw a sample of its own, and the group would compare
     answers to different questions.

@@ -17,7 +17,7 @@ from visenv.tools import Arguments, Tool
 
 
 def method_of(tool: Tool[Any], call: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that looks like the tool and takes whatever it is given.
+    """Return a method with the signature of the tool that accepts any arguments.
 
     What does not fit the model is for the environment to refuse, in its own words; a signature that
     Python checked would answer with Python's.
@@ -50,7 +50,7 @@ def method_of(tool: Tool[Any], call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plain(annotation: Any) -> Any:
-    """A type without pydantic's constraints, however deep they lie."""
+    """Return a type without pydantic's constraints, however deeply they are nested."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is None or origin is Literal:
         return annotation

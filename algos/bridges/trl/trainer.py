@@ -16,6 +16,7 @@ import trl
 from datasets import Dataset
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.policy import EnginePolicy, TrainablePolicy
@@ -45,7 +46,7 @@ stop string for a truncated one."""
 
 
 def environment_reward(episode: Sequence[Episode], **_: Any) -> list[float | None]:
-    """The reward of each episode; None where it was aborted, so that TRL leaves it out."""
+    """Return the reward of each episode, None for aborted ones, which TRL then leaves out."""
     return [None if each.status == "aborted" else each.reward for each in episode]
 
 
@@ -134,6 +135,7 @@ class VisenvGRPOTrainer(GRPOTrainer):
         self.tools = [make_env]
         self.use_vllm = sampler is not None
 
+    @override
     def train(self, *args: Any, **options: Any) -> Any:
         """Train, as TRL does, and close the environments."""
         try:
@@ -141,16 +143,18 @@ class VisenvGRPOTrainer(GRPOTrainer):
         finally:
             self._collector.close()
 
+    @override
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """Play what the rows name; TRL does the rest with what `_generate` makes of it."""
+        """Play the episodes that the rows name; TRL scores what `_generate` returns."""
         self._episodes = self._play(inputs)
         played = zip(inputs, self._episodes, strict=True)
         shown = [row | {"prompt": opening(each), "episode": each} for row, each in played]
         batch: dict[str, Any] = super()._generate_and_score_completions(shown)
         return batch
 
+    @override
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
-        """The episodes in the shape of TRL's own generation, a row for each prompt."""
+        """Return the episodes in the form of TRL's own generation, one row for each prompt."""
         rows = [
             blank(self._filler) if each.status == "aborted" else to_trl(each)
             for each in self._episodes

@@ -67,5 +67,5 @@ def _numbers(terms: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def to_pil(image: Image) -> PIL.Image.Image:
-    """The image as verl's engines and processors take it."""
+    """Return the image as verl's engines and processors take it."""
     return PIL.Image.fromarray(image.pixels)

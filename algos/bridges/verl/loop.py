@@ -108,7 +108,7 @@ class VisenvAgentLoop(AgentLoopBase):  # type: ignore[misc]
         return [AgentLoopOutput(**fields, metrics=metrics) for fields in to_verl(episode)]
 
     def _collector(self, params: Mapping[str, Any]) -> Collector:
-        """The environments and the policy of this worker for these settings."""
+        """Return the environments and the policy of this worker for these settings."""
         known = self._collectors.setdefault(self.server_manager, {})
         named = [self._env_id, self._env_options, params]
         limits = [self._turn_tokens, self._timeout, self._concurrency, self._retries]

@@ -11,6 +11,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import Policy
@@ -55,12 +56,13 @@ class ServerPolicy(Policy[Any]):
         # One id for each episode sends all its turns to the server that has its keys and values.
         self._requests: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
+    @override
     def open(self, seed: int) -> Any:
-        """A new session of tokens."""
         session = self._codec.open(seed)
         self._requests[session] = uuid4().hex
         return session
 
+    @override
     async def respond(self, session: Any, request: TurnRequest, sampling: Sampling) -> Reply:
         """Sample the next turn.
 
@@ -94,7 +96,7 @@ class ServerPolicy(Policy[Any]):
     async def _generate(
         self, session: Any, limit: int, stop: Sequence[str], temperature: float
     ) -> Any:
-        """What the servers sampled after all that the session holds."""
+        """Return what the servers sampled after the tokens of the session."""
         started = time.perf_counter()
         params = {**self._params, "temperature": temperature, "max_tokens": limit}
         images = [to_pil(image) for image in session.stream.images]
@@ -113,7 +115,7 @@ class ServerPolicy(Policy[Any]):
         return output
 
     def _left(self, stream: Any) -> int:
-        """Tokens that may still be sampled."""
+        """Return the number of tokens that may still be sampled."""
         count = len(stream.token_ids)
         start = stream.turns[0].start if stream.turns else count
         left = self._room.response - (count - start)
@@ -126,7 +128,7 @@ class ServerPolicy(Policy[Any]):
         return left
 
     def _until_stop(self, tokens: Sequence[int], stops: Sequence[str]) -> list[int]:
-        """The tokens up to the one that completes a stop string; servers may go on a little."""
+        """Return the tokens up to the end of a stop string; servers may sample a few more."""
         spelling = self._codec.vocabulary.bytes
         wanted = [stop.encode() for stop in stops]
         longest = max(map(len, wanted), default=0)

@@ -9,7 +9,7 @@ from typing import Any
 def rows(
     seeds: Iterable[int], indices: Iterable[int] | None = None, agent: str = "visenv"
 ) -> list[dict[str, Any]]:
-    """One row for each group.
+    """Return one row for each group.
 
     ::
 

@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import TrainablePolicy
@@ -86,8 +87,9 @@ class Ahead(Supply):
         self._ages: list[int] = []
         self._dropped = 0
 
+    @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """The groups of the step, after those of the steps that may follow have begun.
+        """Start the groups of the steps that may follow, then return the groups of this step.
 
         Raises:
             RunError: If weights do not reach the sampler, so that every group is too old.
@@ -104,8 +106,9 @@ class Ahead(Supply):
         self._waited += time.monotonic() - began
         return groups
 
+    @override
     def report(self) -> dict[str, float]:
-        """As `Played.report`; also how old groups were, in steps, and how long was waited.
+        """Return what `Played.report` returns, the age of groups in steps, and the time waited.
 
         ``rollout/staleness`` is a mean over groups and ``rollout/stalest`` the largest;
         ``rollout/stale`` counts groups that were dropped; ``rollout/waited_seconds`` is how long
@@ -124,13 +127,14 @@ class Ahead(Supply):
         self._ages, self._dropped, self._waited = [], 0, 0.0
         return report
 
+    @override
     def close(self) -> None:
-        """Cancel what is being played."""
+        """Cancel the episodes that are being played."""
         self._thread.close()
         self._runs.clear()
 
     def _fresh(self, step: int, kept: Kept, on_episode: OnEpisode) -> list[Group]:
-        """The groups that are not too old, with others in place of those that are."""
+        """Return the groups that are not too old, with new groups in place of those that are."""
         fresh = self._young(kept.groups)
         missing = len(kept.groups) - len(fresh)
         if missing:
@@ -151,7 +155,7 @@ class Ahead(Supply):
         return [group for group, age in pairs if age <= self._max_staleness]
 
     def _age(self, group: Group) -> int:
-        """Steps since the weights that sampled the oldest token of the group."""
+        """Return the number of steps since the weights that sampled the group's oldest token."""
         segments = [segment for episode in group for segment in episode.segments]
         versions = [each.policy_version[each.loss_mask] for each in segments if each.turns]
         oldest = min((int(each.min()) for each in versions if each.size), default=None)

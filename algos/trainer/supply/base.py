@@ -23,7 +23,7 @@ OnExhausted = Literal["drop_member", "drop_group"]
 
 
 def random_stream(seed: int, *keys: int) -> np.random.SeedSequence:
-    """A stream of random numbers of its own for each sequence of keys."""
+    """Return an independent stream of random numbers for each sequence of keys."""
     return np.random.SeedSequence(seed, spawn_key=keys)
 
 
@@ -40,7 +40,7 @@ class Share:
     count: int = 1
 
     def of(self, total: int) -> range:
-        """This process's part of ``range(total)``; in order of rank, the parts are the whole."""
+        """Return this process's part of ``range(total)``; all parts in order are the whole."""
         return range(self.rank * total // self.count, (self.rank + 1) * total // self.count)
 
 
@@ -60,10 +60,10 @@ class Supply(ABC):
 
     @abstractmethod
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """The groups of that step, counted from 0, aborted episodes included."""
+        """Return the groups of that step, counted from 0, aborted episodes included."""
 
     def report(self) -> dict[str, float]:
-        """What was measured since the last report, by names that begin with ``rollout/``."""
+        """Return what was measured since the last report, by names that begin with ``rollout/``."""
         return {}
 
     def prune(self, step: int) -> None:
@@ -76,12 +76,12 @@ class Supply(ABC):
 
 
 def whole(group: Group) -> list[Episode]:
-    """The episodes of a group that were not aborted."""
+    """Return the episodes of a group that were not aborted."""
     return [episode for episode in group if episode.status != "aborted"]
 
 
 def teachable(group: Group, on_exhausted: OnExhausted = "drop_member") -> list[Episode]:
-    """Return the episodes of a group that can be learnt from.
+    """Return the episodes of a group that can be learned from.
 
     They are those that were not aborted. None is returned if only one is left of a larger group, or
     if the whole group is dropped for an aborted one.
@@ -95,7 +95,7 @@ def teachable(group: Group, on_exhausted: OnExhausted = "drop_member") -> list[E
 def usable(
     groups: Sequence[Group], step: int, on_exhausted: OnExhausted = "drop_member"
 ) -> list[Group]:
-    """Return the episodes of each group that can be learnt from, without empty groups.
+    """Return the episodes of each group that can be learned from, without empty groups.
 
     Raises:
         RunError: If nothing is left to learn from.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.background import run_here
 from visenv.policy import TrainablePolicy
 from visenv.rollout import Collector
@@ -43,12 +45,13 @@ class Played(Supply):
         self.samples = SampleOrder(collector.mixture, groups, seed)
         self._player = StepPlayer(collector, groups, group_size, self.samples, share, selection)
 
+    @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """Play them."""
         self._policy.train_mode(False)
         self._player.journal = self.journal
         return run_here(self._player.play(step, on_episode)).groups
 
+    @override
     def report(self) -> dict[str, float]:
-        """How well the time was used (`Meter.take`), and what was played, given up and read."""
+        """Return how well the time was used (`Meter.take`), and counts of episodes."""
         return self._player.report()

@@ -108,7 +108,7 @@ class StepPlayer:
                     choice.end(running.pop(task), task.result())
 
     def _number(self, index: int) -> int:
-        """The number, in the step, of the group that this process begins at that place."""
+        """Return the number within the step of the group that this process starts at that place."""
         spare = index - len(self._own)
         if spare < 0:
             return self._own[index]
@@ -152,7 +152,7 @@ class StepPlayer:
         return episode
 
     def report(self) -> dict[str, float]:
-        """What was measured and counted since the last report, by ``rollout/`` names."""
+        """Return what was measured and counted since the last report, by ``rollout/`` names."""
         measured = self.collector.stats.take() | {k: float(v) for k, v in self.counts.items()}
         self.counts.clear()
         return {f"rollout/{name}": value for name, value in measured.items()}

@@ -45,7 +45,7 @@ class RowOrder:
 
     @cached_property
     def tasks(self) -> dict[str, Task]:
-        """The data sets and headline metrics by the name of the environment."""
+        """Return the data sets and headline metrics by the name of the environment."""
         return {name: _task(make_env()) for name, make_env in self._mixture.make_envs.items()}
 
     def row(self, env: str, place: int) -> int | None:

@@ -82,7 +82,7 @@ class Choice:
         self._good: list[int] = []
 
     def begin(self) -> int | None:
-        """The number of a group that is to begin now, or None."""
+        """Return the number of the next group to start, or None."""
         bad = len(self._ended) - len(self._good)
         running_or_good = self.begun - self._first - bad
         enough = running_or_good >= self._wanted + self._selection.early_groups
@@ -92,7 +92,7 @@ class Choice:
         return self.begun - 1
 
     def end(self, number: int, group: Group) -> None:
-        """A group has ended."""
+        """Record a group that has ended."""
         self._ended[number] = group
         left = teachable(group, self._selection.on_exhausted)
         rewards = {episode.reward for episode in left}
@@ -103,19 +103,19 @@ class Choice:
 
     @property
     def done(self) -> bool:
-        """Whether nothing that could still end would change what is kept."""
+        """Return whether the groups to keep are decided, whatever other groups end with."""
         all_ended = len(self._ended) == self.begun - self._first
         return len(self._decided()) == self._wanted or (all_ended and self.begun >= self._last)
 
     def kept(self) -> dict[int, Group]:
-        """The groups of the step by number: the good ones; others where the limit was reached."""
+        """Return the groups of the step by number: good ones, others only at the limit."""
         good = self._decided()
         others = [number for number in sorted(self._ended) if number not in good]
         chosen = good + others[: self._wanted - len(good)]
         return {number: self._ended[number] for number in sorted(chosen)}
 
     def _decided(self) -> list[int]:
-        """The good groups that are kept whatever happens next."""
+        """Return the good groups that are kept whatever happens next."""
         good = self._good
         if self._selection.ordered:
             undecided = (n for n in range(self._first, self.begun) if n not in self._ended)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.types import Episode, Group
@@ -48,8 +49,9 @@ class Taken(Supply):
         self._seed = seed
         self._share = share
 
+    @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
-        """Of the next `size` episodes the share, each a group by itself."""
+        """Return this process's share of the next `size` episodes, each as a group of its own."""
         places = [step * self.size + place for place in self._share.of(self.size)]
         count = len(self._episodes)
         orders = {epoch: self._order(epoch) for epoch in {place // count for place in places}}

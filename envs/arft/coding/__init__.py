@@ -56,7 +56,7 @@ def make_coding(
 def coding_source(
     data: str | Source, problems: Sequence[str] | None, seed: int, preset: Preset
 ) -> Source:
-    """The samples that `data` is or names.
+    """Return the samples of `data`, a source or its name.
 
     Raises:
         ConfigurationError: If `problems` are named for samples that are distorted already.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from visenv.tools import Store, ToolResult
 from visenv.types import Image, Sample, ToolCalled
 
@@ -16,11 +18,13 @@ from .tools import LATEST, NAMED, ProgramArguments, ProgramTool
 class CroppingProgramTool(ProgramTool):
     """Puts the sample's box into a program's slices, once the policy has named a crop."""
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Take the box down; the errors are those of `ProgramTool`."""
+        """Store the box of the sample; the errors are those of `ProgramTool`."""
         super().reset(sample, store)
         self._box = sample.truth_as(CodingTruth).box
 
+    @override
     def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
         """Run the program, with the box in it."""
         code = arguments.code
@@ -36,20 +40,24 @@ class PublishedCoding(RebuiltArftPrompt, ArftCoding):
     question.
     """
 
+    @override
     def make_program_tool(self) -> ProgramTool:
-        """One that crops."""
+        """Return a tool that also crops."""
         return CroppingProgramTool(characters=self.preset.tool_characters)
 
+    @override
     def current_images(self) -> list[Image]:
-        """The image that was written last."""
+        """Return the image that was written last."""
         return [self.store.images[LATEST]]
 
+    @override
     def question(self) -> str:
-        """The question, with its region."""
+        """Return the question with its region."""
         return prompts.with_region(self.sample.question, self.truth.box)
 
+    @override
     def comment(self, call: ToolCalled) -> str:
-        """What to do about the problems that were named; of a program, nothing."""
+        """Return what to do about the named problems; return nothing for a program."""
         if call.tool != "problem" or self.preset.prompt == "brief":
             return ""
         return f"\n<tips> {prompts.next_step(call.detail['labels'])} </tips>"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.errors import DataError
 from visenv.grammar import Call, ParsedTurn
 from visenv.tools import Tool
@@ -63,16 +65,16 @@ class ArftCoding(ArftEnv):
     actions: ClassVar[tuple[str, ...]] = ("problem", "code")
     ground_truths: ClassVar[tuple[type, ...]] = (CodingTruth,)
 
+    @override
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """Naming problems, and programs."""
         return [ProblemTool(brief=self.preset.prompt == "brief"), self.make_program_tool()]
 
     def make_program_tool(self) -> ProgramTool:
-        """What runs programs."""
+        """Return the tool that runs programs."""
         return ProgramTool(characters=self.preset.tool_characters)
 
+    @override
     def initial_messages(self) -> list[Message]:
-        """Show the image as it is, and ask."""
         sample = self.sample
         if len(sample.images) != 1 or not sample.answers:
             raise DataError(
@@ -84,17 +86,18 @@ class ArftCoding(ArftEnv):
         views = [self.view(image)]
         return opening(self.preset.prompt, self.steps(), views, facts, sample.question)
 
+    @override
     def explain_tools(self) -> str:
-        """Return the instructions for the steps."""
         return prompts.steps(self.tags, list(self.tools.values()))
 
     @property
     def truth(self) -> CodingTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(CodingTruth)
 
+    @override
     def metrics(self) -> dict[str, float]:
-        """``accuracy`` (exact match), ``f1``, ``named`` and ``wrote``; see the class."""
+        """Return ``accuracy`` (exact match), ``f1``, ``named`` and ``wrote``; see the class."""
         named = [call.detail["labels"] for call in self.done("problem")]
         return {
             **super().metrics(),
@@ -102,6 +105,7 @@ class ArftCoding(ArftEnv):
             "wrote": float(any(call.detail["written"] for call in self.done("code"))),
         }
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Name the problems, repair the image, give the first reference answer."""
         truth = self.truth

@@ -45,24 +45,24 @@ CODE = "Runs one Python program on the image and shows what it writes, or why it
 
 
 def steps(grammar: TagGrammar, tools: Sequence[Tool[Any]]) -> str:
-    """The steps, explained."""
+    """Return the instructions for the steps."""
     return _CODING.format(instructions=grammar.instructions(tools))
 
 
 def file_size(size: tuple[int, int]) -> str:
-    """How large the image is that programs find, ``(width, height)`` in pixels."""
+    """Return a line with the size of the image file; `size` is ``(width, height)`` in pixels."""
     return f"The image file is {size[0]} pixels wide and {size[1]} high.\n"
 
 
 def with_region(question: str, box: Sequence[int] | None) -> str:
-    """The question with the box that it is about, unless it names four numbers itself."""
+    """Return the question with its box, unless it contains four numbers itself."""
     if box is None or re.search(r"\[\s*\d+(?:\s*,\s*\d+){3}\s*\]", question):
         return question
     return f"{question} It is within {list(box)}, in thousandths of the image's width and height."
 
 
 def next_step(labels: Sequence[str]) -> str:
-    """What to do once the problems are named, whether they are right or not."""
+    """Return the next instruction after the problems were named, rightly or not."""
     if list(labels) == ["none"]:
         return "Nothing needs to be repaired. Answer the question."
     if "crop" in labels:
@@ -76,17 +76,17 @@ _LOOKS = {"rotation180": "upside down", "rotation90": "turned", "none": "fine"}
 
 
 def looked(problems: Sequence[str], brief: bool) -> str:
-    """After the first look."""
+    """Return the oracle's thought after the first look."""
     if brief:
         return f" {', '.join(_LOOKS.get(label, label) for label in problems)} "
     return f" The image is {' and '.join(_NAMES[label] for label in problems)}. "
 
 
 def repairing(brief: bool) -> str:
-    """Before a program."""
+    """Return the oracle's thought before a program."""
     return " repair " if brief else " I repair that, and look again. "
 
 
 def seen(brief: bool) -> str:
-    """Before the answer."""
+    """Return the oracle's thought before the answer."""
     return " now clear " if brief else " Now I can see what the question asks about. "

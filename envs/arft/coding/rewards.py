@@ -34,7 +34,7 @@ from .ground_truth import CodingTruth
 
 
 def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
-    """The environment with the reward ``"f1"`` or ``"em"``."""
+    """Return the environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
         steps = RewardTerm("steps", 1.0, of_log(partial(accuracy_term, reward=reward)))
         terms = [steps, RewardTerm("format", 1.0, of_log(format_term))]
@@ -43,19 +43,19 @@ def rewarded(env: ArftCoding, reward: str, compat: Compat) -> RewardWrapper:
 
 
 def coding_terms(grammar: TagGrammar, reward: str = "f1") -> StepTerms:
-    """The two terms, as in the table."""
+    """Return the two terms of the table."""
     scored = partial(accuracy, reward=reward)
     return StepTerms(steps_of, scored, grammar.well_formed, first_labels_only)
 
 
 def steps_of(sample: Sample) -> list[GoldStep]:
-    """The steps of a sample with their weights."""
+    """Return the steps of a sample with their weights."""
     before = [(kind, None) for kind in sample.truth_as(CodingTruth).steps if kind != ANSWER]
     return gold_steps(before, None)
 
 
 def accuracy(events: Sequence[Event], step: GoldStep, sample: Sample, reward: str) -> float | None:
-    """How well a turn takes a step, None if it does not; see the module."""
+    """Return how well a turn takes a step, None if it does not; see the module."""
     for event in events:
         if step.kind == ANSWER and isinstance(event, Answered):
             score = exact_match if reward == "em" else token_f1
@@ -86,6 +86,6 @@ def first_labels_only(log: Log) -> Log:
 
 
 def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:
-    """The share of the problems that are named; 0 where something is named that is none."""
+    """Return the share of the problems that are named, and 0 if a wrong one is named."""
     right = set(named) & set(problems)
     return len(right) / len(set(problems)) if right == set(named) else 0.0

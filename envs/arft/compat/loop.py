@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
+from typing_extensions import override
+
 from visenv.grammar import Call
 from visenv.grammar.tags import TagGrammar
 from visenv.rebuilt_prompt import RebuiltPrompt, SilentResults
@@ -32,37 +34,38 @@ class RebuiltArftPrompt(RebuiltPrompt, ArftEnv):
 
     compat: Compat = "arft"
 
+    @override
     def make_grammar(self) -> TagGrammar:
-        """Return the silent grammar."""
         return SilentTags(self.actions)
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Prepare the episode, and return the first prompt."""
         super(RebuiltPrompt, self).initial_messages()
         return super().initial_messages()
 
+    @override
     def prompt(self) -> tuple[Part, ...]:
-        """Return the prompt of the coming turn."""
         images = [self.view(image) for image in self.current_images()]
         head = "\n" if images else ""
         task = prompts.task(self.preset.prompt, self.steps(), self.question())
         return (*images, f"{head}{task}{self._chain()}")
 
+    @override
     def reject_call(self, call: Call) -> str:
-        """None."""
         return ""
 
     @abstractmethod
     def current_images(self) -> Sequence[Image]:
-        """The images as they are now."""
+        """Return the images as they are now."""
 
     def question(self) -> str:
-        """What is asked."""
+        """Return the question of the sample."""
         return self.sample.question
 
     @abstractmethod
     def comment(self, call: ToolCalled) -> str:
-        """What is added to a turn that did something."""
+        """Return what is added to a turn with a call that was carried out."""
 
     def _chain(self) -> str:
         said = ""

@@ -43,21 +43,21 @@ _BRACKETS = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*+)\]")
 
 
 def accuracy_term(log: Log, sample: Sample, reward: str = "f1") -> float:
-    """The accuracies of all turns that have a step at their place."""
+    """Return the accuracies of all turns that have a step at their place."""
     texts = (turn.text for turn in log.turns)
     steps = zip(texts, sample.truth_as(CodingTruth).steps, strict=False)
     return sum(accuracy(text, step, sample, reward) for text, step in steps)
 
 
 def format_term(log: Log, sample: Sample) -> float:
-    """How many turns have the form of the step at their place."""
+    """Return how many turns have the form of the step at their place."""
     texts = (turn.text for turn in log.turns)
     steps = zip(texts, sample.truth_as(CodingTruth).steps, strict=False)
     return float(sum(has_form(text, step) for text, step in steps))
 
 
 def accuracy(text: str, step: str, sample: Sample, reward: str = "f1") -> float:
-    """The accuracy of a turn of which `step` is expected; linear in the length of `text`."""
+    """Return the accuracy of a turn of which `step` is expected; linear in the length of `text`."""
     if any(f"<{other}>" in text for other in _STEPS if other != step):
         return 0.0
     if step == "code":
@@ -68,7 +68,7 @@ def accuracy(text: str, step: str, sample: Sample, reward: str = "f1") -> float:
 
 
 def answer_score(text: str, sample: Sample, reward: str) -> float:
-    """The score of a turn that answers."""
+    """Return the score of a turn that answers."""
     answer = body_of(text, "answer")
     if reward == "em":
         return exact_match(answer, sample.answers, "arft")
@@ -76,7 +76,7 @@ def answer_score(text: str, sample: Sample, reward: str) -> float:
 
 
 def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:
-    """1 if both are the same, sorted; 0.5 where one of two is a rotation, and it alone is named."""
+    """Return 1 if both are the same, sorted; 0.5 if one of two is a rotation, named alone."""
     if list(named) == list(problems):
         return 1.0
     rotation = next((each for each in ("rotation90", "rotation180") if each in problems), None)
@@ -84,7 +84,7 @@ def problem_score(named: Sequence[str], problems: Sequence[str]) -> float:
 
 
 def has_form(text: str, step: str, steps: Sequence[str] = _STEPS) -> bool:
-    """Whether a turn is a thought, and what is expected of `step`, to its last character.
+    """Return whether a turn is exactly a thought and what is expected of `step`.
 
     Args:
         text: The turn.
@@ -112,7 +112,7 @@ def has_form(text: str, step: str, steps: Sequence[str] = _STEPS) -> bool:
 
 
 def with_box(code: str, box: Sequence[int], size: tuple[int, int]) -> str:
-    """The code with every slice of two axes replaced by the box: the harness does the cropping.
+    """Return the code with every slice of two axes replaced by the box: the harness crops.
 
     Args:
         code: Python.
@@ -138,7 +138,7 @@ def _has_two_axes(index: str) -> bool:
 
 
 def body_of(text: str, tag: str) -> str:
-    """What stands in the first `tag` that is closed on its line; without one, all of it."""
+    """Return the body of the first `tag` that is closed on its line, otherwise the whole text."""
     for line in text.split("\n"):
         _, opened, rest = line.partition(f"<{tag}>")
         body, closed, _ = rest.partition(f"</{tag}>")
@@ -148,7 +148,7 @@ def body_of(text: str, tag: str) -> str:
 
 
 def _labels(text: str) -> list[str]:
-    """The labels in single quotes, sorted."""
+    """Return the labels in single quotes, sorted."""
     begins = _SET_BEGINS.search(text)
     ends = begins and _SET_ENDS.search(text, begins.end())
     if not (begins and ends):

@@ -12,6 +12,8 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.rows import Place
 from visenv.errors import DataError
 
@@ -26,12 +28,15 @@ class Bamboogle(MultiHopSource):
     hidden = ()
     patterns = ("Bamboogle*.csv", "bamboogle/{split}.jsonl", "{split}.jsonl")
 
+    @override
     def _answers(self, row: Row) -> Iterable[Any]:
         return [row.get("answer")]
 
+    @override
     def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         return "", [], []
 
+    @override
     def _contents(self) -> Iterator[tuple[Place, Any]]:
         if self._file.suffix != ".csv":
             yield from super()._contents()

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from typing_extensions import override
+
 from .multi_hop import MultiHopSource, Row, contexts, supporting_titles
 
 
@@ -28,12 +30,15 @@ class HotpotQA(MultiHopSource):
         "{split}.jsonl",
     )
 
+    @override
     def _answers(self, row: Row) -> Iterable[Any]:
         return [row.get("answer")]
 
+    @override
     def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         titles = supporting_titles(row)
         return str(row.get("type") or ""), titles, list(titles)
 
+    @override
     def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
         return contexts(row, "")  # its sentences begin with the blank before them

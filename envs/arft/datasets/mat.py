@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.rows import Place, RowSource
 from visenv.errors import DataError
 from visenv.types import Episode, Image, Sample
@@ -22,19 +24,20 @@ class MatSource(RowSource):
     """Questions about one image each, scored by F1 and reported by split."""
 
     def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
-        """Token F1 of the answer, 0 to 1."""
+        """Return token F1 of the answer, 0 to 1."""
         return token_f1(answer, sample.answers, compat)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """F1 and exact match by split, as the paper's tables: every row counts."""
+        """Return F1 and exact match by split, as in the paper's tables: every row counts."""
         return split_scores(episodes, self.left_out)
 
+    @override
     def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 
 
 def answers_of(given: Any) -> tuple[str, ...]:
-    """The answers of a row, a text or a list of texts: those that are not blank, each once.
+    """Return the answers of a row, a text or a list of texts: those that are not blank, each once.
 
     Raises:
         DataError: If there are none.

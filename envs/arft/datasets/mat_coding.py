@@ -99,7 +99,7 @@ class MatCoding(MatSource):
 
 
 def _joined(rows: Iterator[tuple[Place, Any]]) -> Iterator[tuple[Place, Any]]:
-    """The training set's steps as rows of the benchmark: one for each sample's first step.
+    """Join the training set's steps to rows of the benchmark: one for each sample's first step.
 
     Its answer is in the step ``pre_answer`` with the same question; where several samples ask the
     same, these come in the same order.
@@ -143,7 +143,7 @@ def _sample(row: Mapping[str, Any]) -> Sample:
 
 
 def _distortions(given: Any, problems: Problems) -> list[Distortion]:
-    """Those of a row, or what is known of the published ones."""
+    """Return the distortions of a row, or what is known of the published ones."""
     if not given:
         known = [name for name in problems if name in KINDS]
         return [Distortion(name=name, **_KNOWN.get(name, {})) for name in known]
@@ -170,7 +170,7 @@ def _box(question: str) -> Region:
 
 
 def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
-    r"""Every accepted answer; one with line feeds written as ``\n``, as some are, also with blanks.
+    r"""Return every accepted answer; one with line feeds written as ``\\n`` also with blanks.
 
     The public scorer deletes the backslash, and so gives nobody a point who reads such a sign.
     """

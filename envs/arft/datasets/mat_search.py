@@ -75,7 +75,7 @@ class MatSearch(MatSource):
 
 
 def _joined(path: Path) -> Iterator[tuple[Place, Any]]:
-    """The steps of one question about one image as a row of the benchmark, with its queries."""
+    """Join the steps of one question about one image to a row of the benchmark."""
     joined: dict[tuple[str, str], tuple[Place, dict[str, Any]]] = {}
     for place, content in read_rows(path):
         if not isinstance(content, dict):
@@ -91,7 +91,7 @@ def _joined(path: Path) -> Iterator[tuple[Place, Any]]:
 
 
 def _begun(problem: str) -> dict[str, Any]:
-    """The row of a question, which stands before what was thought and found so far."""
+    """Return the row of a question, without the thoughts and results that follow it."""
     written = _QUESTION.search(problem)
     question = (written[1] if written else _CONTEXT.split(problem)[0]).strip()
     return {"question": question, "answer": [], "queries": []}
@@ -109,7 +109,7 @@ def _sample(row: Mapping[str, Any], split: str) -> Sample:
 
 
 def _split(row: Mapping[str, Any], number: int) -> str:
-    """The row's own split, or by its place, as the public evaluation counts."""
+    """Return the row's own split, or one by its index, as the public evaluation counts."""
     given = row.get("split")
     if given in ("simple", "hard"):
         return str(given)

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import (
     Place,
@@ -79,7 +81,7 @@ class MultiHopSource(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
-        """Token F1 of the answer, 0 to 1.
+        """Return token F1 of the answer, 0 to 1.
 
         Raises:
             DataError: If the sample has no answers, as in a split that is scored elsewhere.
@@ -87,7 +89,7 @@ class MultiHopSource(RowSource):
         return token_f1(answer, sample.answers, compat)
 
     def passages(self) -> Iterator[Passage]:
-        """Every paragraph that the set carries as context, each once, in the order of the file.
+        """Yield every paragraph that the set has as context, each once, in the file's order.
 
         Rows whose paragraphs cannot be read are added to `problems`.
         """
@@ -103,18 +105,18 @@ class MultiHopSource(RowSource):
 
     @abstractmethod
     def _answers(self, row: Row) -> Iterable[Any]:
-        """The answers of a row of the original layout, aliases included."""
+        """Return the answers of a row of the original layout, aliases included."""
 
     @abstractmethod
     def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
-        """The row's kind, its sub-queries and the titles of its articles."""
+        """Return the row's kind, its sub-queries and the titles of its articles."""
 
     def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
-        """The title and text of each paragraph that goes with the row."""
+        """Return the title and text of each paragraph that goes with the row."""
         return ()
 
     def _is_asked(self, row: Row) -> bool:
-        """Whether the row is a question at all; others are passed over."""
+        """Return whether the row is a question; other rows are skipped."""
         return True
 
     def _sample(self, row: Row) -> Sample:
@@ -139,6 +141,7 @@ class MultiHopSource(RowSource):
     def _contents(self) -> Iterator[tuple[Place, Any]]:
         return read_rows(self._file, "data")
 
+    @override
     def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
         return ()
 
@@ -166,7 +169,7 @@ def write_passages(source: RowSource, path: Path) -> int:
 
 
 def titled(value: Any, *names: str) -> list[tuple[str, Any]]:
-    """Titles with what stands beside each: ``[[title, x], …]`` or ``{"title": […], name: […]}``.
+    """Return titles with their texts: ``[[title, x], …]`` or ``{"title": […], name: […]}``.
 
     Args:
         value: Either; None holds nothing.
@@ -187,7 +190,7 @@ def titled(value: Any, *names: str) -> list[tuple[str, Any]]:
 
 
 def _zipped(value: Row, names: Sequence[str]) -> list[Any] | None:
-    """The pairs of two lists of one length; None where there are no such."""
+    """Return the pairs of two lists of equal length, None if they are not."""
     beside = next((value[name] for name in names if name in value), None)
     titles = value.get("title")
     if isinstance(titles, list) and isinstance(beside, list) and len(titles) == len(beside):
@@ -196,7 +199,7 @@ def _zipped(value: Row, names: Sequence[str]) -> list[Any] | None:
 
 
 def supporting_titles(row: Row) -> list[str]:
-    """The distinct titles of a row's ``supporting_facts``, in their order.
+    """Return the distinct titles of a row's ``supporting_facts``, in their order.
 
     Raises:
         DataError: If they have another shape.
@@ -205,7 +208,7 @@ def supporting_titles(row: Row) -> list[str]:
 
 
 def contexts(row: Row, between: str) -> Iterator[tuple[str, str]]:
-    """The paragraphs of a row's ``context``, their sentences joined by `between`.
+    """Yield the paragraphs of a row's ``context``, their sentences joined by `between`.
 
     Raises:
         DataError: If it has another shape.
@@ -217,7 +220,7 @@ def contexts(row: Row, between: str) -> Iterator[tuple[str, str]]:
 
 
 def _flat(content: Any) -> dict[str, Any]:
-    """The row, what FlashRAG keeps in its metadata beside the rest."""
+    """Return the row, merged with the metadata that FlashRAG keeps in a field."""
     row = json_object(content)
     metadata = row.get("metadata")
     if metadata is None:

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.rows import text_of
 from visenv.errors import DataError
 
@@ -39,21 +41,25 @@ class MuSiQue(MultiHopSource):
         "{split}.jsonl",
     )
 
+    @override
     def _is_asked(self, row: Row) -> bool:
         return row.get("answerable") is not False
 
+    @override
     def _answers(self, row: Row) -> Iterable[Any]:
         aliases = row.get("answer_aliases") or []
         if not isinstance(aliases, list):
             raise DataError(f"answer_aliases are no list: {aliases!r:.200}")
         return [row.get("answer"), *aliases]
 
+    @override
     def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         hops = _objects(row, "question_decomposition")
         shape = _HOPS.match(str(row.get("id")))
         kind = shape[0] if shape else f"{len(hops)}hop" * bool(hops)
         return kind, _queries(hops), list(dict.fromkeys(_titles(row, hops)))
 
+    @override
     def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
         alone = (hop.get("support_paragraph") for hop in _objects(row, "question_decomposition"))
         for paragraph in [*_objects(row, "paragraphs"), *filter(None, alone)]:
@@ -72,7 +78,7 @@ def _queries(hops: Sequence[Row]) -> list[str]:
 
 
 def _titles(row: Row, hops: Sequence[Row]) -> Iterator[str]:
-    """The title of each hop's paragraph."""
+    """Yield the title of each hop's paragraph."""
     paragraphs = _objects(row, "paragraphs")
     for hop in hops:
         number = hop.get("paragraph_support_idx")

@@ -21,11 +21,11 @@ AVERAGE = "average"
 
 
 def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, float]:
-    """The cells of a row of the tables, each 0 to 1.
+    """Return the cells of a row of the tables, each 0 to 1.
 
     Args:
         episodes: One of each item, aborted ones included.
-        left_out: Rows that could not be read. Nobody knows their split, so they count in the
+        left_out: Rows that could not be read. Their split is unknown, so they count in the
             average alone, as does an episode whose sample could not be opened.
 
     Returns:
@@ -40,7 +40,7 @@ def split_scores(episodes: Sequence[Episode], left_out: int = 0) -> dict[str, fl
 
 
 def _split_of(episode: Episode) -> str:
-    """The split of an episode, ``""`` if its sample could not be opened."""
+    """Return the split of an episode, ``""`` if its sample could not be opened."""
     truth = episode.ground_truth
     return truth.split if isinstance(truth, CodingTruth | SearchTruth) else ""
 

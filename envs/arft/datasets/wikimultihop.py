@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import text_of
 from visenv.errors import DataError
@@ -37,15 +39,18 @@ class WikiMultihop(MultiHopSource):
         "{split}.jsonl",
     )
 
+    @override
     def _answers(self, row: Row) -> Iterable[Any]:
         return [row.get("answer"), *self._aliases.get(str(row.get("answer_id")), ())]
 
+    @override
     def _gold(self, row: Row) -> tuple[str, list[str], list[str]]:
         titles = supporting_titles(row)
         asked = [f"{subject} {relation}" for subject, relation in _evidences(row.get("evidences"))]
         queries = list(dict.fromkeys(asked)) or list(titles)
         return str(row.get("type") or ""), queries, titles
 
+    @override
     def _paragraphs(self, row: Row) -> Iterable[tuple[str, str]]:
         return contexts(row, " ")
 
@@ -61,7 +66,7 @@ class WikiMultihop(MultiHopSource):
 
 
 def _evidences(value: Any) -> list[tuple[str, str]]:
-    """Subject and relation of each triple; FlashRAG has them as three lists, and some rows none."""
+    """Return subject and relation of each triple; FlashRAG stores three lists, some rows none."""
     if isinstance(value, dict):
         columns = [value.get("fact"), value.get("relation"), value.get("entity")]
         if not all(isinstance(column, list) for column in columns):

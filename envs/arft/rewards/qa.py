@@ -29,13 +29,13 @@ _TOKEN = re.compile(rf"[{_CHINESE}]|[^\s{_CHINESE}]+")
 
 
 def normalised(text: str) -> str:
-    """The form in which answers are compared."""
+    """Return the form in which answers are compared."""
     words = text.lower().translate(_DELETED).split()
     return " ".join(word for word in words if word not in _ARTICLES)
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text after normalisation; of Chinese, the characters."""
+    """Return the words of a text after normalization, the characters of a Chinese one."""
     return _TOKEN.findall(normalised(text))
 
 
@@ -63,7 +63,7 @@ def exact_match(answer: str, references: Sequence[str], compat: Compat = None) -
 
 
 def token_f1(answer: str, references: Sequence[str], compat: Compat = None) -> float:
-    """The best harmonic mean of precision and recall of the answer's tokens, 0 to 1.
+    """Return the best harmonic mean of precision and recall of the answer's tokens, 0 to 1.
 
     Equal texts give 1, also where nothing is left of them after normalisation. An answer longer
     than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.

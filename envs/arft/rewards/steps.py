@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from typing_extensions import override
+
 from visenv.env import Observation
 from visenv.errors import EpisodeOverError
 from visenv.rewards import RewardTerm, RewardWrapper, of_log
@@ -29,12 +31,14 @@ class StepRewardWrapper(RewardWrapper):
     _paid = 0.0
     _was_aborted = False
 
+    @override
     def begin_episode(self) -> None:
         """Start with nothing paid."""
         self._paid, self._was_aborted = 0.0, False
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Step, and pay what the terms have grown by.
+        """Take a step, and pay the growth of each term since the last step.
 
         Raises:
             EpisodeOverError: If the episode has ended, also by a term that could not be computed.
@@ -45,8 +49,9 @@ class StepRewardWrapper(RewardWrapper):
         self._was_aborted = bool(taken[-1]["aborted"])
         return taken
 
+    @override
     def due(self, worth: float) -> float:
-        """Return what the terms have grown by."""
+        """Return the growth of each term since the last step."""
         due, self._paid = worth - self._paid, worth
         return due
 
@@ -92,14 +97,14 @@ class StepTerms(NamedTuple):
     select: Callable[[Log], Log] | None = None
 
     def terms(self) -> list[RewardTerm]:
-        """Both, each of weight 1."""
+        """Return both terms, each with weight 1."""
         return [
             RewardTerm("steps", 1.0, of_log(self._steps_term)),
             RewardTerm("format", 1.0, of_log(self._format_term)),
         ]
 
     def worth(self, log: Log, sample: Sample) -> Worth:
-        """What the turns so far are worth."""
+        """Return the value of the turns so far."""
         steps = self.steps(sample)
         if self.select is not None:
             log = self.select(log)
@@ -118,7 +123,7 @@ class StepTerms(NamedTuple):
     def _gains(
         self, events: Sequence[Event], steps: Sequence[GoldStep], sample: Sample
     ) -> Iterator[tuple[int, Worth]]:
-        """What the turn is worth for each step that it takes, by the step's place."""
+        """Yield the place of each step that the turn takes, and the value of the turn for it."""
         turn = events[0]
         assert isinstance(turn, TurnTaken)
         form = float(self.well_formed(turn.text))
@@ -135,7 +140,7 @@ class StepTerms(NamedTuple):
 
 
 def by_turn(log: Log) -> list[list[Event]]:
-    """The events of each turn, its `TurnTaken` first."""
+    """Return the events of each turn, its `TurnTaken` first."""
     turns: list[list[Event]] = []
     for event in log:
         if isinstance(event, TurnTaken):
@@ -145,7 +150,7 @@ def by_turn(log: Log) -> list[list[Event]]:
 
 
 def gold_steps(before: Sequence[tuple[str, Any]], answer: Any) -> list[GoldStep]:
-    """The steps before the answer, and the answer, with their weights.
+    """Return the steps before the answer, and the answer, with their weights.
 
     The answer counts for one step more than all before it together: n of them count 1 / (2n + 1)
     each, the answer (n + 1) / (2n + 1). Then all the others, taken rightly, are worth less than a

@@ -87,7 +87,7 @@ def search_source(
 
 
 def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compat) -> RewardWrapper:
-    """The environment with the reward ``"f1"`` or ``"em"``."""
+    """Return the environment with the reward ``"f1"`` or ``"em"``."""
     if compat:
         terms = published_terms(open_similarity(similarity or "published"), reward)
         return StepRewardWrapper(env, terms, 2.0 * env.preset.turns)
@@ -97,7 +97,7 @@ def rewarded(env: ArftSearch, similarity: str | None, reward: str, compat: Compa
 
 
 def _searcher(search: str | Searcher, data: str | Source) -> Searcher | None:
-    """The engine; None for that of each sample's own world."""
+    """Return the engine, or None to use the engine of each sample's own world."""
     if not isinstance(search, str):
         return search
     if search != "world":

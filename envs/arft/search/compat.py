@@ -23,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.rewards import RewardTerm, of_log
 from visenv.tools import Tool
 from visenv.types import Image, Log, Sample, ToolCalled
@@ -43,8 +45,9 @@ class PublishedSearch(RebuiltArftPrompt, ArftSearch):
     A search shows the texts of its results, without their titles; nothing says that one failed.
     """
 
+    @override
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """The search, whose results stand in the next prompt."""
+        """Return the search tool, whose results stand in the next prompt."""
         return [
             SnippetTool(
                 self.searcher,
@@ -53,17 +56,19 @@ class PublishedSearch(RebuiltArftPrompt, ArftSearch):
             )
         ]
 
+    @override
     def current_images(self) -> tuple[Image, ...]:
-        """Those of the sample."""
+        """Return the images of the sample."""
         return self.sample.images
 
+    @override
     def comment(self, call: ToolCalled) -> str:
-        """What was found."""
+        """Return what was found."""
         return f"\n<information> {call.detail['shown']} </information> "
 
 
 def published_terms(similarity: QuerySimilarity, reward: str) -> list[RewardTerm]:
-    """The two terms of the table, each summed over the turns that have a step at their place."""
+    """Return the two terms of the table, summed over the turns that have a step at their place."""
     steps = partial(_accuracies, similarity=similarity, reward=reward)
     return [RewardTerm("steps", 1.0, of_log(steps)), RewardTerm("format", 1.0, of_log(_forms))]
 
@@ -71,14 +76,14 @@ def published_terms(similarity: QuerySimilarity, reward: str) -> list[RewardTerm
 def accuracy(
     text: str, query: str | None, sample: Sample, similarity: QuerySimilarity, reward: str = "f1"
 ) -> float:
-    """The accuracy of a turn of which `query` is expected, or, where that is None, the answer."""
+    """Return the accuracy of a turn that should ask `query`, or answer if it is None."""
     if query is None:
         return 0.0 if "<search>" in text else answer_score(text, sample, reward)
     return 0.0 if "<answer>" in text else similarity(body_of(text, "search"), query)
 
 
 def well_formed(text: str) -> bool:
-    """Whether a turn is a thought and a query, or a thought and an answer, and nothing else."""
+    """Return whether a turn is a thought and then a query or an answer, and nothing else."""
     kind = "answer" if "<answer>" in text and "</answer>" in text else "search"
     return has_form(text, kind, _STEPS)
 
@@ -94,6 +99,6 @@ def _forms(log: Log, sample: Sample) -> float:
 
 
 def _placed(log: Log, sample: Sample) -> Iterator[tuple[str, str | None]]:
-    """Each turn's text with the query at its place, None for the answer's."""
+    """Return each turn's text with the query of its step, None for the answer's step."""
     queries = [*sample.truth_as(SearchTruth).queries, None]
     return zip((turn.text for turn in log.turns), queries, strict=False)

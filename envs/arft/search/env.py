@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from visenv.data.source import Source
 from visenv.errors import DataError
 from visenv.grammar import Call, ParsedTurn
@@ -25,7 +27,7 @@ class ArftSearch(ArftEnv):
     """Search, one query to a turn, until a question about an image can be answered.
 
     ### Description
-    The question is about somebody or something that the image shows and that it does not name: who
+    The question is about a person or thing that the image shows and that it does not name: who
     founded the company whose sign this is, and where was that person born? The policy tells from
     the image what it is, searches for one fact at a time, reads the passages found, among them some
     of people and things with nearly the same name, and answers. From "Visual Agentic Reinforcement
@@ -82,29 +84,30 @@ class ArftSearch(ArftEnv):
         self.searcher = searcher
         super().__init__(source=source, preset=preset, render_mode=render_mode, on_abort=on_abort)
 
+    @override
     def make_tools(self) -> Sequence[Tool[Any]]:
-        """The search."""
         return [SearchTool(self.searcher, passages=self.preset.passages)]
 
+    @override
     def initial_messages(self) -> list[Message]:
-        """Show the image, and ask."""
         sample = self.sample
         if not sample.answers:
             raise DataError(f"Sample {sample.id!r} has no answers: its split is scored elsewhere.")
         views = [self.view(image) for image in sample.images]
         return opening(self.preset.prompt, self.steps(), views, "", sample.question)
 
+    @override
     def explain_tools(self) -> str:
-        """Return the instructions for the steps."""
         return prompts.steps(self.tags, list(self.tools.values()))
 
     @property
     def truth(self) -> SearchTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(SearchTruth)
 
+    @override
     def metrics(self) -> dict[str, float]:
-        """``accuracy``, ``f1``, ``searched`` and ``found``; see the class."""
+        """Return ``accuracy``, ``f1``, ``searched`` and ``found``; see the class."""
         searches = self.done("search")
         titles = {title for call in searches for title in call.detail["titles"]}
         wanted = set(self.truth.articles)
@@ -114,8 +117,9 @@ class ArftSearch(ArftEnv):
             "found": len(wanted & titles) / len(wanted) if wanted else 0.0,
         }
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
-        """The first gold query that was not searched for, then the first reference answer."""
+        """Return the first gold query not searched for yet, then the first reference answer."""
         brief = self.preset.prompt == "brief"
         asked = {call.detail["query"] for call in self.done("search")}
         left = [query for query in self.truth.queries if query not in asked]

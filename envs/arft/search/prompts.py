@@ -20,12 +20,12 @@ EXAMPLE = "founder of the Kilmore Bridge Company"
 
 
 def steps(grammar: TagGrammar, tools: Sequence[Tool[Any]]) -> str:
-    """The steps, explained."""
+    """Return the instructions for the steps."""
     return _SEARCHING.format(instructions=grammar.instructions(tools))
 
 
 def snippets(texts: Sequence[str]) -> str:
-    """Results as the public code shows them: numbered, with nothing between two."""
+    """Return results as the public code shows them: numbered, with nothing between two."""
     return "".join(f"{number}. Content:{text}" for number, text in enumerate(texts, start=1))
 
 
@@ -33,10 +33,10 @@ def snippets(texts: Sequence[str]) -> str:
 
 
 def wondering(query: str, brief: bool) -> str:
-    """Before a search."""
+    """Return the oracle's thought before a search."""
     return f" {query} " if brief else f" I have to find out: {query}. "
 
 
 def knowing(answer: str, brief: bool) -> str:
-    """Before the answer."""
+    """Return the oracle's thought before the answer."""
     return f" {answer} " if brief else f" That is all I have to know: it is {answer}. "

@@ -40,7 +40,7 @@ SEARCH = "search"
 def search_terms(
     grammar: TagGrammar, similarity: QuerySimilarity, reward: str = "f1"
 ) -> list[RewardTerm]:
-    """The two terms, as in the table."""
+    """Return the two terms of the table."""
     score = partial(accuracy, similarity=similarity, reward=reward)
     return StepTerms(steps_of, score, grammar.well_formed, _without_repeats).terms()
 
@@ -63,7 +63,7 @@ def _without_repeats(log: Log) -> Log:
 
 
 def steps_of(sample: Sample) -> list[GoldStep]:
-    """The steps of a sample with their weights; the truth of a search is its query and names."""
+    """Return the steps of a sample with weights; the truth of a search is its query and names."""
     truth = sample.truth_as(SearchTruth)
     names = truth.names or [()] * len(truth.queries)
     return gold_steps([(SEARCH, gold) for gold in zip(truth.queries, names, strict=True)], None)
@@ -76,7 +76,7 @@ def accuracy(
     similarity: QuerySimilarity,
     reward: str,
 ) -> float | None:
-    """How well a turn takes a step, None if it does not; see the module."""
+    """Return how well a turn takes a step, None if it does not; see the module."""
     for event in events:
         if step.kind == ANSWER and isinstance(event, Answered):
             score = exact_match if reward == "em" else token_f1

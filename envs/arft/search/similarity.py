@@ -53,19 +53,19 @@ class QuerySimilarity(Protocol):
     """Compares queries. It pickles."""
 
     def __call__(self, query: str, wanted: str, names: Sequence[str] = ()) -> float:
-        """0 (another matter) to 1 (the same).
+        """Return 0 (unrelated) to 1 (the same).
 
         Args:
             query: What was searched for.
             wanted: What should have been.
             names: The words of `wanted` that no query for the same may leave out, where they are
-                known; otherwise they are told by their capitals.
+                known; otherwise they are recognized by their capitals.
         """
         ...
 
 
 def word_similarity(query: str, wanted: str, names: Sequence[str] = ()) -> float:
-    """Token F1 of the queries, without words such as "the" or "who"; see `QuerySimilarity`."""
+    """Return the token F1 of the queries without words such as "the"; see `QuerySimilarity`."""
     if not same_facts(query, wanted, names):
         return 0.0
     given, right = (Counter(_telling(text)) for text in (query, wanted))
@@ -96,7 +96,7 @@ class SentenceSimilarity:
             _require_model()
 
     def __call__(self, query: str, wanted: str, names: Sequence[str] = ()) -> float:
-        """0 to 1; see `QuerySimilarity`.
+        """Return 0 to 1; see `QuerySimilarity`.
 
         Raises:
             ConfigurationError: If the model cannot be loaded.
@@ -107,7 +107,7 @@ class SentenceSimilarity:
 
 
 def open_similarity(text: str) -> QuerySimilarity:
-    """A similarity by name, see the module.
+    """Return a similarity by name, see the module.
 
     Raises:
         UnknownNameError: If there is no such name.
@@ -122,7 +122,7 @@ def open_similarity(text: str) -> QuerySimilarity:
 
 
 def same_facts(query: str, wanted: str, names: Sequence[str] = ()) -> bool:
-    """Whether a query has the numbers and names of the wanted one, and no others.
+    """Return whether a query has the numbers and names of the wanted one, and no others.
 
     Numbers must be the same. Each of `names` must occur; without them, each word of `wanted` that
     begins with a capital, unless it only opens the query. A capital in `query` that is not in
@@ -163,7 +163,7 @@ def _numbers(words: Sequence[str]) -> set[str]:
 
 
 def _capitalised(text: str) -> set[str]:
-    """The words that begin with a capital, without an opener at the very beginning."""
+    """Return the words that begin with a capital, without a question word at the beginning."""
     found = _cased_words(text)
     names = [word for word in found if word[0].isupper()]
     if names and names[0] is found[0] and names[0].casefold() in _OPENERS:
@@ -172,7 +172,7 @@ def _capitalised(text: str) -> set[str]:
 
 
 def _told_names(query: str) -> set[str]:
-    """The words that capitals tell to be names: not the first one, and not where all have one."""
+    """Return the capitalized words except the first one; none if all words are capitalized."""
     found = _cased_words(query)
     if all(word[0].isupper() for word in found if not word[0].isdigit()):
         return set()

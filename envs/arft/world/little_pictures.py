@@ -22,11 +22,11 @@ _GRAIN = 6
 
 
 def grey_ground(shade: int) -> NDArray[np.int16]:
-    """An even ground to draw on, int16 ``[96, 96, 3]``; `shade` is 0 to 255."""
+    """Return an even ground to draw on, int16 ``[96, 96, 3]``; `shade` is 0 to 255."""
     return np.full((SIDE, SIDE, 3), shade, np.int16)
 
 
 def with_grain(rng: np.random.Generator, drawn: NDArray[np.int16]) -> Pixels:
-    """What was drawn, each value up to 6 lighter or darker, so that no two pictures are alike."""
+    """Return the picture with noise, up to 6 for each value, so that no two pictures are equal."""
     noisy: NDArray[np.int16] = drawn + rng.integers(-_GRAIN, _GRAIN + 1, drawn.shape, np.int16)
     return np.clip(noisy, 0, 255).astype(np.uint8)

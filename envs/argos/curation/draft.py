@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step, seed_of
@@ -49,12 +51,12 @@ class Draft(Step):
         self._folder = folder / "images"
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Return who writes about what, and how the policy samples."""
         return {"players": self._label, **self._teacher.settings()}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Have one answer drafted."""
         env = self._samples.at(row)
         sample, times = env.sample, list(env.times())
         images = [env.store.images[f"image_{n + 1}"] for n in range(len(sample.images))]
@@ -80,8 +82,8 @@ class Draft(Step):
         drafted["draft"] = await self._teacher.write(parts, seed, self._samples, row)
         return kept(drafted) if drafted["draft"].strip() else dropped("an empty draft")
 
+    @override
     def close(self) -> None:
-        """Close the environment."""
         self._samples.close()
 
 

@@ -6,6 +6,8 @@ import re
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step
@@ -62,12 +64,13 @@ class FindEntities(Step):
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
 
+    @override
     def settings(self) -> dict[str, Any]:
         """Return the scorer, without how it is reached."""
         return {"scorer": self._scorer.name}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Ask for the entities of one draft."""
         times = times_of_row(row)
         prompt = prompts.ENTITIES_VIDEO if times else prompts.ENTITIES_IMAGE
         judge = Judge(self._scorer, prompt, partial(read_entities, video=bool(times)))

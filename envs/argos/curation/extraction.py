@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step
@@ -50,12 +52,13 @@ class Extract(Step):
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
 
+    @override
     def settings(self) -> dict[str, Any]:
         """Return the scorer, without how it is reached."""
         return {"scorer": self._scorer.name}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Ask what one trace cites."""
         trace = text_of(row, "trace")
         if times_of_row(row):
             judge = Judge(

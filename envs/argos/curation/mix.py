@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step, seed_of
@@ -37,10 +39,12 @@ class Mix(Step):
         self._rl_share = rl_share
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Return the part, and how samples are shared out."""
+        """Return the part, and how samples are distributed over the parts."""
         return {"part": self._part, "rl_share": self._rl_share, "seed": self._seed}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Keep the row if its sample is in this part."""
         is_rl = seed_of(sample_of(row), self._seed) < self._rl_share * 2**32

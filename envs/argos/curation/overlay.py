@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Row
@@ -40,8 +41,8 @@ class Overlay(Step):
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "images"
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Draw the points of one row."""
         images, times, points = images_of(row), times_of_row(row), points_of(row)
         overlays = []
         for number, image in enumerate(images):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step
@@ -42,12 +44,12 @@ class Point(Step):
         self._samples = SampleEnv(make_env)
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Return who points to what."""
         return {"env": self._label, "pointing_model": self._name}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Have the model point to the entities of one row."""
         labels = entities_of(row)
         env = self._samples.at(row)
         sample = env.sample
@@ -74,8 +76,8 @@ class Point(Step):
             for x, y in await self._model.places(Seen(sample, number), label)
         ]
 
+    @override
     def close(self) -> None:
-        """Close the environment."""
         self._samples.close()
 
 

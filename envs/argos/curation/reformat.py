@@ -10,6 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step
@@ -45,8 +47,8 @@ class Reformat(Step):
         self._images = images
         self._folder = folder / "images"
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Rewrite one episode."""
         episode = episode_from_json(row, self._images)
         if len(episode.turns) != 1:
             raise DataError(f"expected one turn, got {len(episode.turns)}")

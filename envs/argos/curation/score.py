@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, failed, kept
 from visenv.curation.lines import Row
 from visenv.curation.places import place_of
@@ -43,12 +45,12 @@ class Score(Step):
         self._all = [SampleEnv(make_env)]
         self._idle = list(self._all)
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Return the environment."""
         return {"env": self._label}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Play one trace."""
         place, trace, references = place_of(row), text_of(row, "trace"), references_of(row)
         samples = self._free()
         try:
@@ -72,8 +74,8 @@ class Score(Step):
             self._all += self._idle
         return self._idle.pop()
 
+    @override
     def close(self) -> None:
-        """Close the environments."""
         for samples in self._all:
             samples.close()
 
@@ -94,9 +96,11 @@ class _Says(Policy[Session]):
     def __init__(self, text: str) -> None:
         self._text = text
 
+    @override
     def open(self, seed: int) -> Session:
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         reply = Reply.of_text(self._text)
         session.said(reply)

@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Policy, Session
@@ -50,10 +51,12 @@ class ScriptedTeacher(Policy[Session]):
         self.advice_request = Demonstration(care=care, guess=True)
         self._miss = miss
 
+    @override
     def open(self, seed: int) -> Session:
         """Return a new session; the seed of the advice is that of the session."""
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         """Write the demonstrated turn with points as ``(x, y)`` and anchors in brackets.
 
@@ -77,7 +80,7 @@ class ScriptedTeacher(Policy[Session]):
 
 
 def write_entities(request: ScoreRequest) -> dict[str, str]:
-    """Reply to `FindEntities`: what a scripted draft points to, and what happens in it."""
+    """Reply to `FindEntities` with what a scripted draft points to, and what happens in it."""
     prompt, draft = _prompt(request, DRAFT_HEADING)
     names = dict.fromkeys(found[1].strip() for found in _POINT.finditer(draft))
     found: dict[str, Any] = {"entities": list(names)[:MOST_ENTITIES], "interactions": []}
@@ -90,7 +93,7 @@ def write_entities(request: ScoreRequest) -> dict[str, str]:
 
 
 def write_extraction(request: ScoreRequest) -> dict[str, str]:
-    """Reply to `Extract`: the points and events of a scripted trace."""
+    """Reply to `Extract` with the points and events of a scripted trace."""
     prompt, trace = _prompt(request, TRACE_HEADING)
     points = list(_POINT.finditer(trace))
     if '"anchor_text"' not in prompt:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step, seed_of
@@ -22,7 +24,7 @@ SAMPLING = Sampling(temperature=0.6, max_tokens=6144)
 class Traces(Step):
     """Adds a ``trace`` to each row, a rollout of the teacher.
 
-    Of an image the teacher sees original and overlay, and is told to rely on the original; of a
+    Of an image the teacher sees original and overlay, and has to rely on the original; of a
     video it sees the overlay alone.
 
     Args:
@@ -48,12 +50,12 @@ class Traces(Step):
         self._teacher = Teacher(policy, sampling)
         self._label = label
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Return who writes about what, and how the policy samples."""
         return {"players": self._label, **self._teacher.settings()}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Have one trace written."""
         seed = seed_of("trace", row["id"])
         text = await self._teacher.write(trace_prompt(row), seed, self._samples, row)
         if not text.strip():
@@ -62,8 +64,8 @@ class Traces(Step):
         begun = "</think>" in text and "<think>" not in text
         return kept({**row, "trace": f"<think>{text}" if begun else text.strip()})
 
+    @override
     def close(self) -> None:
-        """Close the environment."""
         self._samples.close()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Line, Row
 from visenv.curation.step import Step
@@ -51,10 +53,12 @@ class Verify(Step):
         self._threshold = threshold
         self._best = best_rollouts(lines)
 
+    @override
     def settings(self) -> dict[str, Any]:
         """Return what a rollout must fulfill."""
         return {"threshold": self._threshold}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Keep the rollout if it is the best of its sample and good enough."""
         reward, accuracy = _reward(row), _accuracy(row)

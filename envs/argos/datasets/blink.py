@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.rows import Place, existing_folder, first_files, id_of, text_of
 from visenv.types import Sample
 
@@ -36,12 +38,14 @@ class Blink(ParquetBenchmark):
         super().__init__(first_files(path, ("*/val-*.parquet", "val-*.parquet")), _IMAGES)
         self._require_rows(path)
 
+    @override
     def summary(self, scored: Scored) -> dict[str, float]:
         """Return the accuracy of each task, and the mean over tasks as ``"total"``."""
         by_task = accuracies(scored)
         by_task.pop("total")
         return by_task | {"total": mean(list(by_task.values()))}
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         options = texts(row.get("choices"), "choices")
         task = text_of(row, "sub_task")

@@ -9,6 +9,8 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import Place, RowSource, image_from_cell
 from visenv.errors import DataError
@@ -61,6 +63,7 @@ class ParquetBenchmark(Benchmark):
         """Return the sample of a row, without images."""
         raise NotImplementedError
 
+    @override
     def _open_images(self, place: Place, images: int) -> tuple[Image, ...]:
         cells = [(name, self._shards.cell(images, name)) for name in self._present]
         found = [image_from_cell(cell, f"{place} {name}") for name, cell in cells if cell]
@@ -72,6 +75,7 @@ class ParquetBenchmark(Benchmark):
 class FileBenchmark(Benchmark):
     """The base class of the loaders whose images are files opens these files."""
 
+    @override
     def _open_images(self, place: Place, images: Sequence[Path]) -> tuple[Image, ...]:
         return tuple(Image.from_file(path) for path in images)
 

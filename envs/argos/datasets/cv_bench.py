@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.rows import Place, existing_folder, first_files, id_of, text_of
 from visenv.types import Sample
 
@@ -35,6 +37,7 @@ class CVBench(ParquetBenchmark):
         super().__init__(first_files(path, patterns), ("image",))
         self._require_rows(path)
 
+    @override
     def summary(self, scored: Scored) -> dict[str, float]:
         """Return ``ADE20K``, ``COCO``, ``2D``, ``3D`` and ``total``."""
         rows = [(sample.ground_truth.labels, score) for sample, score in scored]
@@ -46,6 +49,7 @@ class CVBench(ParquetBenchmark):
         deep = mean([score for labels, score in rows if labels["type"] == "3D"])
         return sources | {"2D": flat, "3D": deep, "total": (flat + deep) / 2}
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         options = texts(row.get("choices"), "choices")
         labels = {key: text_of(row, key) for key in ("type", "task", "source")}

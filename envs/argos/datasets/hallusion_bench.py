@@ -22,6 +22,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_list
 from visenv.data.rows import Place, existing_folder, first_files, image_by_end, text_of
 from visenv.errors import DataError
@@ -59,6 +61,7 @@ class HallusionBench(FileBenchmark):
                 self._keep(place, sample, [image_by_end(places, name)] if name else [])
         self._require_rows(path)
 
+    @override
     def score(self, answer: str, sample: Sample) -> float:
         """Return 1 for the right word, and for an unclear answer if there is no figure."""
         said = verdict_of(answer)
@@ -66,6 +69,7 @@ class HallusionBench(FileBenchmark):
             return float(sample.ground_truth.labels["figure"] == "none")
         return float(said == sample.answers[0])
 
+    @override
     def summary(self, scored: Scored) -> dict[str, float]:
         """Return ``aAcc``, ``fAcc`` and ``qAcc``."""
         every: list[float] = []

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import existing_folder, first_files, id_of, image_by_end, text_of
 from visenv.errors import DataError
@@ -47,6 +49,7 @@ class MindCube(FileBenchmark):
                 self._keep(place, _sample(row), files)
         self._require_rows(path)
 
+    @override
     def summary(self, scored: Scored) -> dict[str, float]:
         """Return the accuracy of each setting, and of all rows but "translation" as "total"."""
         rows = list(scored)

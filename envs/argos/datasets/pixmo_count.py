@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import Place, existing_folder, first_files, text_of
 from visenv.errors import DataError
@@ -48,6 +50,7 @@ class PixMoCount(Benchmark):
                 self._keep(place, _sample(number, row), images[digest])
         self._require_rows(path)
 
+    @override
     def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
         encoded = images.read_bytes()
         if hashlib.sha256(encoded).hexdigest() != images.stem:

@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_list
 from visenv.data.rows import Place, existing_folder, first_files, id_of, image_by_end, text_of
 from visenv.data.video_file import open_video
@@ -71,11 +73,13 @@ class VideoR1(Benchmark):
                     self._keep(place, *_read(path, row, media == "video"))
         self._require_rows(path)
 
+    @override
     def _open_images(self, place: Place, images: _File) -> tuple[Image, ...]:
         if images.is_video:
             return open_video(images.path, MAX_FRAMES)[0]
         return (Image.from_file(images.path),)
 
+    @override
     def _opened(self, sample: Sample, files: _File, images: tuple[Image, ...]) -> Sample:
         if files.is_video:
             times = open_video(files.path, MAX_FRAMES)[1]

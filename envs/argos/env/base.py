@@ -7,6 +7,7 @@ from types import NoneType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
@@ -69,6 +70,7 @@ class ArgosEnv(VisEnv):
             on_abort=on_abort,
         )
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the images or the video, and ask."""
         preset = self.preset
@@ -81,10 +83,11 @@ class ArgosEnv(VisEnv):
         options = () if isinstance(sample.ground_truth, GroundedTruth) else options_shown(sample)
         return opening(preset.prompt, preset.coordinates, sample.question, options, views, times)
 
+    @override
     def turn_request(self) -> TurnRequest:
-        """Ask for the whole response."""
         return TurnRequest(PREFILL, self.grammar.stop)
 
+    @override
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
         """Log what the response refers to, and which scoring functions apply."""
         if turn.answer is None:
@@ -95,10 +98,12 @@ class ArgosEnv(VisEnv):
         referred = self._refer(self.turn, reasoning)
         return [referred, select_by_rules(self.sample, referred)]
 
+    @override
     def is_done(self) -> bool:
         """Return whether the response was given; a malformed one ends the episode, too."""
         return bool(self.log.turns)
 
+    @override
     def task_score(self) -> float:
         """Return whether the answer is right, by rules or by the data set's own score."""
         answer = self.log.answer
@@ -108,17 +113,20 @@ class ArgosEnv(VisEnv):
             return float(self._outcome(answer, self.sample))
         return rule_score(self.sample, answer)
 
+    @override
     def metrics(self) -> dict[str, float]:
         """Return accuracy, number of points and, in procedural worlds, how well they are placed."""
         referred = referred_in(self.log)
         return {"accuracy": self.task_score()} | measure(self.sample, referred)
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """Return one of the options, or a number."""
         options = options_shown(self.sample)
         return str(rng.choice(options)) if options else super().random_answer(rng)
 
     @property
+    @override
     def waits(self) -> bool:
         """Return whether `step` may wait for a selector or an extractor."""
         asks = self._selector is not None or self._extractor is not None

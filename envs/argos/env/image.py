@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
+
 from visenv.grammar import ParsedTurn
 
 from .base import ArgosEnv
@@ -49,10 +51,12 @@ class ArgosImage(ArgosEnv):
     v0: first release.
     """
 
+    @override
     def times(self) -> Sequence[float]:
         """Return nothing: there is one moment."""
         return ()
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Point to what the question is about, say what follows, and answer."""
         truth = self.truth

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
+
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn
 from visenv.types import Message
@@ -53,6 +55,7 @@ class ArgosVideo(ArgosEnv):
     v0: first release.
     """
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Show the video, and ask.
 
@@ -67,10 +70,12 @@ class ArgosVideo(ArgosEnv):
             )
         return super().initial_messages()
 
+    @override
     def times(self) -> Sequence[float]:
         """Return the seconds of each frame."""
         return times_of(self.sample)
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Name the span and one point of each event in question, say what follows, and answer."""
         truth = self.truth

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
@@ -72,7 +73,7 @@ class Written(NamedTuple):
 class ArmBench(WritingStep):
     """Makes judging items of questions.
 
-    A reply is asked for anew when its right response does not state the right answer, or when the
+    A reply is asked for again when its right response does not state the right answer, or when the
     responses differ too much in length; a leak drops the row, as in the paper.
 
     Args:
@@ -113,8 +114,8 @@ class ArmBench(WritingStep):
         self._length_ratio = length_ratio
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """The writer's, and what is drawn."""
         return {
             **self.writer.settings(),
             "track": self._track,
@@ -123,8 +124,8 @@ class ArmBench(WritingStep):
             "seed": self._seed,
         }
 
+    @override
     async def compose(self, row: Row) -> Outcome:
-        """The row's item."""
         question = question_of(row)
         if is_too_simple(question.response):
             return dropped("answer too simple")
@@ -190,7 +191,7 @@ class ArmBench(WritingStep):
 
 
 def leak(written: Written, question: Question) -> str:
-    """What gives an item away, ``""`` when nothing does."""
+    """Return the cue that gives an item away, ``""`` if there is none."""
     if any(states(wrong, question.response) for wrong in written.wrong):
         return "leak: a wrong response contains the right answer"
     about = (question.text, question.response)
@@ -200,7 +201,7 @@ def leak(written: Written, question: Question) -> str:
 
 
 def _request(reply: Row) -> str:
-    """The describing question of a reply."""
+    """Return the request for a description in a reply."""
     text = read_text(reply, "question")
     if "describe" not in text.casefold() or "in detail" not in text.casefold():
         complaint = "The new question must say “describe” and “in detail”."

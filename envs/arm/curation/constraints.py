@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.checks import Dialect, check
 from visenv.curation.journal import Outcome, dropped, failed, kept
 from visenv.curation.lines import Row
@@ -68,8 +70,8 @@ class Constraints(Step):
         self._label = label
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Who answers what, and how the checks read."""
         return {
             "players": self._label,
             "temperature": self._sampling.temperature,
@@ -79,8 +81,8 @@ class Constraints(Step):
             "seed": self._seed,
         }
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """The items of one instruction."""
         sample = sample_at(self._source, row)
         constraints = sample.truth_as(InstructionTruth).constraints
         checked = [each for each in constraints if each.checks]
@@ -130,7 +132,7 @@ class Constraints(Step):
 
 
 def _instruction(sample: Sample, image_pixels: int) -> Message:
-    """The instruction; constraints that it does not hold itself are listed below it."""
+    """Return the instruction, with constraints that it does not contain listed below it."""
     texts = [each.text for each in sample.truth_as(InstructionTruth).constraints]
     missing = [text for text in texts if text not in sample.question]
     listed = "".join(f"\n- {text}" for text in missing)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
@@ -59,7 +60,7 @@ class _Group:
         self._pairs.append(pair)
 
     def copy_of(self, pair: _Pair, threshold: float) -> tuple[str, float] | None:
-        """The first pair that is as similar in each text, and the least of the three values."""
+        """Return the first pair that is as similar in each text, and the least of three values."""
         number, mine = len(self._pairs), _counts(pair)
         apart = np.abs(self._counts[:number] - mine).sum(1)
         allowed = (1 - threshold) * (self._lengths[:number] + mine.sum())
@@ -72,7 +73,7 @@ class _Group:
 
 
 def _counts(pair: _Pair) -> NDArray[np.int32]:
-    """How often each character, hashed into buckets, is in the three texts together."""
+    """Return the counts of characters, hashed into buckets, in the three texts together."""
     codes = np.frombuffer("".join(pair[1:]).encode("utf-32-le", "surrogatepass"), "<u4")
     return np.bincount(codes % _BUCKETS, minlength=_BUCKETS).astype(np.int32)
 
@@ -105,17 +106,19 @@ class Dedupe(Step):
         self._groups: dict[str, _Group] = defaultdict(_Group)
         self._digests: dict[str, str] = {}
 
+    @override
     def begin(self) -> None:
         """Forget the pairs of an earlier run."""
         self._groups.clear()
         self._digests.clear()
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """The thresholds."""
         return {"contrast": self._contrast, "duplicate": self._duplicate}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Whether the pair has contrast and is new."""
+        """Keep the pair if it has contrast and is new."""
         pair = _pair(row)
         contrast = fuzz.ratio(pair.chosen, pair.rejected) / 100
         if contrast >= self._contrast:
@@ -127,13 +130,14 @@ class Dedupe(Step):
         group.add(pair)
         return kept(row)
 
+    @override
     def remember(self, row: Row, outcome: Outcome) -> None:
-        """Take a pair that was kept before among those that later ones are compared with."""
+        """Add a pair that was kept before to those that later pairs are compared with."""
         if outcome.status == "kept":
             self._groups[self._images(row)].add(_pair(row))
 
     def _images(self, row: Row) -> str:
-        """What the row's images hold, as one word."""
+        """Return one word that stands for the content of the row's images."""
         return " ".join(self._digest(path) for path in images_of(row))
 
     def _digest(self, path: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Row
@@ -26,14 +27,14 @@ from .rows import images_of, short_text, without
 
 
 def arranged(right: str, wrong: Sequence[str], seed: int) -> tuple[list[str], int]:
-    """All responses in an order that `seed` draws, and the number of the right one, from 1."""
+    """Return all responses in an order drawn by `seed`, and the right one's number, from 1."""
     order = np.random.default_rng(seed).permutation(1 + len(wrong))
     responses = [right, *wrong]
     return [responses[place] for place in order], int(np.argmin(order)) + 1
 
 
 def judging_row(row: Row, tag: str, preds: Sequence[str], gt: int | str, folder: Path) -> Row:
-    """One item; what `row` holds beside the fields of the layout goes along.
+    """Return one item; other fields of `row` are copied to it.
 
     Args:
         row: Its ``id``, ``question`` and ``images``.
@@ -57,7 +58,7 @@ def judging_row(row: Row, tag: str, preds: Sequence[str], gt: int | str, folder:
 
 
 def check_track(track: str) -> str:
-    """The track, if there is one of that name.
+    """Return the track, if there is one of that name.
 
     Raises:
         UnknownNameError: If there is none.
@@ -84,12 +85,12 @@ class Arrange(Step):
         self._both_orders = both_orders
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """How the order is drawn."""
         return {"both_orders": self._both_orders, "seed": self._seed}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """The pair's items."""
         short_text(row, "question")
         pair = [short_text(row, "chosen"), short_text(row, "rejected")]
         plain = without(row, "chosen", "rejected")
@@ -108,7 +109,7 @@ class Arrange(Step):
 
 
 def _adopted(path: Path, folder: Path) -> Path:
-    """A copy of an image file in `folder`, made once; broken ones are refused."""
+    """Copy an image file into `folder`, once, and return the copy; broken files are refused."""
     _ = Image.from_file(path).size  # reads the header
     try:
         content = path.read_bytes()

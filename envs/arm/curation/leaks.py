@@ -38,7 +38,7 @@ _CUES = re.compile(
 
 
 def words(text: str) -> str:
-    """The words that count, with one blank before each and one at the end."""
+    """Return the words that count, with one blank before each and one at the end."""
     plain = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text).casefold())
     found = [_word(word) for word in _WORD.findall(plain)]
     return " ".join(["", *(word for word in found if word not in _ARTICLES), ""])
@@ -52,7 +52,7 @@ def _word(word: str) -> str:
 
 
 def states(text: str, answer: str) -> bool:
-    """Whether a text states an answer: its words in a row; of an answer that is a list, each item.
+    """Return whether a text states an answer: its words in a row, or each item of a list.
 
     Raises:
         DataError: If the answer has no word that counts.
@@ -75,13 +75,13 @@ def _facts(answer: str) -> list[str]:
 
 
 def is_too_simple(answer: str) -> bool:
-    """Whether an answer is a bare yes or no, or the like, so that it can be guessed."""
+    """Return whether an answer can be guessed, such as a bare yes or no."""
     said = words(answer).strip()
     return said in _SIMPLE or said == ""
 
 
 def correctness_cue(text: str, *about: str) -> str | None:
-    """The first word of a text that talks of correctness; not one that `about` uses as well.
+    """Return the first word of a text about correctness that `about` does not also use.
 
     A sign can read "WRONG WAY": what the question or the answer says is no cue.
     """

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Row
@@ -26,7 +27,7 @@ from .writer import UnusableReplyError, Writer, WritingStep, read_texts
 class Negatives(WritingStep):
     """Has flawed responses written, each with an error of a stated kind.
 
-    A reply is asked for anew when a flawed response says the same as the right one or as another,
+    A reply is asked for again when a flawed response says the same as the right one or as another,
     or talks of its correctness.
 
     Args:
@@ -59,8 +60,8 @@ class Negatives(WritingStep):
         self._flaws = sorted(set(flaws))
         self._seed = seed
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """The writer's, the kinds of flaw and the seed."""
         return {
             **self.writer.settings(),
             "count": self._count,
@@ -68,8 +69,8 @@ class Negatives(WritingStep):
             "seed": self._seed,
         }
 
+    @override
     async def compose(self, row: Row) -> Outcome:
-        """The row's preference pairs."""
         question = question_of(row)
         seed = seed_of("negatives", self._seed, row["id"])
         order = np.random.default_rng(seed).permutation(len(self._flaws))[: self._count]

@@ -57,7 +57,7 @@ def opened(question: str, response: str) -> tuple[str, str]:
 
 
 def short_text(row: Row, key: str) -> str:
-    """The text under `key`.
+    """Return the text under `key`.
 
     Raises:
         DataError: If there is none, or it is longer than `MAX_CHARACTERS`.
@@ -81,5 +81,5 @@ def images_of(row: Row, key: str = "images") -> tuple[str, ...]:
 
 
 def without(row: Row, *keys: str) -> Row:
-    """The row but for these keys."""
+    """Return the row without these keys."""
     return {key: value for key, value in row.items() if key not in keys}

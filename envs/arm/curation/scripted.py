@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import Policy, Session
@@ -44,12 +45,14 @@ class ScriptedGenerator(Policy[Session]):
         visenv data negatives … --policy visenv.envs.arm.curation:ScriptedGenerator
     """
 
+    @override
     def open(self, seed: int) -> Session:
-        """An empty conversation; the seed comes with each turn."""
+        """Return an empty conversation; the seed comes with each turn."""
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """The JSON object that a prompt of this package asks for.
+        """Return the JSON object that a prompt of this package asks for.
 
         Raises:
             PolicyError: If there is none in the conversation.
@@ -88,7 +91,7 @@ def _written(prompt: str, seed: int) -> dict[str, str | list[str]]:
 
 
 def _others(answer: str, count: int, rng: np.random.Generator) -> list[str]:
-    """`count` different texts that say something else than `answer`."""
+    """Return `count` different texts that contradict `answer`."""
     if re.fullmatch(r"\d{1,9}", answer):
         steps = rng.permutation(np.arange(1, 20))[:count]
         return [str(int(answer) + int(step)) for step in steps]
@@ -103,7 +106,7 @@ def _others(answer: str, count: int, rng: np.random.Generator) -> list[str]:
 
 
 def _find(answer: str) -> tuple[Sequence[str], tuple[int, int] | None]:
-    """The kind of the first word of `answer` whose kind is known, and where the word stands."""
+    """Return the kind of the first word of `answer` whose kind is known, and its position."""
     for match in re.finditer(r"\w+", answer):
         for family in _FAMILIES[:-1]:
             if match.group().casefold() in family:

@@ -2,7 +2,7 @@
 
 Any policy of visenv writes: a model behind an OpenAI-compatible server, one in this process, or
 `ScriptedGenerator` where there is none. The client of a server repeats what failed on the way;
-here a reply that did arrive is read, and the writer is told what is wrong with it and asked anew.
+here a reply that did arrive is read, and the writer is sent what is wrong with it and asked again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, failed
 from visenv.curation.lines import Row, read_object
@@ -37,7 +39,7 @@ class UnusableReplyError(Exception):
 
     Args:
         code: Why, in few words, for counting: the reason of a failed row.
-        complaint: What the writer is told.
+        complaint: What is wrong with the reply, for the writer.
     """
 
     def __init__(self, code: str, complaint: str) -> None:
@@ -79,7 +81,7 @@ class Writer:
         self._label = label
 
     def settings(self) -> dict[str, Any]:
-        """What its replies depend on."""
+        """Return the settings on which replies depend."""
         return {
             "writer": self._label,
             "temperature": self._sampling.temperature,
@@ -91,7 +93,7 @@ class Writer:
     async def write(
         self, prompt: str, images: Sequence[str], read: Callable[[Row], WrittenT], seed: int
     ) -> WrittenT:
-        """What `read` makes of the first reply that it can use.
+        """Return what `read` returns for the first reply that it accepts.
 
         Args:
             prompt: What to write, and as which JSON object.
@@ -135,11 +137,11 @@ class WritingStep(Step):
         self.writer = writer
 
     async def compose(self, row: Row) -> Outcome:
-        """What becomes of a row; may raise `UnusableReplyError`, and what `decide` may."""
+        """Decide on a row; may raise `UnusableReplyError` and the errors of `decide`."""
         raise NotImplementedError
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """What becomes of a row."""
         try:
             return await self.compose(row)
         except UnusableReplyError as error:
@@ -150,7 +152,7 @@ class WritingStep(Step):
 
 
 def read_reply(text: str, cut: bool = False) -> Row:
-    """The JSON object in a reply; thoughts before it and prose or a fence around it are ignored.
+    """Return the JSON object in a reply; thoughts, prose and a fence around it are ignored.
 
     Args:
         text: The reply.
@@ -176,7 +178,7 @@ def read_reply(text: str, cut: bool = False) -> Row:
 
 
 def read_text(row: Row, key: str) -> str:
-    """The text under `key` of a reply.
+    """Return the text under `key` of a reply.
 
     Raises:
         UnusableReplyError: If there is none, or it refuses, or is far too long.
@@ -185,7 +187,7 @@ def read_text(row: Row, key: str) -> str:
 
 
 def read_texts(row: Row, key: str, count: int) -> list[str]:
-    """The `count` texts under `key` of a reply.
+    """Return the `count` texts under `key` of a reply.
 
     Raises:
         UnusableReplyError: If they are not as many, or one is no text, refuses or is far too long.
@@ -200,7 +202,7 @@ def read_texts(row: Row, key: str, count: int) -> list[str]:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a text begins by declining to answer."""
+    """Return whether a text begins by declining to answer."""
     return _REFUSALS.search(text[:80]) is not None
 
 

@@ -16,7 +16,7 @@ THRESHOLD = 0.5
 
 
 def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -> float:
-    """The similarity to the closest reference, 0 to 1; one of at most `threshold` counts as 0.
+    """Return the similarity to the closest reference, 0 to 1; up to `threshold` it counts as 0.
 
     Case and runs of blanks are ignored. An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER`
     scores 0.
@@ -35,7 +35,7 @@ def anls(answer: str, references: Sequence[str], threshold: float = THRESHOLD) -
 
 
 def similarity_above(first: str, second: str, threshold: float = THRESHOLD) -> float:
-    """The edit similarity of two texts as they are, 0 where it is not above `threshold`."""
+    """Return the edit similarity of two texts as they are, 0 if it is not above `threshold`."""
     similarity = edit_similarity(first, second)
     return similarity if similarity > threshold else 0.0
 

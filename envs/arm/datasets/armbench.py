@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import Place, RowSource, existing_folder, first_files, image_file, text_of
 from visenv.errors import DataError, UnknownNameError
@@ -123,6 +125,7 @@ class ARMBench(RowSource):
             kind=tag,
         )
 
+    @override
     def _open_images(self, place: Place, images: list[Path]) -> tuple[Image, ...]:
         return tuple([Image.from_file(path) for path in images])
 
@@ -162,7 +165,7 @@ def _candidates(row: Mapping[str, Any], tag: str) -> list[str]:
 
 
 def _verdict(given: Any, responses: int) -> bool | int:
-    """``"True"``/``"False"`` or a number, each also in the other type that JSON may give it."""
+    """Return ``"True"``/``"False"`` or a number, each also from the other JSON type."""
     if responses == 1:
         verdict = given if isinstance(given, bool) else _TRUTH.get(str(given).strip().lower())
         if verdict is None:
@@ -183,7 +186,7 @@ def _identity(row: Mapping[str, Any]) -> str:
 
 
 def _constraint(constraints: Any) -> tuple[str, Check | None]:
-    """The first constraint, which is the one that is judged, and the check that decides it."""
+    """Return the first constraint, which is the one that is judged, and its check."""
     if not isinstance(constraints, list) or not constraints:
         raise DataError(f"no constraints: {constraints!r:.200}")
     text = text_of(constraints[0], "value")

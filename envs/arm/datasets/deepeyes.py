@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, text_of
@@ -58,12 +59,13 @@ class DeepEyes(HubSource):
     image_columns = ("images",)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """1 if the answer equals the reference after VQA's normalisation, otherwise 0.
+        """Return 1 if the answer equals the reference after VQA's normalization, otherwise 0.
 
         DeepEyes asks a language model instead, which forgives other wordings.
         """
         return vqa_score(answer, sample.answers)
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         extra, reward = _mapping(row, "extra_info"), _mapping(row, "reward_model")
         answer = reward.get("ground_truth", extra.get("answer"))

@@ -12,7 +12,7 @@ from visenv.errors import DataError
 
 
 def library_of(folder: Path, documents: str | Path | None) -> Library | None:
-    """The documents of a data set: of the folder given, or of ``documents`` in its own.
+    """Return the documents of a data set, from the given folder or from ``documents`` in its own.
 
     None where nothing is given and there is no such folder.
 
@@ -28,7 +28,7 @@ def library_of(folder: Path, documents: str | Path | None) -> Library | None:
 
 
 def document_of(row: Mapping[str, Any], library: Library | None) -> str:
-    """The name of the document that ``doc_id`` of a row stands for.
+    """Return the name of the document for the ``doc_id`` of a row.
 
     Raises:
         DataError: If the row names none, or it is not there or cannot be opened.

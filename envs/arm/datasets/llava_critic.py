@@ -32,6 +32,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from typing_extensions import override
+
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, id_of, text_of
 from visenv.errors import DataError, UnknownNameError
@@ -82,6 +84,7 @@ class LLaVACritic(HubSource):
         self.patterns = (f"{kind}/train-*.parquet", f"{kind}/*.parquet", f"{kind}*.json*")
         super().__init__(folder)
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> list[Sample]:
         human, verdict = _turns(row)
         form, texts = _read(human)
@@ -168,7 +171,7 @@ class _Form(NamedTuple):
     verdict: _Read
 
     def read(self, human: str) -> dict[str, str] | None:
-        """The parts by name, or None if a marker is missing; linear in the text."""
+        """Return the parts by name, or None if a marker is missing; linear in the text."""
         found: list[re.Match[str]] = []
         for marker in self.markers:
             match = re.compile(marker).search(human, found[-1].end() if found else 0)

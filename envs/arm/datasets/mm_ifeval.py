@@ -20,6 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_lines, json_object, json_value, written_list
 from visenv.data.rows import (
     Place,
@@ -92,6 +94,7 @@ class MMIFEval(RowSource):
                 if row.get("infer_type") != _AUXILIARY:
                     self._keep(place, _sample(row), image_file(folders, text_of(row, "image")))
 
+    @override
     def _open_images(self, place: Place, images: Record | Path) -> tuple[Image, ...]:
         if isinstance(images, Path):
             return (Image.from_file(images),)
@@ -132,7 +135,7 @@ def _constraint(given: Any) -> Constraint:
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list, or one written as JSON or, as some copies have it, as Python text."""
+    """Return a list that is given as such, as JSON or, in some copies, as Python text."""
     if value is None or value == "":
         return []
     if isinstance(value, str):

@@ -19,6 +19,8 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, as_choices, id_of, image_by_end, text_of
 from visenv.errors import DataError, UnknownNameError
@@ -63,6 +65,7 @@ class MMERealWorld(HubSource):
         (label,) = sample.answers
         return choice_score(answer, label, sample.truth_as(QuestionTruth).options)
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         if "Text" in row:
             identity, question, label = (
@@ -83,6 +86,7 @@ class MMERealWorld(HubSource):
         name = f"mme_realworld-{self.version}-{identity}"
         return Sample(name, asked, (), (label,), labels["task"], truth)
 
+    @override
     def _image_files(self, row: Mapping[str, Any]) -> list[Path]:
         folders = (self.folder, self.folder / "data", self.folder / "images")
         return [image_by_end(folders, text_of(row, "Image"))]

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from visenv.data.hub import HubSource
 from visenv.data.json_rows import written_list
 from visenv.data.rows import Place, existing_folder, text_of
@@ -40,7 +42,7 @@ class MMLongBench(HubSource):
 
     Attributes:
         library: The documents.
-        answer_note: What prompts and a judge are told about the answers of this data set.
+        answer_note: A note about the answers of this data set, for prompts and a judge.
 
     Raises:
         DataError: If the folder has no such file, or no row can be used.
@@ -56,12 +58,12 @@ class MMLongBench(HubSource):
         super().__init__(folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The benchmark's score, 0 to 1, by the answer's format."""
+        """Return the benchmark's score, 0 to 1, by the answer's format."""
         form = sample.truth_as(DocumentTruth).answer_format
         return mmlongbench_score(answer, sample.answers[0], form)
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """``F1``: precision counts the questions that were answered, recall those that can be.
+        """Return ``F1``: precision counts the answered questions, recall the answerable ones.
 
         The answer is what a judge extracted, where there was one. An episode without an answer
         counts as one that answered wrongly.
@@ -83,6 +85,7 @@ class MMLongBench(HubSource):
         recall, precision = hits / answerable, hits / answered if answered else 0.0
         return {"F1": 2 * recall * precision / (recall + precision) if hits else 0.0}
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         form, answer = str(row.get("answer_format")), _answer(row)
         if form not in FORMATS:

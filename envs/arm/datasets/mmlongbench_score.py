@@ -41,7 +41,7 @@ _EXACT = (
 
 
 def mmlongbench_score(answer: str, reference: str, form: str) -> float:
-    """The score of `answer`, 0 to 1.
+    """Return the score of `answer`, 0 to 1.
 
     An answer longer than `visenv.rewards.vqa.LONGEST_ANSWER` scores 0.
 
@@ -120,14 +120,14 @@ def _items(text: str) -> list[Any]:
 
 
 def _clean(text: str) -> str:
-    """Lower case, without brackets and what they hold, quotes, a dollar or a percent sign."""
+    """Return the text in lower case, without brackets and their content, quotes, ``$`` or ``%``."""
     text = _BRACKETED.sub("", text.lower().strip()).strip()
     text = _QUOTES.sub("", text).strip()
     return text.lstrip("$").strip().rstrip("%").strip()
 
 
 def _is_exact(text: str) -> bool:
-    """Whether an answer near to this one is a wrong one: a link, a page, a time or a date."""
+    """Return whether an answer has to match exactly: a link, a page, a time or a date."""
     return (
         "https://" in text
         or text.endswith((".py", "ipynb"))

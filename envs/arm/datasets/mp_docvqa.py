@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_list, json_object, written_list
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
@@ -96,7 +98,7 @@ class MPDocVQA(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """ANLS with the threshold 0.5, 0 to 1.
+        """Return ANLS with the threshold 0.5, 0 to 1.
 
         Raises:
             DataError: If the sample has no answers, as in the test split.
@@ -105,6 +107,7 @@ class MPDocVQA(RowSource):
             raise DataError(f"{sample.id} has no published answers; use split=val to score here.")
         return anls(answer, sample.answers)
 
+    @override
     def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
         return ()  # the pages are in the library
 

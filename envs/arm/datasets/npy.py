@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import DataError
 
@@ -33,7 +34,7 @@ _ORDERS = ("<", ">", "|", "=")
 
 
 def read_objects(file: Path) -> list[Any]:
-    """The items of a one-dimensional array of objects.
+    """Return the items of a one-dimensional array of objects.
 
     Raises:
         DataError: If the file is no such array, is broken, or holds anything but plain data.
@@ -90,6 +91,7 @@ class _Type:
 class _Array(np.ndarray[Any, Any]):
     """An array that looks at its state before it takes it."""
 
+    @override
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, fortran, content = state
         count = math.prod(int(side) for side in shape)
@@ -128,6 +130,7 @@ _ALLOWED: dict[str, Any] = {
 class _PlainUnpickler(pickle.Unpickler):
     """Makes arrays and what Python writes as literals; refuses to import anything else."""
 
+    @override
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         name = f"{module_name}.{global_name}"
         if name not in _ALLOWED:

@@ -45,7 +45,7 @@ class PageHandles:
         return len(self._pages)
 
     def page_image(self, page: int, long_side: int) -> Image:
-        """The page, shrunk (bicubic) to at most `long_side`.
+        """Return the page, shrunk (bicubic) to at most `long_side`.
 
         Raises:
             DataError: If there is no such page, or its image cannot be decoded.
@@ -57,7 +57,7 @@ class PageHandles:
             raise DataError(f"Page {page} of {self.name!r} cannot be shown: {error}") from error
 
     def page_text(self, page: int) -> str:
-        """The text of the page, ``""`` where it is not known.
+        """Return the text of the page, ``""`` if it is unknown.
 
         Raises:
             DataError: If there is no such page.
@@ -85,7 +85,7 @@ class PageHandlesLibrary:
         self._documents[document.name] = RenderedDocument(document, self._rendered)
 
     def document(self, name: str) -> Document:
-        """The document of that name.
+        """Return the document of that name.
 
         Raises:
             DataError: If there is none; names the nearest.

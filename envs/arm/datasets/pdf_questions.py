@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.json_rows import json_lines, json_object
 from visenv.data.rows import Place, RowSource, existing_folder, first_files, text_of
@@ -91,11 +92,12 @@ class PdfQuestions(RowSource):
                     self._keep(place, sample)
         self._require_rows(self.folder)
 
+    @override
     def _open_images(self, place: Place, images: None) -> tuple[Image, ...]:
         return ()  # the pages are in the library
 
     def _samples(self, row: Mapping[str, Any]) -> list[Sample]:
-        """The samples of a row; all of them are right, or it raises."""
+        """Return the samples of a row, or raise if any of them is invalid."""
         _check_names(row)
         question, known = text_of(row, "question"), self._without_candidates(row)
         return [
@@ -110,7 +112,7 @@ class PdfQuestions(RowSource):
         ]
 
     def _without_candidates(self, row: Mapping[str, Any]) -> JudgingTruth:
-        """The ground truth of a row, to which the candidates are added."""
+        """Return the ground truth of a row before candidates are added."""
         document = self.library.document(text_of(row, "document"))
         pages = _pages(row["evidence_pages"], len(document)) if "evidence_pages" in row else []
         return JudgingTruth(
@@ -136,7 +138,7 @@ class _Judgment(NamedTuple):
 
 
 def _judgments(row: Mapping[str, Any], seed: str) -> Iterator[_Judgment]:
-    """What a row gives to judge: its candidates, or some made of its answers."""
+    """Return the judgments that a row provides: its candidates, or some made of its answers."""
     name, kind = _id(row), text_of(row, "kind") if "kind" in row else ""
     if "candidates" in row:
         yield _Judgment(name, kind, _texts(row, "candidates"), row.get("verdict"))
@@ -152,7 +154,7 @@ def _judgments(row: Mapping[str, Any], seed: str) -> Iterator[_Judgment]:
 def _mixed(
     name: str, kind: str, answer: str, wrong: Sequence[str], count: int, seed: str
 ) -> _Judgment:
-    """`count` answers in an order that name and seed decide; half of the single ones are right."""
+    """Return `count` answers in an order fixed by name and seed; half of single ones are right."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8]))
     others = [wrong[place] for place in rng.permutation(len(wrong))]

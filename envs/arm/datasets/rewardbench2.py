@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, id_of, text_of
@@ -70,6 +71,7 @@ class RewardBench2(HubSource):
         self.subset = subset
         super().__init__(folder)
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> list[Sample]:
         subset = text_of(row, "subset")
         if subset not in SUBSETS:
@@ -80,7 +82,7 @@ class RewardBench2(HubSource):
         return _ties(row) if subset == "Ties" else [_best_of_4(row, subset)]
 
     def totals(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """The Ties score of the rows whose every response was judged, where there is one.
+        """Return the Ties score of the rows whose every response was judged, if there are any.
 
         Args:
             episodes: Finished ones; the last whole number from 1 to 10 of an answer is its rating.
@@ -107,14 +109,14 @@ class RewardBench2(HubSource):
 
 
 def rating_of(answer: str | None, scale: Sequence[int] = SCALE) -> int:
-    """The last whole number on the scale, lowest to highest, in an answer, or `UNRATED`."""
+    """Return the last whole number on the scale in an answer, or `UNRATED`."""
     low, high = scale
     numbers = map(int, _WHOLE_NUMBER.findall(_TAG.sub("", answer or "")))
     return next((each for each in reversed([*numbers]) if low <= each <= high), UNRATED)
 
 
 def place_of_chosen(identity: str) -> int:
-    """The place, 0 to 3, that the chosen response of a row takes."""
+    """Return the position, 0 to 3, of the chosen response of a row."""
     digest = hashlib.md5(identity.encode("utf-8", "surrogatepass"), usedforsecurity=False)
     seed = int.from_bytes(digest.digest()) % 2**32
     return int(np.random.default_rng(seed).integers(0, 4))

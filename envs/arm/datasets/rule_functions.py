@@ -15,7 +15,7 @@ from ..ground_truth import Check
 
 
 def check_of(function: Any) -> Check:
-    """The check that an entry of ``verify_funcs`` stands for.
+    """Return the check for an entry of ``verify_funcs``.
 
     Args:
         function: ``{"func": name, "params": [...]}``; the name may be spelled ``…_metioned_…``, as
@@ -45,7 +45,7 @@ def check_of(function: Any) -> Check:
 
 
 def checks_of(constraint: Mapping[str, Any]) -> list[Check]:
-    """The checks that decide a constraint.
+    """Return the checks that decide a constraint.
 
     Empty where a language model judges it (``judge.method`` is not ``"rule_based"``).
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, image_by_end, text_of
 from visenv.errors import DataError
@@ -42,6 +44,7 @@ class VisualProbe(HubSource):
         """Return 1 if the answer equals the reference after VQA's normalization, otherwise 0."""
         return vqa_score(answer, sample.answers)
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         asked = _IMAGE_TOKEN.sub("", text_of(row, "problem")).strip()
         answer = row.get("solution")
@@ -54,6 +57,7 @@ class VisualProbe(HubSource):
         identity = f"visual_probe-{Path(place.file).parent.name}-{number}"
         return Sample(identity, asked, (), (str(answer).strip(),), kind, QuestionTruth())
 
+    @override
     def _image_files(self, row: Mapping[str, Any]) -> list[Path]:
         names = row.get("images")
         if not isinstance(names, list) or not names:

@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.hub import HubSource
 from visenv.data.rows import Place, text_of
 from visenv.errors import DataError, UnknownNameError
@@ -66,6 +68,7 @@ class VLRewardBench(HubSource):
         self.compat = compat
         super().__init__(folder)
 
+    @override
     def _sample(self, place: Place, row: Mapping[str, Any]) -> Sample:
         identity = text_of(row, "id")
         responses = _responses(row)
@@ -87,7 +90,7 @@ class VLRewardBench(HubSource):
 
 
 def group_of(identity: str) -> str:
-    """The group of a row by its id: ``"mmmu_pro-17"`` is ``"reasoning"``."""
+    """Return the group of a row by its id: ``"mmmu_pro-17"`` is ``"reasoning"``."""
     return GROUPS.get(re.split("[-_]", identity, maxsplit=1)[0].lower(), "general")
 
 

@@ -31,6 +31,8 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal, NamedTuple
 
+from typing_extensions import override
+
 from visenv.data.json_rows import written_list
 from visenv.data.rows import (
     Place,
@@ -109,6 +111,7 @@ class VlmEval(RowSource):
         known = [(each, self._known(each.sample_id)) for each in episodes]
         return wemath_totals([(each, sample) for each, sample in known if sample is not None])
 
+    @override
     def _open_images(self, place: Place, images: Record) -> tuple[Image, ...]:
         cell = self._tsv.row(self._tsv.read(images))["image"]
         cells = written_list(cell) if cell.startswith("[") else [cell]

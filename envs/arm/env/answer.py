@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import DataError
 from visenv.grammar import ParsedTurn
@@ -21,7 +22,7 @@ class AnswerEnv(ArmEnv):
     """Base of the environments in which the policy answers a question.
 
     A source says by its method ``score`` how an answer is scored, and by its attribute
-    ``answer_note`` what the prompt and the judge are told about its answers; both may be missing.
+    ``answer_note`` a note about its answers for the prompt and the judge; both may be missing.
 
     Args:
         judge: Scores answers that the rule of the data set does not accept; None: the rule alone.
@@ -36,8 +37,8 @@ class AnswerEnv(ArmEnv):
         self.rule = rule_of(self.source)
         self._note = str(getattr(self.source, "answer_note", ""))
 
+    @override
     def initial_messages(self) -> list[Message]:
-        """Show the images, and ask."""
         if not self.sample.answers:
             raise DataError(f"Sample {self.sample.id!r} has no published answer to score against.")
         pictures = self.pictures()
@@ -54,29 +55,34 @@ class AnswerEnv(ArmEnv):
         )
 
     @property
+    @override
     def waits(self) -> bool:
-        """Whether `step` may wait: for a tool, or for the judge."""
+        """Return whether `step` may wait for a tool or for the judge."""
         return super().waits or (self._judge is not None and not self.defers)
 
+    @override
     def turn_events(self, turn: ParsedTurn) -> Iterable[Event] | Awaitable[Iterable[Event]]:
-        """Return the judge's score of the answer, where there is a judge."""
+        """Return the judge's score of the answer, if there is a judge."""
         answer = self.log.answer
         if self._judge is None or answer is None:
             return ()
         return self._judge.events(self.turn, answer, self.sample, self.rule, self._note)
 
+    @override
     def task_score(self) -> float:
         """Return the score of the answer, 0 to 1."""
         return score_of(self.log, self.sample, self.rule)
 
+    @override
     def oracle_conclusion(self) -> ParsedTurn:
         """Return the commonest right answer."""
         truth = self.sample.truth_as(GroundTruth)
         answer = truth.right_response(self.sample.answers)
         return ParsedTurn(answer_prompts.looked(self.preset.prompt, answer), answer=answer)
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Return a letter or an option where there is a choice, otherwise a number."""
+        """Return a letter or an option if there is a choice, otherwise a number."""
         options = getattr(self.sample.ground_truth, "options", ())
         choices = list(letters_of(self.sample) or options)
         return str(rng.choice(choices)) if choices else super().random_answer(rng)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from visenv.data.source import Source
 from visenv.env import Limits, VisEnv
 from visenv.grammar import Call, ParsedTurn, ToolCallGrammar
@@ -90,16 +92,18 @@ class ArmEnv(VisEnv):
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
+    @override
     def turn_request(self) -> TurnRequest:
-        """Ask for a free turn."""
         return TurnRequest(stop=self.grammar.stop)
 
+    @override
     def turn_notice(self) -> tuple[Part, ...]:
         """Say before the last turn that it must answer."""
         return (self.last_turn_notice,) if self.turns_left == 1 else ()
 
+    @override
     def check_turn(self, turn: ParsedTurn) -> str:
-        """Reject a call of a tool that does not exist: it is a malformed turn like any other.
+        """Reject a call of a tool that does not exist, as any other malformed turn.
 
         With ``compat="arm"`` it is a failed call, as in the public code.
         """
@@ -109,14 +113,17 @@ class ArmEnv(VisEnv):
         there = ", ".join(self.tools) or "none"
         return f"There is no tool called {shown(unknown[0])}. Tools: {there}."
 
+    @override
     def reject_call(self, call: Call) -> str:
         """Reject a call in the last turn, which has no tools."""
         return NO_CALL_LEFT if self.turns_left == 1 else ""
 
+    @override
     def metrics(self) -> dict[str, float]:
         """Return ``accuracy``, 0 without an answer."""
         return {"accuracy": self.task_score()}
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Verify, then give the right answer."""
         calls = self.oracle_calls() if self.tools else []

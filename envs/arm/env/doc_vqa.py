@@ -52,5 +52,5 @@ class ArmDocVQA(DocumentPages, AnswerEnv):
 
     @property
     def truth(self) -> DocumentTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(DocumentTruth)

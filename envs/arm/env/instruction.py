@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from visenv.grammar import Call
 
 from ..samples import candidate_names
@@ -45,8 +47,9 @@ class ArmIF(Judge):
     v0: first release.
     """
 
+    @override
     def oracle_calls(self) -> list[Call]:
-        """The check that decides the constraint, where one does."""
+        """Return the check that decides the constraint, if one does."""
         check = self.truth.check
         if check is None:
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.grammar import ParsedTurn
 from visenv.types import Message, Sample
@@ -25,8 +26,9 @@ class Judge(ArmEnv):
 
     ground_truths: ClassVar[tuple[type, ...]] = (JudgingTruth,)
 
+    @override
     def initial_messages(self) -> list[Message]:
-        """Store responses and images under their names, and put the task."""
+        """Store responses and images under their names, and state the task."""
         sample = self.sample
         names = candidate_names(sample)
         self.store.texts.update(zip(names, self.truth.candidates, strict=True))
@@ -37,16 +39,18 @@ class Judge(ArmEnv):
         turns = self.limits.turns
         return prompts.opening(style, sample, pictures, self.document(), grammar, tools, turns)
 
+    @override
     def task_score(self) -> float:
-        """1 for the right verdict."""
+        """Return 1 for the right verdict."""
         return float(right(self.log, self.sample, self.compat))
 
+    @override
     def oracle_conclusion(self) -> ParsedTurn:
         """Return what the oracle has seen, and the right verdict."""
         return ParsedTurn(self._conclusion(), answer=answer_of(self.sample))
 
     def _conclusion(self) -> str:
-        """The oracle's last thought: what it has seen, and which response says so."""
+        """Return the oracle's last thought: what it has seen, and which response says so."""
         fact = self.truth.answer
         (verdict,) = self.sample.answers
         if self.preset.prompt == "brief":
@@ -61,8 +65,9 @@ class Judge(ArmEnv):
         seen = f"It is {fact}; so" if fact else "So"
         return f" I have seen enough to judge. {seen} the judgment is {verdict}. "
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
-        """Any verdict, or any rating."""
+        """Return a random verdict or rating."""
         if self.truth.rating is not None:
             low, high = self.truth.rating
             return write_rating(int(rng.integers(low, high + 1)))
@@ -70,12 +75,12 @@ class Judge(ArmEnv):
 
     @property
     def truth(self) -> JudgingTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(JudgingTruth)
 
 
 def answer_of(sample: Sample) -> str:
-    """The right answer, in the asked form; of a rating, the end of the scale that is right."""
+    """Return the right answer in the requested form; for a rating, the right end of the scale."""
     verdict = sample.answers[0]
     rating = sample.truth_as(JudgingTruth).rating
     if rating is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.documents import Document, Library, PageRanker
 from visenv.documents.overview import overview
 from visenv.errors import ConfigurationError, DataError
@@ -27,6 +29,7 @@ class DocumentPages(ArmEnv):
     pages. `metrics` has ``found`` where the ground truth names evidence pages: all were shown.
     """
 
+    @override
     def pictures(self) -> dict[str, Image]:
         """Return the overview of the sample's document."""
         if self.sample.images:
@@ -34,10 +37,12 @@ class DocumentPages(ArmEnv):
         pixels, tile = self.preset.overview_pixels, self.preset.thumbnail
         return {ORIGINAL_IMAGE: overview(self.opened(), max_pixels=pixels, largest_tile=tile)}
 
+    @override
     def document(self) -> str:
         """Return the name of the sample's document."""
         return self._about().document
 
+    @override
     def oracle_calls(self) -> list[Call]:
         """Ask a query if it finds all the evidence, otherwise for each evidence page by number."""
         name, evidence = self.document(), self._about().evidence_pages
@@ -48,10 +53,12 @@ class DocumentPages(ArmEnv):
             return [Call(search.name, {"filename": name, "query": query})]
         return [Call(PageByIndex.name, {"filename": name, "image_idx": page}) for page in evidence]
 
+    @override
     def media_hashes(self) -> dict[str, str]:
         """Return the hashes of the sample's images and of its document."""
         return {**super().media_hashes(), "document": self.opened().sha256}
 
+    @override
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the task, and ``found``."""
         metrics = super().metrics()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from visenv.grammar import Call
 
 from .zoom import ArmZoom
@@ -43,6 +45,7 @@ class ArmPreference(ArmZoom):
     v0: first release.
     """
 
+    @override
     def oracle_calls(self) -> list[Call]:
-        """A look at the target of an image; nothing can be verified in text alone."""
+        """Return a look at the target of an image; nothing can be verified in text alone."""
         return super().oracle_calls() if self.sample.images else []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from visenv.errors import DataError
 from visenv.grammar import Call
 from visenv.types import Image, QuestionTruth
@@ -55,18 +57,20 @@ class ArmVQA(AnswerEnv):
     ground_truths: ClassVar[tuple[type, ...]] = (QuestionTruth,)
     headline_metrics: ClassVar[tuple[str, ...]] = ("accuracy", "hit")
 
+    @override
     def pictures(self) -> dict[str, Image]:
-        """Return the sample's images."""
         if not self.sample.images:
             raise DataError(f"Sample {self.sample.id!r} has no image; ArmVQA needs one.")
         return super().pictures()
 
+    @override
     def oracle_calls(self) -> list[Call]:
         """Return a crop of each target."""
         truth = self.truth
         target = () if truth.target_box is None else (truth.target_box,)
         return crop_calls(self.tools, truth.target_boxes or target, self.sample.images)
 
+    @override
     def metrics(self) -> dict[str, float]:
         """Return ``accuracy`` and, where the truth has a box, ``hit``."""
         metrics = super().metrics()
@@ -76,5 +80,5 @@ class ArmVQA(AnswerEnv):
 
     @property
     def truth(self) -> QuestionTruth:
-        """The ground truth of the sample."""
+        """Return the ground truth of the sample."""
         return self.sample.truth_as(QuestionTruth)

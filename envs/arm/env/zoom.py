@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.grammar import Call
 from visenv.tools import Tool
 from visenv.types import Image
@@ -53,6 +55,7 @@ class ArmZoom(Judge):
     v0: first release.
     """
 
+    @override
     def oracle_calls(self) -> list[Call]:
         """Crop each detail that decides, or else each target, with a margin around it."""
         truth, target = self.truth, self.truth.target_box
@@ -81,7 +84,7 @@ def crop_calls(
 
 
 def box_of(box: Sequence[float], size: tuple[int, int]) -> list[int]:
-    """A box in pixels of an image, with a margin, in whole thousandths of its sides.
+    """Return a box in pixels of an image, with a margin, in whole thousandths of its sides.
 
     Args:
         box: ``[left, top, right, bottom]`` in pixels.

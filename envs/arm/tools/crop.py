@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ToolError, UnknownNameError
 from visenv.images import QWEN_PIXELS, Window, cut, scale_window, shrink, size_within
@@ -41,7 +42,7 @@ class CropArguments(Arguments):
     bbox_2d: Box
 
     def image_name(self, store: Store) -> str:
-        """The name of the image meant."""
+        """Return the name of the requested image."""
         return self.image
 
 
@@ -55,7 +56,7 @@ class IndexedCropArguments(Arguments):
     )
 
     def image_name(self, store: Store) -> str:
-        """The name of the image meant.
+        """Return the name of the requested image.
 
         Raises:
             ToolError: If there are not that many; lists what there is.
@@ -137,11 +138,13 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         self._natives: dict[str, Image] = {}
         self._shown: list[tuple[Image, Region]] = []
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Take the handles of the sample's images, without decoding them."""
         self._natives = {original_name(k): image for k, image in enumerate(sample.images)}
         self._shown = []
 
+    @override
     def call(self, arguments: CropArguments | IndexedCropArguments, store: Store) -> ToolResult:
         """Cut and enlarge.
 
@@ -182,22 +185,23 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         }
         return ToolResult((result, _caption(window, within.size, name)), detail)
 
+    @override
     def end_episode(self) -> None:
-        """Release the images."""
         self._natives = {}
         self._shown = []
 
+    @override
     def example(self) -> CropArguments | IndexedCropArguments:
-        """Arguments to show in the prompt."""
         box = [250.0, 250.0, 750.0, 750.0]
         if self.indexed:
             return IndexedCropArguments(bbox_2d=box, label="the sign", img_idx=0)
         return CropArguments(image=ORIGINAL_IMAGE, bbox_2d=box)
 
+    @override
     def random_arguments(
         self, rng: np.random.Generator, store: Store
     ) -> CropArguments | IndexedCropArguments:
-        """A random box, a tenth of the side or more, of a random image."""
+        """Return a random box of a random image, at least a tenth of each side."""
         place = int(rng.integers(max(1, len(store.images))))
         left, top = rng.integers(0, _SCALE - 100, 2)
         right, bottom = rng.integers(left + 100, _SCALE + 1), rng.integers(top + 100, _SCALE + 1)
@@ -208,7 +212,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         return CropArguments(image=names[place], bbox_2d=box)
 
     def region_of(self, name: str, picture: Image) -> Region:
-        """Where the picture of that name lies in native pixels."""
+        """Return the region of the picture of that name in native pixels."""
         for result, region in self._shown:
             if result is picture:
                 return region
@@ -217,7 +221,7 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
         return Region(name, image, Window.whole(image.size))
 
     def _rounded(self, picture: Image) -> Image:
-        """The picture as Qwen's loader hands it to the published tool, whatever its own factor."""
+        """Return the picture as Qwen's loader resizes it for the published tool."""
         size = smart_size(picture.size, 28, 4 * 28 * 28, QWEN_PIXELS)
         if size == picture.size:
             return picture
@@ -248,12 +252,12 @@ class CropZoom(Tool[CropArguments | IndexedCropArguments]):
 
 
 def original_name(place: int) -> str:
-    """What the sample's image at that place, from 0, is called."""
+    """Return the name of the sample's image with that index, from 0."""
     return f"{ORIGINAL_IMAGE}_{place}" if place else ORIGINAL_IMAGE
 
 
 def _alike(native: tuple[int, int], stored: tuple[int, int]) -> bool:
-    """Whether one can be the other resized: sides in the same ratio, but for rounding."""
+    """Return whether one size can be the other resized: the same ratio, but for rounding."""
     return abs(stored[0] * native[1] - stored[1] * native[0]) <= sum(native)
 
 
@@ -265,6 +269,6 @@ def _bicubic(source: Image, window: Window, size: tuple[int, int]) -> Image:
 
 
 def _caption(window: Window, size: tuple[int, int], name: str) -> str:
-    """What is shown, in the policy's coordinates; other than it asked where the box had to grow."""
+    """Return the shown box in the policy's coordinates; it differs from the request if it grew."""
     edges = [round(window[edge] / size[edge % 2] * _SCALE) for edge in range(4)]
     return f"This is {edges} of {name}."

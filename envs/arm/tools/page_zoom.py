@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from typing_extensions import override
+
 from visenv.images import QWEN_PIXELS, Window
 from visenv.types import Image
 
@@ -38,6 +40,7 @@ class PageZoom(CropZoom):
         super().__init__(max_pixels=max_pixels, compat=compat)
         self.pages = pages
 
+    @override
     def region_of(self, name: str, picture: Image) -> Region:
         """Return where a picture lies in native pixels, those of the larger drawing for a page."""
         region = super().region_of(name, picture)

@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.documents.bm25 import Bm25Ranker
 from visenv.documents.document import Document, Library, PageRanker
@@ -62,8 +63,9 @@ class _PageTool(Tool[ArgumentsT]):
         self.long_side = long_side
         self._name = ""
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Take note of the sample's document, for arguments that know nothing more."""
+        """Store the name of the sample's document, for random arguments."""
         self._name = sample.truth_as(GroundTruth).document
 
     def _document(self, name: str) -> Document:
@@ -73,7 +75,7 @@ class _PageTool(Tool[ArgumentsT]):
             raise ToolError(str(error)) from error
 
     def _image(self, document: Document, page: int) -> Image:
-        """The page, decoded: what is wrong with it shows here, not when the episode looks."""
+        """Return the decoded page: what is wrong with it shows here, not when the episode looks."""
         image = document.page_image(page, self.long_side)
         return Image.from_pixels(image.pixels)
 
@@ -112,6 +114,7 @@ class PageByQuery(_PageTool[QueryArguments]):
         self.ranker = ranker if ranker is not None else Bm25Ranker()
         self.pages = pages
 
+    @override
     def call(self, arguments: QueryArguments, store: Store) -> ToolResult:
         """Search and stitch; several pages have borders, and their numbers above them.
 
@@ -147,7 +150,7 @@ class PageByQuery(_PageTool[QueryArguments]):
     def _images(
         self, document: Document, pages: Sequence[int]
     ) -> tuple[list[Image], dict[int, str]]:
-        """The pages' images, and by page why there is none."""
+        """Return the pages' images, and by page the reasons for missing ones."""
         images: list[Image] = []
         failed: dict[int, str] = {}
         for page in pages:
@@ -159,12 +162,13 @@ class PageByQuery(_PageTool[QueryArguments]):
             raise ToolError(f"None of the pages found can be shown: {'; '.join(failed.values())}")
         return images, failed
 
+    @override
     def example(self) -> QueryArguments:
-        """Arguments to show in the prompt."""
         return QueryArguments(filename="annual_report", query="operating income by region")
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> QueryArguments:
-        """A word of no particular meaning, about the sample's document."""
+        """Return a word of no particular meaning, about the sample's document."""
         words = ("table", "figure", "total", "summary", "year")
         return QueryArguments(filename=self._name, query=str(rng.choice(words)))
 
@@ -199,15 +203,17 @@ class PageByIndex(_PageTool[IndexArguments]):
         super().__init__(library, long_side=long_side)
         self.shown: list[ShownPage] = []
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Take note of the sample's document; no page was shown yet."""
+        """Store the name of the sample's document; no page was shown yet."""
         super().reset(sample, store)
         self.shown = []
 
+    @override
     def end_episode(self) -> None:
-        """Release the pages."""
         self.shown = []
 
+    @override
     def call(self, arguments: IndexArguments, store: Store) -> ToolResult:
         """Show the page.
 
@@ -231,12 +237,13 @@ class PageByIndex(_PageTool[IndexArguments]):
         text = f"Page {page} of {document.name!r}, which has {len(document)} pages."
         return ToolResult((image, text), {"document": document.name, "pages": [page]})
 
+    @override
     def example(self) -> IndexArguments:
-        """Arguments to show in the prompt."""
         return IndexArguments(filename="annual_report", image_idx=3)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> IndexArguments:
-        """Any page of the sample's document."""
+        """Return a random page of the sample's document."""
         pages = len(self._document(self._name))
         return IndexArguments(filename=self._name, image_idx=int(rng.integers(1, pages + 1)))
 

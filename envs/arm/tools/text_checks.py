@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.checks import CHECKS, DIALECTS, Dialect, TextCheck, find_check, sentence_splitter
 from visenv.checks.arguments import (
@@ -115,7 +116,7 @@ class _Form(NamedTuple):
         model: The check's parameters in ``strict``, after the name of a text.
         published: Those of the published dialects.
         example: Parameters to show in the prompt.
-        random: Parameters that somebody who knows nothing might pass.
+        random: Parameters that a player without knowledge might pass.
     """
 
     model: type[OfText]
@@ -145,6 +146,7 @@ class TextCheckTool(Tool[OfText]):
         self.description = f"Checks a text. True if: {self._check.description}"
         self.arguments = self._form.model if dialect == "strict" else self._form.published
 
+    @override
     def call(self, arguments: OfText, store: Store) -> ToolResult:
         """Run the check; ``detail`` holds its ``result``, a bool.
 
@@ -161,18 +163,19 @@ class TextCheckTool(Tool[OfText]):
             raise ToolError(f"{arguments.response} cannot be checked: {error}") from error
         return ToolResult((RESULT.format(result=result),), {"result": result})
 
+    @override
     def example(self) -> OfText:
-        """Arguments to show in the prompt."""
         return self.arguments(response="text_0", **self._form.example)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> OfText:
-        """Any text there is, and parameters within what is usual."""
+        """Return a random text, and parameters within their usual ranges."""
         names = list(store.texts) or ["text_0"]
         return self.arguments(response=names[rng.integers(len(names))], **self._form.random(rng))
 
 
 def text_check_tools(dialect: Dialect = "strict") -> tuple[TextCheckTool, ...]:
-    """All 19, in the papers' order.
+    """Return all 19 tools, in the papers' order.
 
     Raises:
         UnknownNameError: If there is no such dialect.

@@ -47,7 +47,7 @@ class VariedScenes:
 
     @property
     def preset(self) -> Preset:
-        """The preset, with its changes, of the first size and style."""
+        """Return the preset, with its changes, of the first size and style."""
         return self.worlds[0].preset
 
     def sample(self, rng: np.random.Generator) -> Sample:

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.data.rows import Place, existing_folder, first_files
 from visenv.errors import DataError
 from visenv.types import Sample
@@ -49,6 +51,7 @@ class Record:
 class _Reader(pickle.Unpickler):
     """Loads containers, arrays and `Record` objects."""
 
+    @override
     def find_class(self, module: str, name: str) -> Any:
         """Return a class by name.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.data.rows import Place, RowSource
 from visenv.errors import ConfigurationError, DataError, UnknownNameError
@@ -59,6 +60,7 @@ class PublishedTasks(RowSource):
         self.subsets = SUBSETS if subset == "all" else (subset,)
         self._step = _step_of(down_sample_ratio)
 
+    @override
     def _open_images(self, place: Place, images: Any) -> tuple[Image, ...]:
         return ()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from ..world.house import House
 from ..world.state import OK, State
 from .base import Action, Dialect, kinds_of
@@ -42,6 +44,7 @@ class AlfredDialect(Dialect):
     name: ClassVar[str] = "alfred"
     latches_progress: ClassVar[bool] = False
 
+    @override
     def make_actions(self) -> list[Action]:
         """Return the actions on first instances, then those on further ones."""
         house = self.house
@@ -75,10 +78,12 @@ class AlfredDialect(Dialect):
               for word in ("on", "off")),
         ]  # fmt: skip
 
+    @override
     def written_object(self, state: State, verb: str, name: str) -> str:
         """Return ``""`` for putting down, which names no receptacle."""
         return "" if verb in ("put", "drop") else name
 
+    @override
     def explain(self, state: State, action: Action, code: str) -> str:
         """Return that the action succeeded, or why not. It never tells what a frame shows."""
         if code == OK:

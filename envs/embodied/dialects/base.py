@@ -28,7 +28,7 @@ class Action(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of an action: whether it was valid, and what the policy is told."""
+    """The result of an action: whether it was valid, and the feedback for the policy."""
 
     ok: bool
     feedback: str

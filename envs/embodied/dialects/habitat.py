@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from ..world.house import Fixture, House
 from ..world.items import word_of
 from ..world.state import OK, State
@@ -36,6 +38,7 @@ class HabitatDialect(Dialect):
     name: ClassVar[str] = "habitat"
     latches_progress: ClassVar[bool] = True
 
+    @override
     def make_actions(self) -> list[Action]:
         """Return the skills for all receptacles and types of objects."""
         words = fixture_words(self.house)
@@ -53,10 +56,12 @@ class HabitatDialect(Dialect):
             *(Action(f"close the {words[name]}", "close_up", name) for name in doors),
         ]
 
+    @override
     def written_object(self, state: State, verb: str, name: str) -> str:
         """Return the fixture to navigate to for an object."""
         return state.fixture_of(name) if verb == "go_to" else name
 
+    @override
     def explain(self, state: State, action: Action, code: str) -> str:
         """Return that the action succeeded with what changed, or why it is invalid."""
         if code != OK:

@@ -156,7 +156,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """The progress, 0 to 1."""
+        """Return the progress, 0 to 1."""
         counted = self.ever if self.latched else self.now
         return sum(counted) / len(counted)
 

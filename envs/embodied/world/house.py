@@ -65,7 +65,7 @@ class Fixture:
 
     @property
     def type(self) -> FixtureType:
-        """Its type."""
+        """Return the type of the fixture."""
         return FIXTURES[self.kind]
 
     def place(self, local: Point) -> Point:
@@ -76,7 +76,7 @@ class Fixture:
 
     @cached_property
     def slots(self) -> tuple[Point, ...]:
-        """The world positions of its slots while it is closed."""
+        """Return the world positions of its slots while it is closed."""
         return tuple(self.place(slot) for slot in slots_of(self.kind))
 
     def slot(self, index: int, is_open: bool) -> Point:
@@ -92,7 +92,7 @@ class Fixture:
 
     @property
     def standpoint(self) -> tuple[float, float]:
-        """Where an agent stands to use it, meters."""
+        """Return where an agent stands to use it, in meters."""
         away = 0.9 if self.type.opening else STANDING
         x, y, _ = self.place((0.0, -self.type.depth / 2 - away, 0.0))
         return x, y
@@ -105,7 +105,7 @@ class Item:
     Attributes:
         name: Its name in the dialect of ALFRED, for example ``"Mug_2"``.
         kind: Its type, a key of `ITEMS`.
-        look: What tells it from others of its type.
+        look: What distinguishes it from others of its type.
         yaw: Its turn around the vertical axis, radians.
     """
 
@@ -116,7 +116,7 @@ class Item:
 
     @property
     def type(self) -> ItemType:
-        """Its type."""
+        """Return the type of the item."""
         return ITEMS[self.kind]
 
 

@@ -28,7 +28,7 @@ SIZES: dict[Size, float] = {"small": 0.8, "large": 1.0}
 
 
 class Look(NamedTuple):
-    """What tells two objects of one type apart."""
+    """What distinguishes two objects of one type."""
 
     color: str
     pattern: Pattern

@@ -65,7 +65,7 @@ class _Planner:
         self.operations: list[Operation] = []
 
     def reach(self, clause: Clause) -> None:
-        """Reach one condition."""
+        """Plan the actions that make one condition true."""
         if is_met(self.state, clause):
             return
         done = {values[0] for values in values_of(self.state, clause)}
@@ -234,7 +234,7 @@ class _Planner:
         self._do("pick", item)
 
     def _treat(self, item: str, role: str) -> None:
-        """Heat or cool an object, and have it in hand again."""
+        """Heat or cool an object, and take it in hand again."""
         if item in (self.state.hot if role == "heat" else self.state.cold):
             return
         self._take(item)

@@ -186,7 +186,7 @@ class State:
         return OK
 
     def open_up(self, fixture: str) -> str:
-        """Open a fixture."""
+        """Open a fixture, which shows what is in it."""
         if not self.house.fixtures[fixture].type.opening:
             return "not_openable"
         if self.at != fixture:

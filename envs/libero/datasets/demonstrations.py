@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from typing_extensions import override
 
 from visenv.background import run_here
 from visenv.env import Observation
@@ -207,9 +208,11 @@ class _One(LiberoTasks):
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
 
+    @override
     def __len__(self) -> int:
         return 1
 
+    @override
     def __getitem__(self, index: int) -> Sample:
         return self._sample
 
@@ -220,11 +223,11 @@ class _Replay(Policy[Session]):
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = iter(texts)
 
+    @override
     def open(self, seed: int) -> Session:
-        """Return a new session."""
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """Return the next text."""
         still = json.dumps({"actions": [[127] * 6 + [0]] * MOST_ROWS})
         return Reply.of_text(next(self._texts, still))

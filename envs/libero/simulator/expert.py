@@ -43,7 +43,7 @@ class Shape(NamedTuple):
 
     @property
     def middle(self) -> Any:
-        """The middle of the outline from above, ``[2]``."""
+        """Return the middle of the outline from above, ``[2]``."""
         return (self.low[:2] + self.high[:2]) / 2
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Row
 from visenv.curation.step import Step
@@ -33,6 +35,7 @@ class _Rating(Step):
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
 
+    @override
     def settings(self) -> Mapping[str, Any]:
         """Return the scorer, without how it is reached."""
         return {"scorer": self._scorer.name}
@@ -57,12 +60,12 @@ class ZoomScore(_Rating):
         super().__init__(scorer)
         self._dataset = dataset
 
+    @override
     def settings(self) -> Mapping[str, Any]:
-        """Return the scorer and the data set."""
         return {**super().settings(), "dataset": self._dataset}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """Rate a row."""
         judge = self._judge(ZOOM_SCORE, read_zoom_score)
         score = await judge.ask(image=image_of(row), question=text_of(row, "question"))
         rated = {"zoom_score": score, "difficulty": difficulty_of(score), "dataset": self._dataset}
@@ -74,6 +77,7 @@ class Clear(_Rating):
 
     name: ClassVar[str] = "clear"
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Ask whether a row is clear."""
         clear = await self._judge(CLEAR, YesNo()).ask(

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
+from typing_extensions import override
+
 from visenv.curation.journal import Outcome, dropped, kept
 from visenv.curation.lines import Lines, Row
 from visenv.curation.step import Step
@@ -65,14 +67,15 @@ class Stratify(Step):
         self._sizes = sizes
         self._taken: Counter[tuple[str, str]] = Counter()
 
+    @override
     def settings(self) -> Mapping[str, Any]:
-        """Return the sizes."""
         return {f"{dataset} {level}": size for (dataset, level), size in self._sizes.items()}
 
+    @override
     def begin(self) -> None:
-        """Forget the rows of the last run."""
         self._taken.clear()
 
+    @override
     def notes(self) -> list[str]:
         """Return a line about each set that has fewer rows than the paper's."""
         return [
@@ -81,11 +84,13 @@ class Stratify(Step):
             if self._taken[dataset, level] < size
         ]
 
+    @override
     def remember(self, row: Row, outcome: Outcome) -> None:
         """Count a row that was kept before."""
         if outcome.status == "kept":
             self._taken[_stratum(row)] += 1
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Keep a row if its set is not full."""
         stratum = _stratum(row)
@@ -119,14 +124,16 @@ class MagsTrain(Step):
         self._left: Counter[Share] = Counter()
         self.begin()
 
+    @override
     def settings(self) -> Mapping[str, Any]:
         """Return the stage and the images that are left out."""
         return {"stage": self._stage, "forbidden": sorted(self._forbidden)}
 
+    @override
     def begin(self) -> None:
-        """Forget the rows of the last run."""
         self._left = Counter({share: share.samples for share in TRAINING[self._stage]})
 
+    @override
     def notes(self) -> list[str]:
         """Return a line about each data set that has fewer rows than the stage needs."""
         return [
@@ -136,12 +143,14 @@ class MagsTrain(Step):
             if left
         ]
 
+    @override
     def remember(self, row: Row, outcome: Outcome) -> None:
         """Count a row that was kept before."""
         share = self._share(row)
         if outcome.status == "kept" and share is not None:
             self._left[share] -= 1
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         """Keep a row that the stage still needs."""
         share = self._share(row)

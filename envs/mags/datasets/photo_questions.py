@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_object
 from visenv.data.rows import Place, RowSource, existing_folder, image_file
 from visenv.errors import DataError
@@ -40,6 +42,7 @@ class PhotoQuestions(RowSource):
                 self._keep(place, sample, image_file(self.image_folders, name))
         self._require_rows(self.folder)
 
+    @override
     def _open_images(self, place: Place, images: Path) -> tuple[Image, ...]:
         return (Image.from_file(images),)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.scorers import InProcessBackend, ServiceLimits
@@ -51,13 +52,15 @@ class MagnifierBackend(InProcessBackend):
         self._network: nn.Module | None = None
 
     @property
+    @override
     def model(self) -> str:
-        """The name of the weights."""
+        """Return the name of the weights."""
         return "small" if self._weights == "small" else Path(self._weights).name
 
     @property
+    @override
     def version(self) -> str:
-        """The hash of the weights, and the version of PyTorch."""
+        """Return the hash of the weights, and the version of PyTorch."""
         file = _SMALL if self._weights == "small" else Path(self._weights)
         try:
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -65,6 +68,7 @@ class MagnifierBackend(InProcessBackend):
             raise ConfigurationError(f"The weights {str(file)!r} cannot be read.") from error
         return f"{digest} torch {version('torch')}"
 
+    @override
     def load(self) -> None:
         """Load the network.
 
@@ -90,6 +94,7 @@ class MagnifierBackend(InProcessBackend):
         dtype = torch.float64 if self.deterministic else torch.float32
         self._network = network.to(self._device, dtype)
 
+    @override
     def compute(self, requests: Sequence[Magnify]) -> Sequence[Any]:
         """Enlarge the crops, those of one size together, up to `_PIXELS` at a time."""
         crops = [request.crop.pixels for request in requests]

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from typing_extensions import override
 
 WEIGHTS = Path(__file__).with_name("small.npz")
 SCALE = 4
@@ -36,6 +37,7 @@ class SmallNet(nn.Module):
         assert self.tail.bias is not None
         nn.init.zeros_(self.tail.bias)
 
+    @override
     def forward(self, image: Tensor) -> Tensor:
         """Enlarge ``[batch, 3, height, width]``, values 0 to 1, four times each way."""
         features = self.head(image)
@@ -51,6 +53,7 @@ class _Block(nn.Module):
         self.first = nn.Conv2d(_WIDTH, _WIDTH, 3, padding=1)
         self.second = nn.Conv2d(_WIDTH, _WIDTH, 3, padding=1)
 
+    @override
     def forward(self, features: Tensor) -> Tensor:
         changed: Tensor = features + self.second(F.relu(self.first(features)))
         return changed

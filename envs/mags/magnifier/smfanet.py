@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from typing_extensions import override
 
 POOL = 8
 """The non-local branch sees the features pooled by this factor; smaller inputs are padded to it."""
@@ -48,6 +49,7 @@ class SMFANet(nn.Module):
             nn.Conv2d(channels, 3 * scale**2, 3, padding=1), nn.PixelShuffle(scale)
         )
 
+    @override
     def forward(self, image: Tensor) -> Tensor:
         """Enlarge ``[batch, 3, height, width]``, values 0 to 1; the output is not clamped.
 
@@ -71,6 +73,7 @@ class _Modulation(nn.Module):
         self.smfa = _SelfModulation(channels)
         self.pcfn = _PartialFeedForward(channels)
 
+    @override
     def forward(self, features: Tensor) -> Tensor:
         features = features + self.smfa(F.normalize(features))
         modulated: Tensor = features + self.pcfn(F.normalize(features))
@@ -90,6 +93,7 @@ class _SelfModulation(nn.Module):
         self.alpha = nn.Parameter(torch.ones(1, channels, 1, 1))
         self.belt = nn.Parameter(torch.zeros(1, channels, 1, 1))
 
+    @override
     def forward(self, features: Tensor) -> Tensor:
         local, other = self.linear_0(features).chunk(2, dim=1)
         height, width = features.shape[-2:]
@@ -110,6 +114,7 @@ class _LocalDetail(nn.Module):
         )
         self.conv_1 = nn.Conv2d(inner, channels, 1)
 
+    @override
     def forward(self, features: Tensor) -> Tensor:
         detail: Tensor = self.conv_1(F.gelu(self.conv_0(features)))
         return detail
@@ -126,6 +131,7 @@ class _PartialFeedForward(nn.Module):
         self.conv_1 = nn.Conv2d(self.part, self.part, 3, padding=1)
         self.conv_2 = nn.Conv2d(inner, channels, 1)
 
+    @override
     def forward(self, features: Tensor) -> Tensor:
         inner = F.gelu(self.conv_0(features))
         first, rest = inner[:, : self.part], inner[:, self.part :]

@@ -69,12 +69,12 @@ class Scenes:
 
     @property
     def unit(self) -> Fraction:
-        """Native pixels per view pixel."""
+        """Return the native pixels per view pixel."""
         return Fraction(self.side, self.view_side)
 
     @property
     def rendered_unit(self) -> Fraction:
-        """Rendered pixels per view pixel."""
+        """Return the rendered pixels per view pixel."""
         return OVERSAMPLING * self.unit
 
     def sign_side(self, shape: str) -> int:

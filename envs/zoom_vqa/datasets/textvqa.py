@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.data.parquet import ParquetShards
 from visenv.data.rows import (
@@ -90,7 +91,7 @@ class TextVQA(RowSource):
         self._require_rows(self.folder)
 
     def score(self, answer: str, sample: Sample, compat: Literal["r1_vlm"] | None = None) -> float:
-        """The official VQA score; under ``compat="r1_vlm"`` its ``min(1, n / 3)``.
+        """Return the official VQA score; under ``compat="r1_vlm"`` its ``min(1, n / 3)``.
 
         Raises:
             DataError: If the sample has no answers, as in the test split.
@@ -114,6 +115,7 @@ class TextVQA(RowSource):
         name = f"textvqa-{self.split}-{number}"
         return Sample(name, question, (), answers, _kind(answers), truth)
 
+    @override
     def _open_images(self, place: Place, images: Path | int) -> tuple[Image, ...]:
         if isinstance(images, Path):
             return (Image.from_file(images),)

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.errors import ServiceError
 from visenv.registration import load
@@ -27,6 +28,7 @@ class Pictures(gym.Env[Any, str]):
     def __init__(self, trouble: Callable[[int, int], None] = lambda seed, turn: None) -> None:
         self._trouble = trouble
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -38,6 +40,7 @@ class Pictures(gym.Env[Any, str]):
         self.sample = Sample(f"picture {seed}", "What is it?")
         return None, self._info(StepResult(self._show("left or right?"), (), TurnRequest()))
 
+    @override
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._trouble(self._seed, self._turn)
         event = TurnTaken(self._turn, action, None)
@@ -61,6 +64,7 @@ class Pictures(gym.Env[Any, str]):
 class Films(Pictures):
     """Shows each picture as a video of two frames."""
 
+    @override
     def _show(self, text: str) -> tuple[Message, ...]:
         frames = [*super()._show("")[0].images, *super()._show("")[0].images]
         return (Message("user", (Video(tuple(frames), (0.0, 0.5)), text)),)

@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from typing_extensions import override
 
 from visenv.env import Limits, VisEnv
 from visenv.errors import ServiceError
@@ -37,14 +38,17 @@ class Look(Tool[LookArguments]):
     description = "Shows the picture."
     arguments = LookArguments
 
+    @override
     def call(self, arguments: LookArguments, store: Store) -> ToolResult:
         """Show the picture."""
         return ToolResult(("seen", picture(90)), hidden_frames=(Video((HIDDEN,), (0.0,)),))
 
+    @override
     def example(self) -> LookArguments:
         """Nothing to give."""
         return LookArguments()
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> LookArguments:
         """Nothing to draw."""
         return LookArguments()
@@ -62,24 +66,29 @@ class Colors:
 class Judged(VisEnv):
     """One look, then the answer; the arguments are those of `VisEnv`."""
 
+    @override
     def initial_messages(self) -> list[Message]:
         """The question and its image."""
         return [Message("user", (self.sample.question, *self.sample.images))]
 
+    @override
     def turn_request(self) -> TurnRequest:
         """A whole turn."""
         return TurnRequest(stop=ToolCallGrammar.stop)
 
+    @override
     def task_score(self) -> float:
         """1 for the right color."""
         return float(self.log.answer in self.sample.answers)
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Look once, then answer."""
         if self.turn == 0:
             return ParsedTurn(" look ", (Call("look", {}),))
         return ParsedTurn(" so ", answer=self.sample.answers[0])
 
+    @override
     def metrics(self) -> dict[str, float]:
         """Calls that succeeded."""
         return {"looks": float(sum(call.ok for call in self.log.tool_calls))}

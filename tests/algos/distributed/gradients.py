@@ -37,7 +37,7 @@ class Case(NamedTuple):
         return Optimisation(tokens_per_batch=self.budget, max_grad_norm=1e6)
 
 
-# ------------------------------------------------------------------------------ what is learnt
+# ------------------------------------------------------------------------------ what is learned
 
 
 def toy_cases() -> list[Case]:

@@ -10,6 +10,7 @@ from typing import Any
 import deepspeed
 import pytest
 import torch
+from typing_extensions import override
 
 from tests.algos.distributed.training import train
 from visenv.algos.trainer import Callback
@@ -58,6 +59,7 @@ class _Watch(Callback):
     def __init__(self) -> None:
         self.most = 0
 
+    @override
     def on_step_end(self, state: Any, *_: Any, **__: Any) -> None:
         self.most = max(self.most, _held())
 

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
+from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
 from tests.algos import toy
@@ -70,6 +71,7 @@ def train(
 class _Flat(GRPO):
     """No episode is better than another."""
 
+    @override
     def advantages(self, groups: Any) -> Any:
         return [[np.zeros(()) for _ in group] for group in groups]
 

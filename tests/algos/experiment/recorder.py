@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from visenv.algos.trainer import Callback, TrainerState
 
 
@@ -12,5 +14,6 @@ class Recorder(Callback):
 
     calls: ClassVar[list[str]] = []
 
+    @override
     def on_train_begin(self, state: TrainerState) -> None:
         self.calls.append(f"begin {state.folder.name}")

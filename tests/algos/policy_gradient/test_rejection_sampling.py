@@ -1,4 +1,4 @@
-"""Rejection sampling by hand: the best of each group are kept, and learnt as demonstrations."""
+"""Rejection sampling by hand: the best of each group are kept, and learned as demonstrations."""
 
 from __future__ import annotations
 

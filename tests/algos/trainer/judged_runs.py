@@ -1,7 +1,7 @@
 """Runs whose judge takes its time, some of them killed; started by test_judged.py as a process.
 
 Argument: a folder. Every run is a fork of this process, and all runs go on at the same time. The
-delays of the judge are drawn anew in each run, from 0 to 0.3 s; nothing else differs.
+delays of the judge are drawn again in each run, from 0 to 0.3 s; nothing else differs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch._dynamo  # noqa: F401 - the first optimizer step would load it, in every fork
+from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.trainer.kill_points import dying
@@ -87,20 +88,25 @@ class Capitals(VisEnv):
         super().__init__(source=Alphabet(), grammar=Letters(), limits=Limits(3))
         self._judge = judge
 
+    @override
     def initial_messages(self) -> list[Message]:
         return [Message("user", (self.sample.question,))]
 
+    @override
     def turn_request(self) -> TurnRequest:
         return TurnRequest()
 
+    @override
     def turn_events(self, turn: ParsedTurn) -> tuple[Event, ...]:
         if turn.answer is None:
             self._judge.fail_once(self.sample, self.log)
         return ()
 
+    @override
     def task_score(self) -> float:
         return float(self.log.answer in self.sample.answers)
 
+    @override
     def metrics(self) -> dict[str, float]:
         return {"turns": float(len(self.log.turns))}
 
@@ -161,6 +167,7 @@ class BatchedPolicy(toy.ToyPolicy):
         super().__init__(seed)
         self._batcher = Batcher[Request](self._sample, size=3)
 
+    @override
     async def respond(
         self, session: toy.ToySession, request: TurnRequest, sampling: Sampling
     ) -> Reply:

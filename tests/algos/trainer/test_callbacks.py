@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import metrics
@@ -37,9 +38,11 @@ class Recorder(Callback):
     def __init__(self) -> None:
         self.calls: list[str] = []
 
+    @override
     def on_train_begin(self, state: TrainerState) -> None:
         self.calls.append(f"begin {state.step}/{state.steps}")
 
+    @override
     def on_step_end(
         self, state: TrainerState, metrics: Mapping[str, float], groups: Sequence[Group]
     ) -> None:
@@ -47,14 +50,17 @@ class Recorder(Callback):
         assert [len(group) for group in groups] == [2, 2]
         self.calls.append(f"step {state.step}")
 
+    @override
     def on_evaluate(self, state: TrainerState, metrics: Mapping[str, float]) -> None:
         assert "eval/headline" in metrics
         self.calls.append(f"evaluate {state.step}")
 
+    @override
     def on_save(self, state: TrainerState, checkpoint: Path) -> None:
         assert (checkpoint / "state.json").exists()
         self.calls.append(f"save {checkpoint.name}")
 
+    @override
     def on_train_end(self, state: TrainerState) -> None:
         self.calls.append(f"end {state.step}")
 
@@ -75,6 +81,7 @@ class StopAfter(Callback):
     def __init__(self, step: int) -> None:
         self.step = step
 
+    @override
     def on_step_end(
         self, state: TrainerState, metrics: Mapping[str, float], groups: Sequence[Group]
     ) -> None:
@@ -94,6 +101,7 @@ def test_callback_ends_a_run_with_a_checkpoint(tmp_path: Path) -> None:
 
 def test_callback_that_raises_ends_the_run_and_its_checkpoint_stays(tmp_path: Path) -> None:
     class Broken(Callback):
+        @override
         def on_step_end(
             self, state: TrainerState, metrics: Mapping[str, float], groups: Sequence[Group]
         ) -> None:

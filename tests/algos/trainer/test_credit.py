@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from tests.algos import toy
 from visenv.algorithm import Algorithm
@@ -16,9 +17,11 @@ class _Fixed(Algorithm):
     def __init__(self, advantage: Any) -> None:
         self.advantage = np.asarray(advantage, np.float64)
 
+    @override
     def advantages(self, groups: Any) -> Any:
         return [[self.advantage for _ in group] for group in groups]
 
+    @override
     def loss(self, batch: Any) -> Any:
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""Evaluation during training: scores, the best weights, and no trace in what is learnt."""
+"""Evaluation during training: scores, the best weights, and no trace in what is learned."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
@@ -108,6 +109,7 @@ def test_engine_plays_the_held_out_samples_with_the_weights_of_the_step(tmp_path
     versions: list[int] = []
 
     class Watched(toy.ToyEngine):
+        @override
         def open(self, seed: int) -> toy.ToySession:
             versions.append(self.version)
             return super().open(seed)

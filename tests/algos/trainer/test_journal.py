@@ -129,7 +129,7 @@ def test_processes_write_apart_and_read_all(episodes: list[Episode], tmp_path: P
     for rank in range(2):
         read, kept = journal(tmp_path, rank=rank, count=2).read(0)
         assert (read, kept) == (by_place(episodes[:2]), [[episodes[rank]]])
-    # Another number of processes decides anew, from what any of them has played.
+    # Another number of processes decides again, from what any of them has played.
     assert journal(tmp_path).read(0) == (by_place(episodes[:2]), None)
 
 

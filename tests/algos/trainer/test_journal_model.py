@@ -1,4 +1,4 @@
-"""A model that samples in batches: a step that was killed is played anew to the very bit."""
+"""A model that samples in batches: a step that was killed is played again to the very bit."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import Sloped
@@ -42,6 +43,7 @@ def _metrics(folder: Path) -> list[dict[str, float]]:
 
 def _paying(reward: float) -> Callable[[], Any]:
     class Generous(toy.Echo):
+        @override
         def step(self, action: str) -> Any:
             observation, _, *rest = super().step(action)
             return observation, reward if self._seed % 3 == 0 else 0.0, *rest
@@ -93,6 +95,7 @@ class _Leaping(Sloped):
 
     calls = 0
 
+    @override
     def loss(self, batch: Batch) -> Loss:
         type(self).calls += 1
         loss = super().loss(batch)
@@ -129,6 +132,7 @@ class _Watching(Sloped):
 
     seen: list[Batch] = []  # noqa: RUF012 - emptied by the test
 
+    @override
     def loss(self, batch: Batch) -> Loss:
         self.seen.append(batch)
         return super().loss(batch)
@@ -138,6 +142,7 @@ def test_the_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> No
     class Rounding(toy.ToyEngine):
         """Reports a tenth more than it should."""
 
+        @override
         async def respond(self, session: Any, request: Any, sampling: Any) -> Any:
             reply = await super().respond(session, request, sampling)
             place, logprob, version = session.sampled[-1]

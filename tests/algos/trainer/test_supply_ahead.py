@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from tests.algos import toy
 from visenv.algos.trainer.journal import Journal
@@ -137,6 +138,7 @@ def test_weights_that_never_arrive_are_told() -> None:
 
 def test_a_bug_over_there_is_raised_here() -> None:
     class Broken(toy.ToyPolicy):
+        @override
         async def respond(self, *arguments: Any) -> Any:
             raise ZeroDivisionError
 
@@ -158,6 +160,7 @@ def test_closing_gives_up_what_is_being_played() -> None:
     asked = threading.Event()
 
     class Hanging(toy.ToyPolicy):
+        @override
         async def respond(self, *arguments: Any) -> Any:
             import asyncio
 
@@ -185,6 +188,7 @@ def _expect_cancelled(supply: Ahead) -> None:
 
 def test_groups_ahead_are_chosen_as_any() -> None:
     class Generous(toy.Echo):
+        @override
         def step(self, action: str) -> Any:
             observation, _, *rest = super().step(action)
             return (observation, float(len(action)), *rest)

@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from typing_extensions import override
 
 from tests.algos import toy
 from visenv.algos.trainer.supply import Played, Selection, Share, random_stream
@@ -55,10 +56,12 @@ def test_processes_play_together_what_one_would_play_alone(count: int) -> None:
 class Scored(gym.Env[Any, str]):
     """Pays what is said; the policy is told the seed."""
 
+    @override
     def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
         record = StepResult((Message("user", (str(seed),)),), (), TurnRequest())
         return None, {"step": record, "aborted": "", "truncated_by": ""}
 
+    @override
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         info = {"step": StepResult(), "aborted": "", "truncated_by": ""}
         return None, float(action), True, False, info
@@ -72,9 +75,11 @@ class Varied(Policy[Session]):
         self.members: Counter[str] = Counter()
         self.given_up = 0
 
+    @override
     def open(self, seed: int) -> Session:
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         scene = str(session.messages[0].parts[0])
         member = self.members[scene]
@@ -154,6 +159,7 @@ def test_cancelled_requests_really_end() -> None:
 class Bug(Varied):
     """Replies to the first; then there is a bug, while another waits."""
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         if sum(self.members.values()) == 3:
             raise ZeroDivisionError

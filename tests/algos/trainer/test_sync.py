@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
@@ -47,6 +48,7 @@ def test_it_samples_with_the_weights_of_the_step_and_is_measured(tmp_path: Path)
 
 def test_an_engine_with_other_weights_shows_in_the_measures(tmp_path: Path) -> None:
     class Deaf(toy.ToyEngine):
+        @override
         def load(self, weights: Any, version: int) -> None:
             before = self._inner.network.weight.clone()
             super().load(weights, version)
@@ -65,6 +67,7 @@ def test_a_sampler_that_disagrees_stops_the_run_before_weights_change(
     class Wrong(toy.ToyEngine):
         """Samples with other weights from the second step on, as a server that was restarted."""
 
+        @override
         def load(self, weights: Any, version: int) -> None:
             super().load(weights, version)
             if version:
@@ -135,6 +138,7 @@ def test_an_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path
 
 def test_one_that_keeps_dying_aborts_episodes_until_none_is_left(tmp_path: Path) -> None:
     class Mortal(toy.ToyEngine):
+        @override
         async def respond(self, session: Any, request: Any, sampling: Any) -> Any:
             self._left = 0
             return await super().respond(session, request, sampling)

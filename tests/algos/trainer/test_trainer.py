@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
@@ -238,6 +239,7 @@ class _Interrupting(GRPO):
 
     calls = 0
 
+    @override
     def loss(self, batch: Batch) -> Loss:
         type(self).calls += 1
         if self.calls == 3:
@@ -354,6 +356,7 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path, name: str) -> None:
 
 def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:
     class Dying(toy.ToyPolicy):
+        @override
         def save(self, folder: Path) -> None:
             super().save(folder)
             raise OSError("no space left")
@@ -374,6 +377,7 @@ class _Diverging(GRPO):
 
     where = "loss"
 
+    @override
     def loss(self, batch: Batch) -> Loss:
         loss = super().loss(batch)
         if self.where == "loss":
@@ -453,6 +457,7 @@ def test_sft_needs_segments(tmp_path: Path) -> None:
 class _Misshapen(GRPO):
     """Gives three numbers for two turns."""
 
+    @override
     def advantages(self, groups: Any) -> Any:
         return [[np.zeros(3) for _ in group] for group in groups]
 
@@ -460,6 +465,7 @@ class _Misshapen(GRPO):
 class _Short(GRPO):
     """Forgets an episode."""
 
+    @override
     def advantages(self, groups: Any) -> Any:
         return [advantages[1:] for advantages in super().advantages(groups)]
 
@@ -467,6 +473,7 @@ class _Short(GRPO):
 class _Poisoned(GRPO):
     """Gives NaN."""
 
+    @override
     def advantages(self, groups: Any) -> Any:
         return [[np.array(np.nan) for _ in group] for group in groups]
 
@@ -489,9 +496,11 @@ def test_a_users_algorithm_is_told_what_it_must_give(
 class _TwoMethods(Algorithm):
     """What a user writes: REINFORCE, with a reward of its own for each turn."""
 
+    @override
     def advantages(self, groups: Any) -> Any:
         return [[np.array([turn.reward for turn in e.turns]) for e in group] for group in groups]
 
+    @override
     def loss(self, batch: Batch) -> Loss:
         value = -(batch.logprobs * batch.advantages * batch.mask).sum() / batch.total_tokens
         return Loss(value, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import gymnasium as gym
+from typing_extensions import override
 
 from visenv.testing.contract import EnvContract
 from visenv.testing.record import Env
@@ -16,6 +17,7 @@ class TestTiny(EnvContract):
     env_id = "visenv/ArftCoding-v0"
     options: ClassVar[dict[str, Any]] = {"preset": "tiny"}
 
+    @override
     def make(self) -> Env:
         return gym.make(self.env_id, **self.options)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.envs.arm.answer_judge import AnswerJudge, quoted, read_extracted
@@ -140,6 +141,7 @@ class Refusing(Asking):
 
     answer_note = NOTE
 
+    @override
     def __getitem__(self, index: int) -> Sample:
         return replace(OPEN, answers=("Not answerable",))
 

@@ -1,4 +1,4 @@
-"""A server with vLLM's endpoints and no model: it can be killed, started anew and made to hang."""
+"""A server with vLLM's endpoints and no model: it can be killed, restarted and made to hang."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from typing_extensions import override
 
 from visenv.policies.vllm.weights import part_of
 
@@ -54,6 +56,7 @@ class FakeServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            @override
             def setup(self) -> None:
                 super().setup()
                 fake._sockets.add(self.connection)
@@ -73,6 +76,7 @@ class FakeServer:
                 self.end_headers()
                 self.wfile.write(content)
 
+            @override
             def log_message(self, *_: Any) -> None:
                 pass
 
@@ -80,6 +84,7 @@ class FakeServer:
             daemon_threads = True
             block_on_close = False
 
+            @override
             def handle_error(self, *_: Any) -> None:
                 pass  # connections are cut here on purpose
 

@@ -1,4 +1,4 @@
-"""ServerClient at a server that dies, is started anew, hangs, or is sent others' weights."""
+"""ServerClient at a server that dies, is restarted, hangs, or is sent others' weights."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_a_transfer_whose_receiver_hangs_ends_with_an_error(
     courier.going.clear()
     with pytest.raises(PolicyError, match=r"transfer of weights has taken longer than 0\.3 s"):
         client.load(delivery(1.0), 1)
-    assert client.broken  # the next `load` connects anew
+    assert client.broken  # the next `load` connects again
     assert client.stale
     courier.going.set()
 

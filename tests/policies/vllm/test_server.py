@@ -307,7 +307,7 @@ def test_turns_in_flight_when_their_server_is_killed_end(
         os.killpg(killed.pid, signal.SIGKILL)
         return await asyncio.wait_for(asyncio.gather(*turns, return_exceptions=True), 300)
 
-    served._loaded = False  # it starts its server anew for the next turn, with the checkpoint
+    served._loaded = False  # it restarts its server for the next turn, with the checkpoint
     ended = asyncio.run(run())
     assert all(isinstance(each, PolicyError) for each in ended[:2]), ended
     if not served.server.alive:

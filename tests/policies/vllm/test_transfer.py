@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.types import Sampling
@@ -46,9 +47,11 @@ def register() -> Any:
     class Receiver(IPCWeightTransferEngine):  # begins and ends an update as it does
         init_info_cls, update_info_cls = Nothing, Names  # type: ignore[assignment]
 
+        @override
         def init_transfer_engine(self, init_info: Any) -> None:
             pass
 
+        @override
         def update_weights(self, update_info: dict[str, Any]) -> None:
             names = self.parse_update_info(update_info).names
             self.model.load_weights([(name, MEMORY[name]) for name in names])  # type: ignore[operator]
@@ -57,10 +60,12 @@ def register() -> Any:
         init_info_cls = Begin
 
         @classmethod
+        @override
         def trainer_init(cls, init_info: Any, *, client: Any, source: Any = None) -> Any:
             client.init_weight_transfer_engine({})
             return cls(client=client, source=source)
 
+        @override
         def send_weights(self) -> None:
             assert self.source is not None
             self.client.start_weight_update()

@@ -258,7 +258,7 @@ def test_a_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
 def test_asleep_nothing_is_sampled_and_awake_everything_goes_on(
     vllm3: Any, exam: Any, talk: Any
 ) -> None:
-    """On a CPU sleep keeps the memory; what waits, waits for the awakening."""
+    """On a CPU sleep keeps the memory; what waits, waits for the wake-up."""
     expected = exam.play(vllm3, [1], sampling=GREEDY)
     vllm3.sleep()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from typing_extensions import override
 
 from visenv.cli import main
 from visenv.env import Limits
@@ -37,6 +38,7 @@ class ToyWith(toy.Adder):
 
 
 class RaisesOnLongText(ToyWith):
+    @override
     def step(self, action: str) -> Any:
         if len(action) > 10_000:
             raise ValueError("too\nlong")
@@ -44,11 +46,13 @@ class RaisesOnLongText(ToyWith):
 
 
 class RaisesOnReset(ToyWith):
+    @override
     def reset(self, **_: Any) -> Any:
         raise KeyError("sample")
 
 
 class NeverSolved(ToyWith):
+    @override
     def task_score(self) -> float:
         return 0.5
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.curation.difficulty import (
     ARM_THINKER,
@@ -66,6 +67,7 @@ class Answering(ScriptedPolicy):
         self.requests: list[tuple[TurnRequest, Sampling]] = []
         self.shown: list[Message] = []
 
+    @override
     async def respond(
         self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.curation.journal import Journal, Outcome, dropped, kept
 from visenv.curation.lines import JsonLines, Row, row_line, write_lines
@@ -33,9 +34,11 @@ class Halves(Step):
         self.limit = limit
         self.asked: list[str] = []
 
+    @override
     def settings(self) -> dict[str, Any]:
         return {"divisor": self.divisor}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         if self.limit is not None and len(self.asked) >= self.limit:
             raise KeyboardInterrupt
@@ -59,6 +62,7 @@ class Firsts(Step):
         self.seen: set[str] = set()
         self.asked: list[str] = []
 
+    @override
     async def decide(self, row: Row) -> Outcome:
         self.asked.append(row["id"])
         if row["colour"] in self.seen:
@@ -66,9 +70,11 @@ class Firsts(Step):
         self.seen.add(row["colour"])
         return kept(row)
 
+    @override
     def begin(self) -> None:
         self.seen.clear()
 
+    @override
     def remember(self, row: Row, outcome: Outcome) -> None:
         if outcome.status == "kept":
             self.seen.add(row["colour"])
@@ -158,6 +164,7 @@ def test_images_are_named_relative_to_each_file(tmp_path: Path) -> None:
     class Same(Step):
         name = "same"
 
+        @override
         async def decide(self, row: Row) -> Outcome:
             return kept(row)
 
@@ -235,7 +242,7 @@ def test_where_the_order_counts_a_change_reaches_all_that_follow(tmp_path: Path)
     rows.append({"id": "5", "colour": "b"})
     step = Firsts()
     step.run(write(path, rows), out)
-    step.run(write(path, rows), out)  # a step that is used again begins anew
+    step.run(write(path, rows), out)  # a step that is used again starts again
     assert step.asked == ["5"]
     assert [row["id"] for row in written(out)] == ["0", "2", "3"]
     rows[2]["colour"] = "x"
@@ -259,6 +266,7 @@ def test_where_the_order_counts_a_row_that_is_gone_makes_room(tmp_path: Path) ->
 
 def test_a_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path) -> None:
     class Killed(Firsts):
+        @override
         async def decide(self, row: Row) -> Outcome:
             if row["id"] == "1":
                 raise KeyboardInterrupt
@@ -282,9 +290,11 @@ def test_a_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path
 
 def test_a_row_that_cannot_be_remembered_is_done_again(tmp_path: Path) -> None:
     class Reading(Firsts):
+        @override
         def remember(self, row: Row, outcome: Outcome) -> None:
             raise DataError("its image is gone")
 
+        @override
         async def decide(self, row: Row) -> Outcome:
             raise DataError("its image is gone")
 
@@ -304,6 +314,7 @@ def test_an_error_of_the_step_itself_reaches_the_caller(tmp_path: Path) -> None:
     class Broken(Step):
         name = "broken"
 
+        @override
         async def decide(self, row: Row) -> Outcome:
             raise ZeroDivisionError
 
@@ -315,6 +326,7 @@ def test_a_model_without_a_reply_fails_the_row(tmp_path: Path) -> None:
     class Mute(Step):
         name = "mute"
 
+        @override
         async def decide(self, row: Row) -> Outcome:
             raise PolicyError("the server is down")
 

@@ -11,6 +11,8 @@ from threading import Thread
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from typing_extensions import override
+
 Files = Mapping[str, bytes]
 
 
@@ -124,7 +126,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name of the base)
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
 
 

@@ -7,6 +7,7 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.documents.bm25 import Bm25Ranker, words
 from visenv.testing.documents import TextDocument
@@ -17,6 +18,7 @@ class CountedDocument(TextDocument):
 
     reads = 0
 
+    @override
     def page_text(self, page: int) -> str:
         type(self).reads += 1
         return super().page_text(page)

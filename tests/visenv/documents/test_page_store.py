@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.documents.document import Document
 from visenv.documents.page_store import PageStore
@@ -34,6 +35,7 @@ class CountingEmbedder(WordEmbedder):
         super().__init__()
         self.embedded: list[tuple[str, int]] = []
 
+    @override
     def embed_pages(self, document: Document, pages: Sequence[int]) -> list[Vectors]:
         vectors = super().embed_pages(document, pages)
         self.embedded += [(document.name, page) for page in pages]

@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium as gym
 import PIL.Image
 import pytest
+from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the ids
 from tests.environments import IDS
@@ -271,6 +272,7 @@ class Halved(gym.RewardWrapper[Any, Any], gym.utils.RecordConstructorArgs):
         gym.utils.RecordConstructorArgs.__init__(self)
         super().__init__(env)
 
+    @override
     def reward(self, reward: Any) -> float:
         return float(reward) / 2
 

@@ -12,6 +12,7 @@ import gymnasium as gym
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from tests.environments import IDS
 from visenv.env import Limits, VisEnv
@@ -108,6 +109,7 @@ class Impostor(Add):
         super().__init__()
         self.fails = fails
 
+    @override
     def run(self, raw: Any, store: Any) -> ToolResult:
         if self.fails:
             raise ToolError(HOSTILE)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.grammar import Call, Grammar, KeyValueGrammar, ParsedTurn, key_value
 from visenv.grammar.key_value import scan
@@ -221,6 +222,7 @@ class CountedPieces(list[str]):
 
     looked_at = 0
 
+    @override
     def index(self, *search: Any) -> int:
         _, start, end = search
         try:
@@ -393,6 +395,7 @@ class Shifter(Tool[Shift]):
     description = "Shifts things."
     arguments = Shift
 
+    @override
     def example(self) -> Shift:
         return Shift(place=[3, 4], note="7")
 

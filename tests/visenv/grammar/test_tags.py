@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import UnknownNameError
 from visenv.grammar import Call, Grammar, ParsedTurn
@@ -268,6 +269,7 @@ class Finder(Tool[Words]):
     description = "Finds things."
     arguments = Words
 
+    @override
     def example(self) -> Words:
         return Words(query="a bridge")
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import UnknownNameError
 from visenv.grammar import Call, Grammar, ParsedTurn, ToolCallGrammar, tool_call
@@ -465,6 +466,7 @@ class BoxTool(Tool[BoxArguments]):
     description = 'Cuts "out" <a> part.'
     arguments = BoxArguments
 
+    @override
     def example(self) -> BoxArguments:
         return BoxArguments(image="original_image", title=[0, 0, 500, 500])
 

@@ -20,6 +20,7 @@ import PIL.Image
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.env import Observation
 from visenv.errors import ConfigurationError, DataError, PolicyError, ServiceError
@@ -65,12 +66,14 @@ class ByMember(Policy[Session]):
         self.opened = itertools.count()
         self.seeds: list[int] = []
 
+    @override
     def open(self, seed: int) -> Session:
         session: Any = Session()
         session.script = iter(self.scripts[min(next(self.opened), len(self.scripts) - 1)])
         self.seeds.append(seed)
         return session  # type: ignore[no-any-return]
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         turn = next(session.script)  # type: ignore[attr-defined]
         await asyncio.sleep(0)
@@ -86,15 +89,18 @@ class Recorded(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.calls: list[str] = []
 
+    @override
     def step(self, action: str) -> Any:
         kinds = (kind for kind in ("error", "service") if f"kind: {kind}" in action)
         self.calls.append(next(kinds, "step"))
         return self.env.step(action)
 
+    @override
     def reset(self, **arguments: Any) -> Any:
         self.calls.append("reset")
         return self.env.reset(**arguments)
 
+    @override
     def close(self) -> None:
         self.calls.append("close")
         self.env.close()
@@ -246,6 +252,7 @@ class Showing(gym.Env[Any, str]):
     def __init__(self, *images: Image) -> None:
         self._images = iter(images)
 
+    @override
     def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
         message = Message("user", ("look", next(self._images)))
         return None, {
@@ -254,6 +261,7 @@ class Showing(gym.Env[Any, str]):
             "truncated_by": "",
         }
 
+    @override
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         return None, 1.0, True, False, {"step": StepResult(), "aborted": "", "truncated_by": ""}
 
@@ -261,9 +269,11 @@ class Showing(gym.Env[Any, str]):
 class Looking(ByMember):
     """Looks at every pixel, as a model does."""
 
+    @override
     def open(self, seed: int) -> Session:
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         (image,) = (each for message in session.messages for each in message.images)
         return Reply.of_text(image.sha256)
@@ -344,6 +354,7 @@ class Stub(gym.Env[Any, str]):
     left: ClassVar[Counter[int]] = Counter()
     errors: ClassVar[tuple[type[Exception] | None, ...]] = (None, RuntimeError, DataError, None)
 
+    @override
     def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
         assert seed is not None
         error = self.errors[seed % 4]
@@ -354,6 +365,7 @@ class Stub(gym.Env[Any, str]):
         started = StepResult((), (), request, truncated_by="" if request else "x")
         return None, {"step": started, "aborted": "", "truncated_by": started.truncated_by}
 
+    @override
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         return None, 1.0, True, False, {"step": StepResult(), "aborted": "", "truncated_by": ""}
 
@@ -364,9 +376,11 @@ class Shuffling(Policy[Session]):
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
+    @override
     def open(self, seed: int) -> Session:
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         for _ in range(self.rng.integers(5)):
             await asyncio.sleep(0)

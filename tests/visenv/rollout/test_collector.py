@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.env import Limits, Observation
 from visenv.errors import DataError, PolicyError, ServiceError
@@ -39,10 +40,12 @@ class Scripted(Policy[Session]):
         self.samplings: list[Sampling] = []
         self.seeds: list[int] = []
 
+    @override
     def open(self, seed: int) -> Session:
         self.seeds.append(seed)
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         said = sum(message.role == "assistant" for message in session.messages)
         self.samplings.append(sampling)
@@ -173,6 +176,7 @@ class Gated(Scripted):
         self.most = 0
         self.episodes = episodes
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         mine = asyncio.Event()
         self.waiting.append(mine)
@@ -205,6 +209,7 @@ class Counting(Scripted):
         super().__init__(ADD, ANSWER)
         self.now = self.most = 0
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         self.now += 1
         self.most = max(self.most, self.now)

@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.env import Observation
 from visenv.policy import Policy, Session
@@ -36,11 +37,13 @@ ANSWER = "<answer>3</answer>"
 class Drawing(Policy[Session]):
     """Adds numbers that its seed draws, after as many turns of the loop as the clock decides."""
 
+    @override
     def open(self, seed: int) -> Session:
         session: Any = Session()
         session.rng = np.random.default_rng(seed)
         return session  # type: ignore[no-any-return]
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         for _ in range(time.monotonic_ns() % 4):
             await asyncio.sleep(0)
@@ -110,9 +113,11 @@ class Waiting(Policy[Session]):
         self.asked = asyncio.Event()
         self.aborted = 0
 
+    @override
     def open(self, seed: int) -> Session:
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         self.asked.set()
         try:
@@ -180,6 +185,7 @@ class Noting(ThreadExecutor):
         super().__init__(timeout)
         self.slots: list[Any] = []
 
+    @override
     def slot(self, make_env: Any) -> Any:
         self.slots.append(super().slot(make_env))
         return self.slots[-1]
@@ -191,9 +197,11 @@ class Computing(Policy[Session]):
     def __init__(self, executor: Noting) -> None:
         self.executor = executor
 
+    @override
     def open(self, seed: int) -> Session:
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         said = len(session.messages)
         await asyncio.sleep(0)

@@ -17,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 import PIL.Image
 import pytest
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
@@ -155,6 +156,7 @@ class ParrotSession(Session):
         self.images: list[ImageSpan] = []
         self.versions: dict[int, int] = {}
 
+    @override
     def segments(self) -> tuple[Segment, ...]:
         sampled = np.isin(np.arange(len(self.tokens)), list(self.versions))
         versions = np.array([self.versions.get(k, 0) for k in range(len(self.tokens))], np.int32)
@@ -183,9 +185,11 @@ class Parrot(EnginePolicy[ParrotSession]):
         self.sum = 0.0
         self.endless = self.cancelled = 0
 
+    @override
     def open(self, seed: int) -> ParrotSession:
         return ParrotSession(seed)
 
+    @override
     async def respond(
         self, session: ParrotSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:
@@ -218,6 +222,7 @@ class Parrot(EnginePolicy[ParrotSession]):
             self.cancelled += 1
             raise
 
+    @override
     def load(self, weights: Iterable[tuple[str, Any]], version: int) -> None:
         self.sum, self.stale = 0.0, True
         for name, weight in weights:
@@ -226,9 +231,11 @@ class Parrot(EnginePolicy[ParrotSession]):
             self.sum += float(weight.sum())
         self.version, self.stale = version, False
 
+    @override
     def sleep(self) -> None:
         self.stale = True
 
+    @override
     def wake(self) -> None:
         pass
 
@@ -239,6 +246,7 @@ ENDLESS = -1
 class Held(dict[int, Any]):
     """Sessions, one of which takes its time."""
 
+    @override
     def __getitem__(self, number: int) -> Any:
         if number == ENDLESS:
             time.sleep(3)

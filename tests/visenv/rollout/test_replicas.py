@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import EnginePolicy, Session
@@ -27,15 +28,18 @@ class Engine(EnginePolicy[Session]):
         self.weights: list[tuple[str, float]] = []
         self.done: list[str] = []
 
+    @override
     def open(self, seed: int) -> Session:
         return Session()
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         if self.stale:
             raise PolicyError("no weights")
         await asyncio.sleep(0)
         return Reply.of_text(f"<answer>{self.name}</answer>")
 
+    @override
     def load(self, weights: Iterable[tuple[str, Any]], version: int) -> None:
         self.stale = True
         for name, weight in weights:
@@ -44,12 +48,15 @@ class Engine(EnginePolicy[Session]):
             self.weights.append((name, float(weight[0])))
         self.version, self.stale = version, False
 
+    @override
     def sleep(self) -> None:
         self.done.append("sleep")
 
+    @override
     def wake(self) -> None:
         self.done.append("wake")
 
+    @override
     def close(self) -> None:
         self.done.append("close")
 
@@ -96,6 +103,7 @@ def test_an_engine_that_lacks_its_weights_gets_no_episodes() -> None:
 
 def test_what_a_lost_engine_was_playing_is_played_by_another() -> None:
     class Dying(Engine):
+        @override
         async def respond(
             self, session: Session, request: TurnRequest, sampling: Sampling
         ) -> Reply:

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from typing_extensions import override
 
 from visenv.errors import ServiceError
 from visenv.policies.oracle import OraclePolicy
@@ -22,6 +23,7 @@ Env = gym.Env[Any, str]
 class SlowSecond(OraclePolicy):
     """Lets the loop turn in every turn, so that a verdict may arrive in between."""
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         await asyncio.sleep(0.05)
         return await super().respond(session, request, sampling)
@@ -33,12 +35,14 @@ class FailsOnce(gym.Wrapper[Any, str, Any, str]):
     episodes = 0
     failed = False
 
+    @override
     def reset(self, **options: Any) -> Any:
         type(self).episodes += 1
         self._number = self.episodes
         self._steps = 0
         return super().reset(**options)
 
+    @override
     def step(self, action: str) -> Any:
         self._steps += 1
         if self._number == 2 and self._steps == 2 and not self.failed:

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from typing_extensions import override
 
 from visenv.env import Limits, VisEnv
 from visenv.errors import ServiceError
@@ -62,6 +63,7 @@ class Runs(Tool[toy.AddArguments]):
         self.sandbox = Sandbox(Quick(), workers=1, wait_seconds=wait_seconds)
         self.seconds = seconds
 
+    @override
     def call(self, arguments: toy.AddArguments, store: Store) -> ToolResult:
         if self.seconds:
             held(self.sandbox, self.seconds)
@@ -72,6 +74,7 @@ class Runs(Tool[toy.AddArguments]):
 class RunsLater(Runs):
     """Does the same in a coroutine, on the event loop of another thread."""
 
+    @override
     async def call(  # type: ignore[override]
         self, arguments: toy.AddArguments, store: Store
     ) -> ToolResult:

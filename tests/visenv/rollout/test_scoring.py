@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import pytest
+from typing_extensions import override
 
 from visenv.env import VisEnv
 from visenv.errors import ConfigurationError, ServiceError
@@ -84,6 +85,7 @@ def test_deferred_terms_free_the_slots_of_their_episodes() -> None:
 
 
 class Halved(gym.RewardWrapper[Any, Any]):
+    @override
     def reward(self, reward: Any) -> float:
         return float(reward) / 2
 
@@ -191,11 +193,13 @@ class Seen(NamedTuple):
 class Watched(toy.Adder):
     """Logs an event for each turn."""
 
+    @override
     def turn_events(self, turn: ParsedTurn) -> Any:
         return [Seen(self.turn, turn.thought or "")]
 
 
 class WatchedLater(toy.Adder):
+    @override
     async def turn_events(self, turn: ParsedTurn) -> Any:
         number = self.turn
         await asyncio.sleep(random.random() / 100)
@@ -227,6 +231,7 @@ class Recording(OraclePolicy):
         super().__init__()
         self.order = order
 
+    @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
         self.order.append((session.messages[0].plain(), len(session.messages)))
         await asyncio.sleep(0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from typing_extensions import override
 
 from visenv.registration import load
 from visenv.rollout import Collector, EpisodeSpec, Mixture, ThreadExecutor
@@ -39,6 +40,7 @@ class CrowdedHost(LocalHost):
         self._killed = threading.Event()
         self._placed = False
 
+    @override
     def open(self) -> Failure | None:
         while not self._cluster.places.acquire(timeout=0.02):
             if self._killed.is_set():
@@ -47,16 +49,19 @@ class CrowdedHost(LocalHost):
         self._cluster.made += 1
         return super().open()
 
+    @override
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         if method == "act":
             time.sleep(0.02)
         return super().call(method, arguments)
 
+    @override
     def close(self) -> None:
         super().close()
         if self._placed:
             self._cluster.places.release()
 
+    @override
     def kill(self) -> bool:
         self._killed.set()
         return True

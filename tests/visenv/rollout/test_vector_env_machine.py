@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from typing_extensions import override
 
 from visenv.errors import EpisodeOverError
 from visenv.rollout import EpisodePool, Reset, Result
@@ -107,6 +108,7 @@ class PoolMachine(RuleBasedStateMachine):
         if hasattr(self, "pool"):
             assert self.pool._worker_group.busy <= self.expected.keys()
 
+    @override
     def teardown(self) -> None:
         while self.expected:
             self.take(wait=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.envs.arft.coding.tools.code import CodeArguments, CodeTool
 from visenv.errors import ServiceError
@@ -57,6 +58,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(json.dumps(said).encode())
 
+    @override
     def log_message(self, *_: object) -> None:
         """Nothing."""
 

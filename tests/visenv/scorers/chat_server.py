@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from typing_extensions import override
+
 
 class Answer(NamedTuple):
     """What the server sends.
@@ -104,7 +106,8 @@ class Handler(BaseHTTPRequestHandler):
         if not answer.cut:
             self.wfile.write(content[middle:])
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the name it overrides)
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
 
 

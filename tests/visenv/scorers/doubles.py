@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.scorers import (
     Backend,
@@ -77,12 +78,15 @@ class RemoteDouble(Backend):
         self.most_in_flight = 0
 
     @property
+    @override
     def model(self) -> str:
         return f"model of {self._tag}"
 
+    @override
     def tokens(self, request: ScoreRequest) -> int:
         return 100
 
+    @override
     async def score_batch(self, requests: Sequence[Any]) -> Sequence[Any]:
         BATCHES[self._tag].append([request.content for request in requests])
         self.in_flight += 1
@@ -115,14 +119,17 @@ class ModelDouble(InProcessBackend):
         self._tag = tag
 
     @property
+    @override
     def model(self) -> str:
         return "double"
 
+    @override
     def load(self) -> None:
         if self._tag == "unloadable":
             raise RuntimeError("no weights")
         (self._folder / f"{os.getpid()}-{time.time_ns()}").touch()
 
+    @override
     def compute(self, requests: Sequence[Any]) -> Sequence[Any]:
         BATCHES[self._tag].append([request.content for request in requests])
         if any(request.content == "hang" for request in requests):

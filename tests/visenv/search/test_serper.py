@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ServiceError
 from visenv.search import Passage
@@ -54,6 +55,7 @@ class Handler(BaseHTTPRequestHandler):
         acts = self.server.acts
         (acts.pop(0) if len(acts) > 1 else acts[0])(self)
 
+    @override
     def log_message(self, *args: Any) -> None:
         pass
 

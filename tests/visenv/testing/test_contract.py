@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.env import Limits, Observation, VisEnv
 from visenv.errors import ServiceError, ToolError
@@ -41,16 +42,20 @@ class Look(Tool[LookArguments]):
     description = "Shows a picture."
     arguments = LookArguments
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         self._images = sample.images
 
+    @override
     def call(self, arguments: LookArguments, store: Store) -> ToolResult:
         image = self._images[arguments.place]
         return ToolResult((image, image, "the same <image> twice"))
 
+    @override
     def example(self) -> LookArguments:
         return LookArguments(place=0)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> LookArguments:
         return LookArguments(place=int(rng.integers(2)))
 
@@ -80,16 +85,20 @@ class Gallery(VisEnv):
             render_mode=render_mode,
         )
 
+    @override
     def initial_messages(self) -> list[Message]:
         return [Message("user", ("Look: ", self.sample.images[0], self.sample.question))]
 
+    @override
     def turn_request(self) -> TurnRequest:
         regex = self.grammar.answer_regex("<think>") if self.turns_left == 1 else None
         return TurnRequest("<think>", self.grammar.stop, regex)
 
+    @override
     def task_score(self) -> float:
         return float(self.log.answer in self.sample.answers)
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         if self.turn < 2:
             return ParsedTurn("again", (Call("look", {"place": 0}),))
@@ -152,6 +161,7 @@ def test_check_all_and_the_class_run_every_check(monkeypatch: pytest.MonkeyPatch
 class TestGalleryByClass(EnvContract):
     """The form that the documentation shows; pytest collects the inherited tests."""
 
+    @override
     def make(self) -> gym.Env[Observation, str]:
         return gym.make(GALLERY)
 
@@ -169,6 +179,7 @@ class WallClock(Gallery):
 
     count = itertools.count()
 
+    @override
     def initial_messages(self) -> list[Message]:
         return [Message("user", (f"at {next(self.count)}",))]
 
@@ -178,10 +189,12 @@ class LastBit(Gallery):
 
     episodes = 0
 
+    @override
     def reset(self, **kwargs: Any) -> Any:
         self.episodes += 1
         return super().reset(**kwargs)
 
+    @override
     def task_score(self) -> float:
         return float(np.nextafter(super().task_score(), self.episodes % 2))
 
@@ -189,6 +202,7 @@ class LastBit(Gallery):
 class OneEpisode(Gallery):
     """Ignores the seed."""
 
+    @override
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         return super().reset(seed=0, options=options)
 
@@ -196,6 +210,7 @@ class OneEpisode(Gallery):
 class SharesState(Gallery):
     """Sends views of the images it keeps."""
 
+    @override
     def step(self, action: str) -> Any:
         observation, *rest = super().step(action)
         kept = tuple(self.sample.images[0].pixels[:] for _ in observation["images"])
@@ -207,6 +222,7 @@ class ReusesBuffer(Gallery):
 
     buffer = np.zeros((4, 6, 3), np.uint8)
 
+    @override
     def step(self, action: str) -> Any:
         observation, *rest = super().step(action)
         return {**observation, "images": tuple(self.buffer for _ in observation["images"])}, *rest
@@ -215,6 +231,7 @@ class ReusesBuffer(Gallery):
 class Writable(Gallery):
     """Hands out a memory that can be written to."""
 
+    @override
     def initial_messages(self) -> list[Message]:
         self.sample.images[0].pixels.flags.writeable = True
         return super().initial_messages()
@@ -225,20 +242,24 @@ class Feedback(Gallery):
 
     returned: Any
 
+    @override
     def step(self, action: str) -> Any:
         returned = super().step(action)
         self.returned = returned[4]
         return returned
 
+    @override
     def initial_messages(self) -> list[Message]:
         self.returned = {"step": None}
         return super().initial_messages()
 
+    @override
     def turn_request(self) -> TurnRequest:
         return super().turn_request()._replace(max_tokens=1 + len(self.returned))
 
 
 class RaisesOnNul(Gallery):
+    @override
     def step(self, action: str) -> Any:
         if "\0" in action:
             raise ValueError("embedded null character")
@@ -248,6 +269,7 @@ class RaisesOnNul(Gallery):
 class RaisesOnRareLetter(Gallery):
     """Only fuzzing finds it."""
 
+    @override
     def step(self, action: str) -> Any:
         if any(ord(letter) > 0x3000 and letter.isalpha() for letter in action):
             raise ValueError("codec can't encode")
@@ -255,6 +277,7 @@ class RaisesOnRareLetter(Gallery):
 
 
 class Endless(Gallery):
+    @override
     def _limit_hit(self) -> str:
         return ""
 
@@ -262,30 +285,35 @@ class Endless(Gallery):
 class StepsOn(Gallery):
     """May be stepped after its end."""
 
+    @override
     def step(self, action: str) -> Any:
         self._over = False
         return super().step(action)
 
 
 class NumpyReward(Gallery):
+    @override
     def step(self, action: str) -> Any:
         observation, reward, *rest = super().step(action)
         return observation, np.float64(reward), *rest
 
 
 class NumpyFlag(Gallery):
+    @override
     def step(self, action: str) -> Any:
         observation, reward, terminated, *rest = super().step(action)
         return observation, reward, np.bool_(terminated), *rest
 
 
 class NanReward(Gallery):
+    @override
     def step(self, action: str) -> Any:
         observation, _, *rest = super().step(action)
         return observation, float("nan"), *rest
 
 
 class ListOfImages(Gallery):
+    @override
     def step(self, action: str) -> Any:
         observation, *rest = super().step(action)
         return {**observation, "images": list(observation["images"])}, *rest
@@ -294,6 +322,7 @@ class ListOfImages(Gallery):
 class EchoesMarkers(Gallery):
     """Puts what the policy wrote into the observation as it is."""
 
+    @override
     def step(self, action: str) -> Any:
         observation, *rest = super().step(action)
         return {**observation, "text": observation["text"] + action[-40:]}, *rest
@@ -302,6 +331,7 @@ class EchoesMarkers(Gallery):
 class Repeating(Look):
     """Repeats in its error what the policy wrote."""
 
+    @override
     def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
         raise ToolError(f"I do not understand {raw}.")
 
@@ -315,6 +345,7 @@ class RepeatsArguments(Gallery):
 class Converting(Look):
     """Converts a number of any length to a float."""
 
+    @override
     def run(self, raw: Mapping[str, Any], store: Store) -> ToolResult:
         place = raw.get("place")
         if isinstance(place, int) and float(place) < 0:
@@ -331,6 +362,7 @@ class ConvertsNumbers(Gallery):
 class Fragile(Gallery):
     """A service that hostile text can break."""
 
+    @override
     def _act(self, turn: ParsedTurn) -> Any:
         if turn.problems:
             raise ServiceError("search", "bad query")
@@ -338,27 +370,32 @@ class Fragile(Gallery):
 
 
 class Unpicklable(Gallery):
+    @override
     def initial_messages(self) -> list[Message]:
         self.key = lambda: None
         return super().initial_messages()
 
 
 class ForgetsItsTurn(Gallery):
+    @override
     def __getstate__(self) -> Any:
         return {**self.__dict__, "turn": 0}
 
 
 class ForgetsItsGenerator(Gallery):
+    @override
     def __getstate__(self) -> Any:
         return {**self.__dict__, "_np_random": np.random.default_rng(0)}
 
 
 class WrongOracle(Gallery):
+    @override
     def oracle_turn(self) -> ParsedTurn:
         return ParsedTurn("", answer="0" * (self.sample.id[0] != "1"))
 
 
 class SilentOracle(Gallery):
+    @override
     def oracle_turn(self) -> ParsedTurn:
         return ParsedTurn("nothing to say")
 
@@ -366,6 +403,7 @@ class SilentOracle(Gallery):
 class CarefreeOracle(Gallery):
     """Right, but not as the ask wants it: no thought, so not the prefix."""
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         return super().oracle_turn()._replace(thought=None)
 
@@ -373,11 +411,13 @@ class CarefreeOracle(Gallery):
 class UnmatchedOracle(Gallery):
     """The last turn must match an expression that the oracle does not know."""
 
+    @override
     def turn_request(self) -> TurnRequest:
         return TurnRequest("<think>", self.grammar.stop, r"[a-z]*</think><answer>\d</answer>")
 
 
 class Generous(Gallery):
+    @override
     def task_score(self) -> float:
         return 1.0
 
@@ -389,6 +429,7 @@ def _generous_terms(log: Log, sample: Sample) -> float:
 class PaysAttendance(Gallery):
     """Pays for every turn."""
 
+    @override
     def step(self, action: str) -> Any:
         observation, reward, *rest = super().step(action)
         return observation, reward + 0.25, *rest
@@ -397,6 +438,7 @@ class PaysAttendance(Gallery):
 class SolvedBySilence(Gallery):
     """Takes no answer for the answer."""
 
+    @override
     def task_score(self) -> float:
         return 1.0 if self.log.answer is None else super().task_score()
 

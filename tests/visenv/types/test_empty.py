@@ -1,4 +1,4 @@
-"""EMPTY: a default that nobody can change."""
+"""EMPTY: a default that cannot be changed."""
 
 from __future__ import annotations
 

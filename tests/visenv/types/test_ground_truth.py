@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
+from typing_extensions import override
 
 from visenv.data.rows import Place, RowSource
 from visenv.data.source import check_declared_truth, check_truth
@@ -128,6 +129,7 @@ class Counts(RowSource):
             with self._listing(place):
                 self._keep(place, Sample(str(number), "?", ground_truth=CountTruth(**row)))
 
+    @override
     def _open_images(self, place: Place, images: Any) -> tuple[Any, ...]:
         return ()
 

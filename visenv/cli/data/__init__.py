@@ -73,5 +73,5 @@ class Data:
     ]
 
     def run(self) -> None:
-        """Run the step."""
+        """Run the chosen step."""
         self.step.run()

@@ -110,7 +110,7 @@ class Asking:
         return closing(make_policy(self.policy, self.policy_option))
 
     def _policy_label(self) -> str:
-        """The policy as the journal knows it: how its server is reached changes no reply."""
+        """Return the policy's name in the journal: how its server is reached changes no reply."""
         own = [each for each in self.policy_option if each.partition("=")[0] not in _SERVER]
         return " ".join([self.policy, *sorted(own)])
 
@@ -146,12 +146,12 @@ class Writing(Asking, StepCommand):
 
 
 def part(name: str) -> Any:
-    """What does the work of a step."""
+    """Return the class of a curation step by name."""
     return load("curation step", name)
 
 
 def read(path: Path) -> Lines:
-    """The rows of a file."""
+    """Return the rows of a file."""
     from visenv.curation.lines import JsonLines
 
     return JsonLines(path)

@@ -30,7 +30,7 @@ class Distort(StepCommand):
     """Seeds what is drawn."""
 
     def run(self) -> None:
-        """Make them."""
+        """Make distorted images."""
         check_at_least(1, samples=self.samples)
         folder = self.out.parent
         step, lines = part("distort").planned(

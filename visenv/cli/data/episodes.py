@@ -20,7 +20,7 @@ class Trajectories(Asking, Playing):
     """Most tokens in a turn."""
 
     def run(self) -> None:
-        """Play."""
+        """Play the episodes."""
         from visenv.curation.places import members
 
         check_at_least(1, tries=self.tries)
@@ -55,7 +55,7 @@ class Filter(_Played):
     """Fewest tool calls that succeeded."""
 
     def run(self) -> None:
-        """Keep them."""
+        """Keep the episodes that pass the filter."""
         wanted = (self.accuracy, self.metric, self.tool_calls)
         step = part("filter")(self._images(), self.out.parent, *wanted)
         self._work(step, read(self.episodes))
@@ -69,6 +69,6 @@ class Export(_Played):
     """Who reads them."""
 
     def run(self) -> None:
-        """Write them."""
+        """Write the episodes in the chosen layout."""
         step = part("export")(self._images(), self.out.parent, self.layout)
         self._work(step, read(self.episodes))

@@ -22,7 +22,7 @@ class Arrange(StepCommand):
     """Seeds the order."""
 
     def run(self) -> None:
-        """Make them."""
+        """Make the judging items."""
         step = part("arrange")(self.out.parent, self.both_orders, self.seed)
         self._work(step, read(self.pairs))
 
@@ -40,7 +40,7 @@ class ArmBench(Writing):
     """A response may be this many times as long as the right one, or as short."""
 
     def run(self) -> None:
-        """Write them."""
+        """Write the items of the benchmark."""
         self._write(
             "armbench",
             self.out.parent,
@@ -69,7 +69,7 @@ class Constraints(Asking, StepCommand):
     """Seeds the sampling."""
 
     def run(self) -> None:
-        """Answer, and check."""
+        """Answer the instructions, and check the answers."""
         from visenv.curation.places import row_lines
         from visenv.data.open import open_data
 

@@ -17,7 +17,7 @@ class Negatives(Writing):
     """Kinds of error to draw from; all by default."""
 
     def run(self) -> None:
-        """Write them."""
+        """Write the preference pairs."""
         flaws = {"flaws": self.flaws} if self.flaws else {}
         self._write("negatives", count=self.count, **flaws)
 
@@ -34,6 +34,6 @@ class Dedupe(StepCommand):
     """Pairs at least this similar to an earlier one with the same images are dropped, 0 to 1."""
 
     def run(self) -> None:
-        """Drop them."""
+        """Drop duplicate pairs."""
         step = part("dedupe")(self.contrast, self.duplicate)
         self._work(step, read(self.pairs))

@@ -23,7 +23,7 @@ class Questions(Playing):
     are played as armbench:<folder>."""
 
     def run(self) -> None:
-        """Write them."""
+        """Write the samples of an environment."""
         images = self.out.parent / "images"
         make, label = self._make_env(), self._env_label()
         step = part("questions")(make, images, label, self.documents)
@@ -52,7 +52,7 @@ class Difficulty(Asking, Playing):
     """Most tokens in a turn."""
 
     def run(self) -> None:
-        """Measure."""
+        """Measure the difficulty of the samples."""
         with self._open_policy() as policy:
             step = self._playing(policy) if self.by == "playing" else self._asking(policy)
             self._work(step, self._places(), self.concurrency)
@@ -76,7 +76,7 @@ class Difficulty(Asking, Playing):
         return f"{self._policy_label()} on {self._env_label()}"
 
     def _measure(self) -> dict[str, Any]:
-        """What differs from the paper's way."""
+        """Return the settings that differ from the paper's."""
         own = {
             "samples": self.tries,
             "threshold": self.threshold,

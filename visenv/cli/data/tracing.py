@@ -17,7 +17,7 @@ class ArgosDraft(Asking, Playing):
     """Most tokens of an answer."""
 
     def run(self) -> None:
-        """Draft the answers."""
+        """Draft the answers of the samples."""
         sampling = self._sampling(self.max_tokens)
         places, label = self._places(), f"{self._policy_label()} on {self._env_label()}"
         with self._open_policy() as policy:
@@ -48,7 +48,7 @@ class ArgosEntities(_Reading):
     """List at most 10 entities of each draft, its interactions and, for videos, timed actions."""
 
     def run(self) -> None:
-        """List them."""
+        """List the entities of the drafts."""
         self._read("argos-entities")
 
 
@@ -60,7 +60,7 @@ class ArgosPoint(Playing):
     """Who points: a scorer, for example openai:allenai/Molmo-7B-D-0924?base_url=…, or oracle."""
 
     def run(self) -> None:
-        """Point to them."""
+        """Point to the entities."""
         places = self._places()
         step = part("argos-point")(self._make_env(), self.pointing_model, self._env_label())
         self._work(step, places, self.concurrency)
@@ -74,7 +74,7 @@ class ArgosOverlay(StepCommand):
     """File of rows with points."""
 
     def run(self) -> None:
-        """Draw them."""
+        """Draw the points on the images."""
         self._work(part("argos-overlay")(self.out.parent), read(self.rows))
 
 
@@ -106,7 +106,7 @@ class ArgosExtract(_Reading):
     """List the points and anchors in time that each trace cites."""
 
     def run(self) -> None:
-        """List them."""
+        """List what the traces cite."""
         self._read("argos-extract")
 
 
@@ -115,7 +115,7 @@ class ArgosScore(Playing):
     """Make episodes of traces, scored by the environment's verifier."""
 
     def run(self) -> None:
-        """Score them."""
+        """Score the traces."""
         places = self._places()
         step = part("argos-score")(self._make_env(), self.out.parent, self._env_label())
         self._work(step, places, self.concurrency)
@@ -129,7 +129,7 @@ class ArgosReformat(StepCommand):
     """File of episodes that argos-score made."""
 
     def run(self) -> None:
-        """Rewrite them."""
+        """Rewrite the episodes."""
         images: Path = self.episodes.parent / "images"
         step = part("argos-reformat")(images, self.out.parent)
         self._work(step, read(self.episodes))

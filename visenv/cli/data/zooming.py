@@ -37,7 +37,7 @@ class ZoomScore(_Rating):
     """Name of the rows' data set: vsr, tallyqa or gqa."""
 
     def run(self) -> None:
-        """Rate them."""
+        """Rate the need for zooming of the rows."""
         step = part("zoom-score")(self._scorer(), self.dataset)
         self._work(step, read(self.rows), self.concurrency)
 
@@ -47,7 +47,7 @@ class Clear(_Rating):
     """Drop rows with an unclear question or a doubtful answer."""
 
     def run(self) -> None:
-        """Ask about each."""
+        """Ask whether each row is clear."""
         self._work(part("clear")(self._scorer()), read(self.rows), self.concurrency)
 
 
@@ -59,7 +59,7 @@ class Stratify(StepCommand):
     """File of rows that zoom-score rated and clear kept."""
 
     def run(self) -> None:
-        """Select them."""
+        """Select rows by data set and score."""
         self._work(part("stratify")(), read(self.rows))
 
 
@@ -75,6 +75,6 @@ class MagsTrain(StepCommand):
     """Files of rows whose images are left out: the evaluation, and the other stage."""
 
     def run(self) -> None:
-        """Select them."""
+        """Select the training rows of a stage."""
         step = part("mags-train")(self.stage, [read(path) for path in self.without])
         self._work(step, read(self.rows))

@@ -62,7 +62,7 @@ def live(setting: Setting, request: socket.socket, output: int, name: str) -> No
         request = _alone(setting, request, output)
         work, lock = _prepare(setting, name)
         if not select.select([request], [], [], 0)[0]:
-            program.rehearse()  # as long as nobody waits
+            program.rehearse()  # while no client waits
         message, descriptors = wire.receive(request)
         if not message:
             os._exit(0)
@@ -97,7 +97,7 @@ def _alone(setting: Setting, request: socket.socket, output: int) -> socket.sock
 
 
 def _prepare(setting: Setting, name: str) -> tuple[str, lockdown.Lock]:
-    """All that can be done before the program is there: its directory, and its lock."""
+    """Prepare a cell before the program arrives: make its directory and its `Lock`."""
     if setting.namespaces:
         work, own = WORKSPACE, (WORKSPACE.rpartition("/")[0], landlock.OWN)
     else:
@@ -128,7 +128,7 @@ def _renew() -> None:
     )
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv, sys.orig_argv = [""], ["python"]
-    random.seed(0)  # a fork would be seeded anew; numpy's is as the server left it
+    random.seed(0)  # a fork would be seeded again; numpy's is as the server left it
     os.environ.clear()
     os.environ.update(PATH="/usr/bin", LANG="C.UTF-8", OMP_NUM_THREADS="1")
     gc.enable()
@@ -151,7 +151,7 @@ def _enter(work: str, own_files: bool, asked: Mapping[str, Any]) -> None:
 def _take(
     asked: Mapping[str, Any], descriptors: Sequence[int], work: str
 ) -> tuple[str, dict[str, Any], int]:
-    """The program's text, the arrays it is given by name, and the bytes mapped for them.
+    """Return the program's text, its arrays by name, and the bytes mapped for them.
 
     Only the memory files for its results stay open.
     """
@@ -173,7 +173,7 @@ def _take(
 
 
 def _array(source: int, shape: Sequence[int]) -> Any:
-    """The pixels in a memory file, without a copy: a page is copied when it is written to.
+    """Return the pixels in a memory file, without a copy: a page is copied when it is written to.
 
     Not by `mmap`, which keeps a descriptor of the file.
     """

@@ -57,7 +57,7 @@ def _checked(result: int, what: str) -> int:
 
 
 def _words(arguments: tuple[Any, ...]) -> list[Any]:
-    """Arguments as the kernel takes them: a bare Python int would be passed as 32 bits."""
+    """Convert arguments for the kernel: a bare Python int would be passed as 32 bits."""
     return [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
 
 
@@ -102,7 +102,7 @@ def mount(
 
 
 def unmount(target: str) -> None:
-    """Take a mount and what is under it out of sight; it ends when nobody uses it."""
+    """Detach a mount and what is under it; it ends when it is no longer used."""
     syscall("umount2", target.encode(), MNT_DETACH)
 
 
@@ -112,7 +112,7 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def fork_into(kinds: int) -> int:
-    """`os.fork` whose child is in new namespaces of these kinds; 0 in the child.
+    """Fork a child into new namespaces of these kinds; return 0 in the child.
 
     A child that is to be process 1 of a new pid namespace must be born there: `unshare` would put
     only its own children in. The process must have one thread.
@@ -134,7 +134,7 @@ def fork_into(kinds: int) -> int:
 
 
 def effective_capabilities(proc: int) -> int:
-    """This process's effective capabilities, a bit each, read through a descriptor of /proc."""
+    """Return this process's effective capabilities as bits, read through a descriptor of /proc."""
     file = os.open("self/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with os.fdopen(file, encoding="ascii", errors="replace") as lines:
         return next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))

@@ -36,7 +36,7 @@ _RULE_PATH_BENEATH = 1
 
 
 def abi() -> int:
-    """The version the kernel has; 0 when it has none or none is allowed."""
+    """Return the ABI version of the kernel, 0 without Landlock."""
     try:
         return kernel.syscall("landlock_create_ruleset", None, 0, _CREATE_RULESET_VERSION)
     except OSError:
@@ -44,13 +44,13 @@ def abi() -> int:
 
 
 def described(version: int) -> str:
-    """What a version guards, for a person."""
+    """Return a description of what a version guards."""
     since = {1: "files", 3: "truncation", 4: "TCP", 5: "devices", 6: "signals"}
     return f"ABI {version}: {', '.join(word for first, word in since.items() if version >= first)}"
 
 
 def ruleset(grants: Iterable[tuple[str, int]]) -> int:
-    """A descriptor of a ruleset that grants these rights at and below these paths.
+    """Return a descriptor of a ruleset that grants these rights at and below these paths.
 
     Args:
         grants: Paths and rights; a path that is not there is left out.

@@ -40,7 +40,7 @@ class Libraries(NamedTuple):
 
 
 def find(proc: int) -> Libraries:
-    """The libraries of this process, which must have loaded all it ever offers.
+    """Return the libraries of this process, which must have loaded all that it offers.
 
     Args:
         proc: A descriptor of /proc.
@@ -60,14 +60,14 @@ def find(proc: int) -> Libraries:
 
 
 def search_path() -> list[str]:
-    """`sys.path` for programs: the standard library. What else there is has been loaded."""
+    """Return `sys.path` for programs: the standard library; other packages are loaded already."""
     standard = _standard()
     wanted = {*standard, *(f"{path}/lib-dynload" for path in standard)}
     return [path for path in sys.path if path in wanted]
 
 
 def without_hidden(libraries: Libraries) -> list[str]:
-    """The libraries as paths that have nothing below them that must not be seen."""
+    """Return the libraries as paths with nothing hidden below them."""
     exact = list(libraries.packages)
     left = list(libraries.paths)
     while left:
@@ -101,7 +101,7 @@ def _standard() -> set[str]:
 
 
 def _modules() -> Iterator[str]:
-    """Files of what has been imported, but for these modules themselves."""
+    """Return the files of imported modules, except these modules themselves."""
     own = f"{__package__}."
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -110,7 +110,7 @@ def _modules() -> Iterator[str]:
 
 
 def _mapped(proc: int) -> Iterator[str]:
-    """Shared libraries, which are mapped into memory."""
+    """Return the shared libraries, which are mapped into memory."""
     maps = os.open("self/maps", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with os.fdopen(maps, encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
@@ -120,7 +120,7 @@ def _mapped(proc: int) -> Iterator[str]:
 
 
 def _granted(file: str) -> str:
-    """What is shown for this file: its package, its library directory or itself."""
+    """Return the path to show for this file: its package, its library directory or itself."""
     parts = file.split("/")
     for place in _INSTALLED:
         if place in parts:

@@ -53,7 +53,7 @@ def apply(lock: Lock, limits: Mapping[str, int]) -> None:
 
 
 def library_rules(paths: Sequence[str]) -> list[tuple[str, int]]:
-    """Landlock rules to read libraries and to use the devices."""
+    """Return Landlock rules to read libraries and to use the devices."""
     rules = [(path, landlock.READ) for path in paths]
     return rules + [(path, landlock.READ_FILE | landlock.WRITE_FILE) for path in DEVICES]
 

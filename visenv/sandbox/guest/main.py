@@ -19,7 +19,7 @@ from .server import Server
 
 
 def main(control: int) -> None:
-    """Start, tell the client how it went, serve.
+    """Start, report the result to the client, serve.
 
     Args:
         control: Descriptor of the socket to the client. Its first message has ``isolation``
@@ -39,7 +39,7 @@ def main(control: int) -> None:
 
 
 def _start(configuration: Mapping[str, Any]) -> tuple[Setting | None, dict[str, Any]]:
-    """The setting, None if there are not enough layers, and what the client is told."""
+    """Return the setting, None if layers are missing, and the hello message for the client."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     proc = namespaces.open_proc()
     findings = probe.probe(proc)
@@ -76,7 +76,7 @@ def _start(configuration: Mapping[str, Any]) -> tuple[Setting | None, dict[str, 
 
 
 def _mode(configuration: Mapping[str, Any], layers: set[str]) -> str | None:
-    """The strongest way to run programs that is granted and was not ruled out."""
+    """Return the strongest way to run programs that is available and was not excluded."""
     wanted, unsafe = configuration["isolation"], configuration["unsafe"]
     if {probe.SECCOMP, probe.PRIVILEGES} <= layers or unsafe:
         for mode, needed in (("namespaces", probe.NAMESPACES), ("landlock", probe.LANDLOCK)):
@@ -86,7 +86,7 @@ def _mode(configuration: Mapping[str, Any], layers: set[str]) -> str | None:
 
 
 def _private(found: libraries.Libraries) -> list[str]:
-    """Paths that tell about the host, as they may occur in a traceback."""
+    """Return paths of the host that may occur in a traceback."""
     paths = {*found.hidden, *found.paths, *(path for path, _ in found.aliases)}
     paths |= {str(Path(path).parent) for path in (*found.packages, sys.executable, __file__)}
     paths |= {sys.prefix, sys.base_prefix, str(Path(__file__).parents[1])}
@@ -94,7 +94,7 @@ def _private(found: libraries.Libraries) -> list[str]:
 
 
 def _die_first(proc: int) -> None:
-    """When memory runs out, let the kernel end a sandbox before the training it serves."""
+    """Let the kernel kill a sandbox before the training process when memory runs out."""
     with contextlib.suppress(OSError):
         file = os.open("self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC, dir_fd=proc)
         with os.fdopen(file, "w", encoding="ascii") as score:
@@ -120,7 +120,7 @@ def _confine(setting: Setting, found: libraries.Libraries) -> int:
 
 
 def _needed_to_read(paths: tuple[str, ...]) -> int:
-    """What an ordinary user lacks to read the libraries, as when they are in root's home.
+    """Return the capability that an ordinary user lacks to read the libraries, if any.
 
     Landlock decides what is read, and it is not overruled by capabilities.
     """
@@ -134,7 +134,7 @@ def _needed_to_read(paths: tuple[str, ...]) -> int:
 
 
 def _address_space(proc: int) -> int:
-    """Bytes this process has mapped."""
+    """Return the bytes that this process has mapped."""
     file = os.open("self/statm", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
     with os.fdopen(file, encoding="ascii") as numbers:
         return int(numbers.read().split()[0]) * resource.getpagesize()

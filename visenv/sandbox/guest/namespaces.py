@@ -31,12 +31,12 @@ CELL = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.
 
 
 def open_proc() -> int:
-    """A descriptor of /proc, for a process that will lose sight of it."""
+    """Return a descriptor of /proc, for a process that will lose access to it."""
     return os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def privileged(proc: int) -> bool:
-    """Whether this process is root with the rights that go with it, in a container perhaps not."""
+    """Return whether this process is root with root's rights, which it may lack in a container."""
     needed = 1 << kernel.CAP_SYS_ADMIN | 1 << kernel.CAP_SETUID
     return os.geteuid() == 0 and kernel.effective_capabilities(proc) & needed == needed
 
@@ -73,7 +73,7 @@ def become_nobody(*, kept_capabilities: int = 0) -> None:
 
 
 def map_nobody(proc: int, user: int, group: int) -> None:
-    """In a new user namespace: let the one user and group that are in it be `NOBODY`.
+    """Map the one user and group of a new user namespace to `NOBODY`.
 
     Args:
         proc: A descriptor of /proc.

@@ -71,7 +71,7 @@ def _do(act: Callable[[], object], say: int) -> NoReturn:
     try:
         act()
         code = 0
-    except BaseException as error:  # noqa: BLE001  told to the parent
+    except BaseException as error:  # noqa: BLE001  reported to the parent
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         os.write(say, why.encode()[:500])
     finally:
@@ -84,7 +84,7 @@ def _tried(act: Callable[[], object]) -> tuple[bool, str]:
 
 
 def _private_cell(proc: int) -> None:
-    """All that a cell in namespaces is made of, with an empty root."""
+    """Do everything that a cell in namespaces does, with an empty root."""
     namespaces.leave_host(proc, lambda: root.build(Libraries(), proc))
     pid = kernel.fork_into(namespaces.CELL)
     if pid == 0:

@@ -70,7 +70,7 @@ def run(code: str, names: Mapping[str, Any], output: str, limits: Mapping[str, i
 
 
 def _outcome(code: str, names: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The result of the last expression and the traceback; one of them is empty."""
+    """Return the result of the last expression and the traceback; one of them is empty."""
     try:
         value = _execute(code, names)
         return b"" if value is None else _encoded(repr(value)), b""
@@ -79,7 +79,7 @@ def _outcome(code: str, names: Mapping[str, Any]) -> tuple[bytes, bytes]:
 
 
 def _told(error: BaseException) -> str:
-    """What an exception says; it may be of a class that says it badly."""
+    """Return the text of an exception, whose class may not be able to show it."""
     try:
         if isinstance(error, SystemExit):
             return "" if error.code in (None, 0) else f"SystemExit: {error.code}"
@@ -113,7 +113,7 @@ def _execute(code: str, names: Mapping[str, Any]) -> Any:
 
 
 def _traceback(error: BaseException) -> str:
-    """The traceback as the interpreter would print it, from the program's own first frame on."""
+    """Return the traceback as the interpreter prints it, from the program's first frame on."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != SOURCE:
         trace = trace.tb_next
@@ -126,7 +126,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _collected(output: str, limits: Mapping[str, int]) -> wire.Report:
-    """The image file the program wrote, with its pixels, put into the memory files."""
+    """Return the image file that the program wrote, with its pixels, in the memory files."""
     try:
         file = os.open(output, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -151,7 +151,7 @@ def _decoded(content: bytes, limits: Mapping[str, int]) -> wire.Report:
     import PIL.Image
 
     warnings.simplefilter("ignore")
-    PIL.Image.MAX_IMAGE_PIXELS = None  # our own limit is told better
+    PIL.Image.MAX_IMAGE_PIXELS = None  # our own limit has a better message
     with PIL.Image.open(io.BytesIO(content)) as opened:
         width, height = opened.size
         if width * height > limits["image_pixels"]:
@@ -184,5 +184,5 @@ def _decode(opened: Any, content: bytes, target: Any) -> None:
 
 
 def _mapped(memory: int, size: int) -> mmap.mmap:
-    """Not written by `os.write`: the limit on the size of files is for the program's own."""
+    """Map the memory: `os.write` would count against the program's limit on file sizes."""
     return mmap.mmap(memory, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)

@@ -16,9 +16,9 @@ _SECONDS_TO_LOCK = 60.0
 
 
 def make() -> str:
-    """A directory, in memory if it can be, which the client removes.
+    """Return a directory, in memory if it can be, which the client removes.
 
-    Those left by clients and servers that were killed are removed here: nobody holds their lock.
+    Those left by clients and servers that were killed are removed here: their locks are free.
     """
     parent = _IN_MEMORY if _is_roomy(_IN_MEMORY) else None
     made = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
@@ -30,7 +30,7 @@ def make() -> str:
 
 
 def _is_roomy(directory: Path) -> bool:
-    """Whether it can be written to and has room; in a container it may have 64 MB."""
+    """Return whether the directory is writable and has space; a container may have 64 MB."""
     return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 1 << 30
 
 

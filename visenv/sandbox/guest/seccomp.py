@@ -87,7 +87,7 @@ _THREAD = (0x003D_0F00, 0x007D_0F00)
 # end of a thread. To wake somebody takes FUTEX_PRIVATE_FLAG: a word on a page of a library is the
 # same for all programs, and they would ring each other up by it.
 _WAITS, _FUTEX_PRIVATE = (0, 9, 9 | 256), 128
-# MAP_SHARED; MAP_ANONYMOUS; MAP_HUGETLB, pages that somebody has set aside for himself.
+# MAP_SHARED; MAP_ANONYMOUS; MAP_HUGETLB, pages that another process has reserved.
 _MAP_SHARED, _MAP_ANONYMOUS, _MAP_HUGETLB = 0x01, 0x20, 0x4_0000
 _TMPFILE = 0o20000000  # __O_TMPFILE; O_TMPFILE has O_DIRECTORY too
 
@@ -96,7 +96,7 @@ _ACCESS_MODE = 3  # O_ACCMODE
 
 
 def program(own_pid: int, *, private: bool) -> bytes:
-    """The filter as the kernel takes it, 8 bytes an instruction.
+    """Return the filter as the kernel takes it, 8 bytes an instruction.
 
     Args:
         own_pid: The only process that signals can be sent to; `abort` sends one.
@@ -155,7 +155,7 @@ def install(code: bytes) -> None:
 
 
 def _each(names: Iterable[str], body: list[Instruction]) -> list[Instruction]:
-    """`body`, which returns on every path, for each of these calls the architecture has."""
+    """Return `body`, which always returns, for each of these calls that exists here."""
     numbers = [number for name in names if (number := syscalls.number(name)) is not None]
     return [step for number in numbers for step in ((_EQUAL, 0, len(body), number), *body)]
 
@@ -177,7 +177,7 @@ def _waking() -> list[Instruction]:
 
 
 def _mapping() -> list[Instruction]:
-    """Refuse memory that stays, and is in nobody's address space, when most of it is unmapped."""
+    """Refuse memory that stays, in no process's address space, when most of it is unmapped."""
     return [
         _argument(3),
         (_ANY_BIT, 0, 1, _MAP_HUGETLB),
@@ -209,7 +209,7 @@ def _opening(flags: int) -> list[Instruction]:
 
 
 def _reading_own_limits() -> list[Instruction]:
-    """``prlimit64(0, which, NULL, &old)``: the C library's getrlimit."""
+    """Allow ``prlimit64(0, which, NULL, &old)``: the C library's getrlimit."""
     must_be_zero = (_argument(0), _argument(2), _argument(2, upper=True))
     tests = [step for load in must_be_zero for step in (load, (_EQUAL, 1, 0, 0), _FORBIDDEN)]
     return [*tests, _ALLOW]

@@ -43,7 +43,7 @@ class Server:
         self._open = True
 
     def run(self) -> None:
-        """Serve."""
+        """Serve requests until the client closes the connection."""
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while self._open or self._cells:

@@ -87,13 +87,13 @@ TABLE: dict[str, tuple[int | None, int | None]] = {
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The names in a text, which is how a long list of them is read best."""
+    """Return the names in a text, the most readable form of a long list."""
     return tuple(text.split())
 
 
 @cache
 def machine() -> Machine:
-    """The architecture of this process.
+    """Return the architecture of this process.
 
     Raises:
         OSError: If there is no table for it.
@@ -105,5 +105,5 @@ def machine() -> Machine:
 
 
 def number(name: str) -> int | None:
-    """The number of a call here, None if the architecture does not have it."""
+    """Return the number of a call on this architecture, None if it has none."""
     return TABLE[name][machine().column]

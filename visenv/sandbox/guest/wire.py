@@ -57,12 +57,12 @@ class End(NamedTuple):
     memory: int
 
     def pack(self) -> bytes:
-        """As a message."""
+        """Return the end as a message."""
         return _END.pack(*self)
 
     @classmethod
     def unpack(cls, message: bytes) -> End:
-        """From a message."""
+        """Read an end from a message."""
         return cls(*_END.unpack(message))
 
 
@@ -90,7 +90,7 @@ class Report(NamedTuple):
     memory: int = 0
 
     def pack(self) -> bytes:
-        """As the content of the memory file, its texts cut to their limits."""
+        """Return the content of the memory file, with texts cut to their limits."""
         texts = (
             self.result[:RESULT_BYTES],
             self.error[-ERROR_BYTES:],
@@ -101,7 +101,7 @@ class Report(NamedTuple):
 
     @classmethod
     def unpack(cls, content: bytes) -> Report | None:
-        """From the content of the memory file; None if nothing was written that makes sense."""
+        """Read the content of the memory file; return None if it is invalid."""
         numbers = _REPORT.unpack_from(content)
         sizes = numbers[:3]
         limits = (RESULT_BYTES, ERROR_BYTES, PROBLEM_BYTES)
@@ -122,7 +122,7 @@ def send(to: socket.socket, message: bytes, descriptors: Sequence[int] = ()) -> 
 
 
 def receive(source: socket.socket) -> tuple[bytes, list[int]]:
-    """The next message and its descriptors, which the caller closes; empty after the last."""
+    """Return the next message and its descriptors, to be closed; empty after the last."""
     room = socket.CMSG_LEN(_DESCRIPTORS * array.array("i").itemsize)
     message, ancillary, _, _ = source.recvmsg(_MESSAGE_BYTES, room, socket.MSG_CMSG_CLOEXEC)
     descriptors = array.array("i")
@@ -133,12 +133,12 @@ def receive(source: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def begun() -> bytes:
-    """The message that a program begins now; the clock is the same in all processes."""
+    """Return the message that a program starts now; all processes share the clock."""
     return _BEGUN.pack(time.monotonic())
 
 
 def began(message: bytes) -> float:
-    """When, in seconds of `time.monotonic`.
+    """Return the start time, in seconds of `time.monotonic`.
 
     Raises:
         ValueError: With what the message says instead.
@@ -151,11 +151,11 @@ def began(message: bytes) -> float:
 
 
 def encode(value: dict[str, Any]) -> bytes:
-    """A message of named values; lone surrogates survive, as escapes."""
+    """Return a message of named values; lone surrogates are kept as escapes."""
     return json.dumps(value).encode("ascii")
 
 
 def decode(message: bytes) -> dict[str, Any]:
-    """The values of a message."""
+    """Return the values of a message."""
     value: dict[str, Any] = json.loads(message)
     return value

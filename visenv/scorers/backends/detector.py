@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
 from visenv.scorers.request import Detect
@@ -44,6 +46,7 @@ class DetectorBackend(LocalModelBackend):
         self._threshold = threshold
         self._text_threshold = text_threshold
 
+    @override
     def _load(self) -> None:
         import transformers
 
@@ -51,6 +54,7 @@ class DetectorBackend(LocalModelBackend):
         made = transformers.AutoModelForZeroShotObjectDetection
         self._model = made.from_pretrained(self._name).to(self._device).eval()
 
+    @override
     def compute(self, requests: Sequence[Detect]) -> Sequence[Any]:
         """Detect each phrase; requests on images of one size are one batch."""
         sizes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)

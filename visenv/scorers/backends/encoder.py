@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.scorers.backend import InProcessBackend, ServiceLimits
@@ -44,15 +45,17 @@ class EncoderBackend(InProcessBackend):
         self._model: SentenceTransformer | None = None
 
     @property
+    @override
     def model(self) -> str:
-        """The model's name."""
         return self._name
 
     @property
+    @override
     def version(self) -> str:
-        """The version of sentence-transformers."""
+        """Return the version of sentence-transformers."""
         return f"sentence-transformers {version('sentence-transformers')}"
 
+    @override
     def load(self) -> None:
         """Load the model.
 
@@ -75,6 +78,7 @@ class EncoderBackend(InProcessBackend):
                 "it is in."
             ) from error
 
+    @override
     def compute(self, requests: Sequence[Embed]) -> Sequence[Any]:
         """Encode the contents in one batch; texts and images go in batches of their own."""
         texts = [each.content for each in requests if isinstance(each.content, str)]

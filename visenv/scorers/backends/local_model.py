@@ -7,6 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.scorers.backend import InProcessBackend
 
@@ -33,19 +35,22 @@ class LocalModelBackend(InProcessBackend):
         self._processor: Any = None
 
     @property
+    @override
     def model(self) -> str:
-        """The model's name or folder."""
+        """Return the model's name or folder."""
         return self._name
 
     @property
+    @override
     def version(self) -> str:
-        """The versions of transformers and PyTorch, and the dates of local weights."""
+        """Return the versions of transformers and PyTorch, and the dates of local weights."""
         folder = Path(self._name)
         files = sorted(folder.glob("*")) if folder.is_dir() else []
         stamps = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
         packages = [f"{package} {version(package)}" for package in ("transformers", "torch")]
         return "; ".join([*packages, *stamps])
 
+    @override
     def load(self) -> None:
         """Load the model.
 

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from typing_extensions import override
+
 from visenv.scorers.backend import Backend, ServiceLimits
 from visenv.scorers.chat import ChatEndpoint
 from visenv.scorers.request import Generate, LogProbs, ScoreRequest
@@ -48,10 +50,12 @@ class OpenAIBackend(Backend):
         self._extra = dict(extra or {})
 
     @property
+    @override
     def model(self) -> str:
-        """The model's name at the server."""
+        """Return the model's name at the server."""
         return self._model
 
+    @override
     def tokens(self, request: ScoreRequest) -> int:
         """Estimate the tokens: 4 characters or 28 x 28 pixels each, and all of the reply."""
         request = cast("Generate | LogProbs", request)
@@ -64,6 +68,7 @@ class OpenAIBackend(Backend):
         reply = request.max_tokens if isinstance(request, Generate) else 1
         return characters // _CHARACTERS_PER_TOKEN + pixels // _PIXELS_PER_TOKEN + reply
 
+    @override
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
         """Send one HTTP request for each; servers batch by themselves."""
         return await asyncio.gather(*map(self._score, requests))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, DataError
 from visenv.scorers.backend import Backend, ServiceLimits
@@ -53,10 +54,12 @@ class RecordedBackend(Backend):
         self._values = self._read() if self._file.is_file() else {}
 
     @property
+    @override
     def model(self) -> str:
-        """The model whose values are in the file."""
+        """Return the name of the model whose values are in the file."""
         return self._model
 
+    @override
     async def score_batch(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
         """Look the requests up, and record those that are missing."""
         return await asyncio.gather(*map(self._score, requests))

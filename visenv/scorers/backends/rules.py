@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.registration import load
 from visenv.scorers.backend import InProcessBackend, ServiceLimits
@@ -35,19 +37,21 @@ class RulesBackend(InProcessBackend):
             raise ConfigurationError(f"{function!r} is not a function.")
 
     @property
+    @override
     def model(self) -> str:
-        """The function's name."""
+        """Return the function's name."""
         return self._name
 
     @property
+    @override
     def version(self) -> str:
-        """The hash of the function's source: a changed rule must not be answered from a cache."""
+        """Return the hash of the function's source: a cache must not answer for a changed rule."""
         try:
             source = inspect.getsource(self._function)
         except (OSError, TypeError):  # written at a prompt, or an object that is callable
             return ""
         return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
 
+    @override
     def compute(self, requests: Sequence[ScoreRequest]) -> Sequence[Any]:
-        """Call the function for each request."""
         return [self._function(request) for request in requests]

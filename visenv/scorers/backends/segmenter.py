@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError
 from visenv.scorers.backend import ServiceLimits
@@ -55,6 +56,7 @@ class SegmenterBackend(LocalModelBackend):
         self._masks: LRUCache[tuple[str, tuple[tuple[float, ...], ...]], NDArray[np.bool_]]
         self._masks = LRUCache(masks)
 
+    @override
     def _load(self) -> None:
         import transformers
 
@@ -69,6 +71,7 @@ class SegmenterBackend(LocalModelBackend):
         signature = inspect.signature(self._processor.__call__)
         self._scales_alone = "original_sizes" in signature.parameters
 
+    @override
     def compute(self, requests: Sequence[HitMasks]) -> Sequence[Any]:
         """Look up the points of each request in its union of masks."""
         return [self._hits(request) for request in requests]

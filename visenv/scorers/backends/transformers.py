@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.scorers.backend import ServiceLimits
 from visenv.scorers.backends.local_model import LocalModelBackend
 from visenv.scorers.request import Generate, LogProbs
@@ -37,6 +39,7 @@ class TransformersBackend(LocalModelBackend):
         self._reads_images = False
         self._special = re.compile(r"(?!)")
 
+    @override
     def _load(self) -> None:
         import transformers
 
@@ -62,6 +65,7 @@ class TransformersBackend(LocalModelBackend):
 
     # ------------------------------------------------------------------------------- requests
 
+    @override
     def compute(self, requests: Sequence[Generate | LogProbs]) -> Sequence[Any]:
         """Answer requests of one kind and length together."""
         groups: defaultdict[Any, list[int]] = defaultdict(list)

@@ -36,7 +36,7 @@ _CLOSINGS = (
 def responder(
     report: Report, topic: str, place: str, claims: Sequence[str]
 ) -> Callable[[np.random.Generator, str], str]:
-    """Words an answer: an opening, one of the claims with the value in it, a closing.
+    """Return a function that phrases an answer: an opening, a claim with the value, a closing.
 
     Args:
         report: What is answered from.
@@ -55,7 +55,7 @@ def _respond(
 
 
 def others(rng: np.random.Generator, right: object, found: Iterable[object]) -> tuple[str, ...]:
-    """Up to three of the values found that are not the right one, in random order."""
+    """Return up to three of the values found that differ from the right one, in random order."""
     different = dict.fromkeys(str(each) for each in found if each != right)
     return tuple(shuffled(rng, list(different))[:_MOST_WRONG])
 
@@ -63,7 +63,7 @@ def others(rng: np.random.Generator, right: object, found: Iterable[object]) -> 
 def crossed(
     rng: np.random.Generator, words: tuple[str, str], numbers: tuple[int, int], form: str
 ) -> tuple[str, tuple[str, ...]]:
-    """A right value of a word and a number, and the three others that two of each make.
+    """Return a right value of a word and a number, and the three other combinations of two each.
 
     Args:
         rng: Orders the others.

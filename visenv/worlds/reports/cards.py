@@ -56,7 +56,7 @@ Cards = tuple[Card, ...]
 
 
 def write_cards(seed: int) -> Cards:
-    """The pages of the document of that seed; at least two colours occur."""
+    """Return the pages of the document of that seed; at least two colours occur."""
     rng = np.random.default_rng([_STREAM, seed])
     colours = shuffled(rng, tuple(COLOURS))[:2]
     count = int(rng.integers(PAGES[0], PAGES[1] + 1))
@@ -65,7 +65,7 @@ def write_cards(seed: int) -> Cards:
 
 
 def draw_cards(cards: Cards) -> bytes:
-    """The document as a PDF; the same bytes each time."""
+    """Return the document as a PDF; the bytes are deterministic."""
     from reportlab.pdfgen.canvas import Canvas
 
     buffer = io.BytesIO()
@@ -80,7 +80,7 @@ def draw_cards(cards: Cards) -> bytes:
 
 
 def _draw_stripes(canvas: Canvas, card: Card) -> None:
-    """The stripes are one path, as PDFium widens a lone rectangle to whole pixels."""
+    """Draw the stripes as one path, because PDFium widens a lone rectangle to whole pixels."""
     left, top, right, bottom = PANEL
     stripe = COLOURS[card.colour]
     canvas.setFillColorRGB(*((3 * GREY - level) / 2 / 255 for level in stripe))
@@ -97,7 +97,7 @@ def _draw_stripes(canvas: Canvas, card: Card) -> None:
 
 
 def ask_card(rng: np.random.Generator, cards: Cards, kind: str) -> Question:
-    """A question about one page; wrong colours are those of other pages first."""
+    """Return a question about one page; wrong colors are those of other pages first."""
     page = int(rng.integers(len(cards)))
     right = cards[page].colour
     elsewhere = others(rng, right, (card.colour for card in cards))

@@ -18,7 +18,7 @@ _SMALL: dict[str, Any] = {"fontName": "Helvetica", "fontSize": 9}
 
 
 def bar_chart(bars: Bars, accent: str) -> Drawing:
-    """One bar to a site; its top is on a grid line."""
+    """Draw one bar for each site; its top is on a grid line."""
     from reportlab.graphics.shapes import Rect
     from reportlab.lib.colors import HexColor
 
@@ -33,7 +33,7 @@ def bar_chart(bars: Bars, accent: str) -> Drawing:
 
 
 def curve_chart(curve: Curve, accent: str) -> Drawing:
-    """One dot to a year, on a grid line, joined by a line."""
+    """Draw one dot for each year, on a grid line, joined by a line."""
     from reportlab.graphics.shapes import Circle, PolyLine
     from reportlab.lib.colors import HexColor
 
@@ -47,7 +47,7 @@ def curve_chart(curve: Curve, accent: str) -> Drawing:
 
 
 def axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
-    """An empty chart with a grid line every `STEP`, and the middle of each label's column."""
+    """Draw a chart with a grid line every `STEP`; return the middles of the labels' columns."""
     from reportlab.graphics.shapes import Drawing, String
 
     drawing = Drawing(WIDTH, HEIGHT)
@@ -64,7 +64,7 @@ def axes(labels: Sequence[str]) -> tuple[Drawing, list[float]]:
 
 
 def _grid(levels: range, colour: str) -> Path:
-    """Lines at these levels, as one path: it is drawn several times faster than as many lines."""
+    """Draw lines at these levels as one path, several times faster than separate lines."""
     from reportlab.graphics.shapes import Path
     from reportlab.lib.colors import HexColor
 

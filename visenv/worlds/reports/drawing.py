@@ -20,7 +20,7 @@ _TEXT, _LEADING = 10.5, 15.0
 
 
 def draw_report(report: Report) -> bytes:
-    """The report as a PDF; the same bytes each time."""
+    """Return the report as a PDF; the bytes are deterministic."""
     from reportlab.pdfgen.canvas import Canvas
 
     buffer = io.BytesIO()
@@ -79,7 +79,7 @@ def _draw_section(canvas: Canvas, report: Report, section: Section) -> None:
 
 
 def caption(report: Report, section: Section) -> str:
-    """What stands above the exhibit."""
+    """Return the caption above the exhibit."""
     topic, exhibit = section.topic, section.exhibit
     if isinstance(exhibit, Register):
         return f"{topic.title}: register of works"

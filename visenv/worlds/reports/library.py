@@ -70,11 +70,11 @@ class ReportsLibrary:
         self._pages = RenderedPages()
 
     def name(self, seed: int) -> str:
-        """The name of the document of that seed, 0 to ``SEEDS - 1``."""
+        """Return the name of the document of that seed, 0 to ``SEEDS - 1``."""
         return f"{self._genre.prefix}{seed}"
 
     def document(self, name: str) -> Document:
-        """The document of that name; the same object as long as it is kept.
+        """Return the document of that name; the same object while it is in the cache.
 
         Raises:
             DataError: If no document is called so; says how they are called.
@@ -89,7 +89,7 @@ class ReportsLibrary:
         return self._documents.get(seed, lambda: self._draw(seed))
 
     def text(self, seed: int) -> Any:
-        """What the document of that seed says: a `Report`, or `Cards` of the preset ``"tiny"``."""
+        """Return the text of that seed's document: a `Report`, or `Cards` of ``"tiny"``."""
         return self._texts.get(seed, lambda: self._genre.write(seed))
 
     @property

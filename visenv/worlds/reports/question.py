@@ -1,4 +1,4 @@
-"""A question about a document, whichever kind of document it is."""
+"""A question about a document of any kind."""
 
 from __future__ import annotations
 

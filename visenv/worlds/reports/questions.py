@@ -34,7 +34,7 @@ class _Kind(NamedTuple):
 
 
 def ask(rng: np.random.Generator, report: Report, kind: str) -> Question | None:
-    """A question of that kind about the report; None where no section has what it asks about.
+    """Return a question of that kind about the report; None if no section has its subject.
 
     Args:
         rng: Source of all randomness.

@@ -116,7 +116,7 @@ class Report(NamedTuple):
 
 
 def write_report(seed: int) -> Report:
-    """The report of that seed."""
+    """Return the report of that seed."""
     rng = np.random.default_rng([_STREAM, seed])
     count = int(rng.integers(PAGES[0], PAGES[1] + 1)) - 1
     year = int(rng.integers(2041, 2080))
@@ -152,7 +152,7 @@ def _opening(rng: np.random.Generator, company: str, topic: Topic) -> str:
 
 
 def _people(rng: np.random.Generator, count: int) -> list[str]:
-    """Names that share no part with each other while there are enough."""
+    """Return names that share no part with each other while there are enough."""
     first = shuffled(rng, FIRST_NAMES)
     last = shuffled(rng, LAST_NAMES)
     return [
@@ -161,7 +161,7 @@ def _people(rng: np.random.Generator, count: int) -> list[str]:
 
 
 def _dates(rng: np.random.Generator, year: int, count: int) -> list[str]:
-    """Days of that year, all different; none after the 28th."""
+    """Return days of that year, all different; none after the 28th."""
     days = rng.choice(12 * 28, count, replace=False)
     return [f"{day % 28 + 1} {MONTHS[day // 28]} {year}" for day in map(int, days)]
 
@@ -170,7 +170,7 @@ def _dates(rng: np.random.Generator, year: int, count: int) -> list[str]:
 
 
 def _exhibits(rng: np.random.Generator, count: int) -> list[Callable[..., Exhibit]]:
-    """Which exhibit each section has: all four kinds in turn, in any order."""
+    """Return the exhibit of each section: all four kinds in turn, in any order."""
     makers: tuple[Callable[..., Exhibit], ...] = (_table, _bars, _curve, _register)
     order = shuffled(rng, makers)
     return [order[place % len(order)] for place in range(count)]
@@ -194,13 +194,13 @@ def _curve(rng: np.random.Generator, year: int) -> Curve:
 
 
 def _levels(rng: np.random.Generator, count: int) -> tuple[int, ...]:
-    """Different multiples of `STEP`, from 1 to 12 of them."""
+    """Return different multiples of `STEP`, from 1 to 12 of them."""
     steps = rng.choice(np.arange(1, 13), count, replace=False)
     return tuple(STEP * int(step) for step in steps)
 
 
 def _register(rng: np.random.Generator, year: int) -> Register:
-    """10 to 12 works; every status occurs, each a different number of times."""
+    """Return 10 to 12 works; every status occurs, each a different number of times."""
     counts = shuffled(rng, pick(rng, _COUNTS))
     statuses = [
         status for status, times in zip(STATUSES, counts, strict=True) for _ in range(times)

@@ -13,7 +13,7 @@ class Topic(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The title inside a sentence."""
+        """Return the title inside a sentence."""
         return self.title[0].lower() + self.title[1:]
 
 

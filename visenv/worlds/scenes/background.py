@@ -21,7 +21,7 @@ _GRAIN_TILE, _GRAIN_SPARE = 1024, 256
 
 
 def paint_background(rng: np.random.Generator, width: int, height: int, clutter: float) -> Pixels:
-    """A background, uint8 ``[height, width, 3]``.
+    """Return a background, uint8 ``[height, width, 3]``.
 
     It is painted at half size or less and enlarged: out of focus, as behind a sign in a photograph.
 
@@ -73,7 +73,7 @@ def _grain(amplitude: int) -> Pixels:
 
 
 def _textured(rng: np.random.Generator, painting: Pixels, strength: float) -> Pixels:
-    """The painting under a slanting light and fractal noise of little colour.
+    """Return the painting under slanting light, with fractal noise of little color.
 
     Each octave is added to the enlarged sum of the coarser ones, so that only the last is large.
     """
@@ -93,7 +93,7 @@ def _textured(rng: np.random.Generator, painting: Pixels, strength: float) -> Pi
 
 
 def _light(rng: np.random.Generator) -> Levels:
-    """A gradient in a random direction, ``[3, 3, 3]``."""
+    """Return a gradient in a random direction, ``[3, 3, 3]``."""
     angle, strength = rng.uniform(0, 2 * np.pi), rng.uniform(10, 45)
     place = np.linspace(-strength, strength, 3, dtype=np.float32)
     slope = np.cos(angle) * place[None, :] + np.sin(angle) * place[:, None]
@@ -101,7 +101,7 @@ def _light(rng: np.random.Generator) -> Levels:
 
 
 def _ridge(rng: np.random.Generator, painting: Pixels, depth: float) -> None:
-    """Ground up to a wavy skyline: the nearer (`depth` to 1), the lower and the less hazy."""
+    """Paint ground up to a wavy skyline: the nearer (`depth` to 1), the lower and the less hazy."""
     import cv2
 
     height, width = painting.shape[:2]
@@ -117,7 +117,7 @@ def _ridge(rng: np.random.Generator, painting: Pixels, depth: float) -> None:
 
 
 def _bush(rng: np.random.Generator, painting: Pixels) -> None:
-    """A cluster of leaves, lighter towards its top."""
+    """Paint a cluster of leaves, lighter towards its top."""
     import cv2
 
     height, width = painting.shape[:2]
@@ -136,7 +136,7 @@ def _bush(rng: np.random.Generator, painting: Pixels) -> None:
 
 
 def _shape(rng: np.random.Generator, painting: Pixels) -> None:
-    """One ellipse or turned rectangle of a muted colour, unlike any sign."""
+    """Paint one ellipse or turned rectangle of a muted color, unlike any sign."""
     import cv2
 
     side = max(painting.shape[:2])
@@ -152,7 +152,7 @@ def _shape(rng: np.random.Generator, painting: Pixels) -> None:
 
 
 def muted(colour: NDArray[np.generic], chroma: float) -> Levels:
-    """The colour with its distance from grey scaled by `chroma`."""
+    """Return the color with its distance from gray scaled by `chroma`."""
     levels = np.asarray(colour, np.float32)
     grey = levels.mean(axis=-1, keepdims=True)
     return np.asarray(grey + chroma * (levels - grey), np.float32)

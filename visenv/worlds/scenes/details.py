@@ -79,7 +79,7 @@ class Kind(NamedTuple):
 
 
 def hide(ink: Ink, unit: Fraction) -> Ink:
-    """The ink less what the view would show of it: every view pixel's mean becomes 0.
+    """Return the ink without the part that the view would show: every view pixel's mean becomes 0.
 
     With ``A`` the matrix that averages native pixels into view pixels along one side, the view of
     the ink is ``A ink A'``. Subtracting ``B (A ink A') B'``, where ``B`` is the pseudo-inverse of
@@ -96,7 +96,7 @@ def hide(ink: Ink, unit: Fraction) -> Ink:
 def engrave(
     rng: np.random.Generator, ink: Ink, unit: Fraction, contrast: float
 ) -> NDArray[np.uint8]:
-    """The panel with the ink on it: as strong as fits its range of levels, and hidden.
+    """Return the panel with the ink on it: as strong as fits its range of levels, and hidden.
 
     Being hidden and being in range are both convex, so projecting onto each in turn approaches
     both; the last projection is the hiding one, and what then exceeds the range is negligible.
@@ -120,14 +120,14 @@ def engrave(
 
 
 def _apply(matrix: NDArray[np.float32], image: Ink) -> Ink:
-    """``matrix image matrix'`` for each channel."""
+    """Return ``matrix image matrix'`` for each channel."""
     rows = np.matmul(matrix, image.reshape(image.shape[0], -1))
     return np.asarray(np.matmul(matrix, rows.reshape(len(matrix), *image.shape[1:])), np.float32)
 
 
 @lru_cache(maxsize=32)
 def _view_matrices(side: int, unit: Fraction) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The averaging of `side` native pixels, ``[view, side]``, and its pseudo-inverse."""
+    """Return the averaging of `side` native pixels, ``[view, side]``, and its pseudo-inverse."""
     edges = np.arange(int(side / unit) + 1) * float(unit)
     pixels = np.arange(side)
     overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
@@ -139,7 +139,7 @@ def _view_matrices(side: int, unit: Fraction) -> tuple[NDArray[np.float32], NDAr
 
 
 def _stripes(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
-    """Stripes a third of a view pixel wide, in the answer's colour once hidden.
+    """Draw stripes a third of a view pixel wide, in the answer's color once hidden.
 
     Hiding takes the stripe's share of its view pixel, a third, out of the stripe itself:
     drawn 3/2 times as strong, it ends at the colour's own levels.
@@ -152,7 +152,7 @@ def _stripes(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
 
 @lru_cache(maxsize=32)
 def _stripe_coverage(canvas: Canvas) -> NDArray[np.float32]:
-    """How much of each native pixel of a column lies on a stripe, 0 to 1."""
+    """Return the share of each native pixel of a column that lies on a stripe, 0 to 1."""
     unit = float(canvas.unit)
     period, width = unit * canvas.stripe_period, unit * float(_LINE)
     start = (canvas.stripe_period // 2 + (1 - float(_LINE)) / 2) * unit
@@ -169,7 +169,7 @@ def _stripe_coverage(canvas: Canvas) -> NDArray[np.float32]:
 
 
 def _text(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
-    """Hollow letters that fill the panel's width: the outline is finer than a view pixel."""
+    """Draw hollow letters that fill the panel's width: the outline is finer than a view pixel."""
     from PIL import Image as PilImage
     from PIL import ImageDraw
 
@@ -191,7 +191,7 @@ def _font(answer: str, canvas: Canvas) -> Any:
 
 
 def _rings(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
-    """As many rings as the answer says, in cells of a 3x3 grid."""
+    """Draw as many rings as the answer says, in cells of a 3x3 grid."""
     import cv2
 
     mask = np.zeros((canvas.side, canvas.side), np.uint8)
@@ -205,7 +205,7 @@ def _rings(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
 
 
 def _pair(rng: np.random.Generator, answer: str, canvas: Canvas) -> Ink:
-    """A triangle and a circle of the same height side by side."""
+    """Draw a triangle and a circle of the same height side by side."""
     import cv2
 
     mask = np.zeros((canvas.side, canvas.side), np.uint8)
@@ -224,7 +224,7 @@ _TRIANGLE = ((0.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
 
 
 def _fixed(point: tuple[float, float]) -> tuple[int, int]:
-    """A point in cv2's fixed-point coordinates of 4 fractional bits."""
+    """Return a point in cv2's fixed-point coordinates of 4 fractional bits."""
     return round((point[0] - 0.5) * 16), round((point[1] - 0.5) * 16)
 
 
@@ -233,7 +233,7 @@ def _pen(canvas: Canvas) -> int:
 
 
 def _as_ink(mask: NDArray[np.uint8], rng: np.random.Generator) -> Ink:
-    """Dark or light lines where the mask is set."""
+    """Return dark or light lines where the mask is set."""
     levels = -220.0 if rng.random() < 0.5 else 220.0
     return mask.astype(np.float32)[:, :, None] * np.float32(levels / 255)
 

@@ -103,21 +103,21 @@ class Preset:
 
     @property
     def unit(self) -> Fraction:
-        """Native pixels per view pixel."""
+        """Return the native pixels per view pixel."""
         return Fraction(max(self.width, self.height), self.view_side)
 
     @property
     def detail_side(self) -> int:
-        """Side of the detail at this difficulty, view px, a whole number of native pixels."""
+        """Return the detail's side at this difficulty, view px, a whole number of native pixels."""
         grid = self.unit.denominator
         return max(1, round(self.at(self.detail) / grid)) * grid
 
     def sign_side(self, shape: str) -> int:
-        """Side of a sign of that shape at this difficulty, view px."""
+        """Return the side of a sign of that shape at this difficulty, view px."""
         return outer_side(shape, self.detail_side, self.frame, self.unit.denominator)
 
     def at(self, span: Span) -> float:
-        """The value of a span at this difficulty."""
+        """Return the value of a span at this difficulty."""
         return span[0] + (span[1] - span[0]) * self.difficulty
 
 

@@ -42,7 +42,7 @@ class Box(NamedTuple):
     bottom: int
 
     def native(self, unit: Fraction) -> tuple[int, int, int, int]:
-        """``(left, top, right, bottom)`` in native pixels."""
+        """Return ``(left, top, right, bottom)`` in native pixels."""
         left, top, right, bottom = (int(edge * unit) for edge in self)
         return left, top, right, bottom
 
@@ -64,12 +64,12 @@ class Sign(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How a question calls it."""
+        """Return the sign's name in questions."""
         return f"the {self.frame} {self.shape} sign"
 
 
 def outer_side(shape: str, detail: int, frame: int, grid: int) -> int:
-    """Side of a sign around a panel of `detail` view px, in view px, on the grid."""
+    """Return the side of a sign around a panel of `detail` view px, in view px, on the grid."""
     edge = frame * (2.0 if shape == "square" else 2.4)
     side = detail * _ROOM[shape] + edge
     margin = math.ceil((side - detail) / 2 / grid) * grid

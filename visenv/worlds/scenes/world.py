@@ -76,7 +76,7 @@ class ScenesWorld:
         )
 
     def _place(self, rng: np.random.Generator) -> list[Sign]:
-        """Signs of different looks, apart from each other; fewer where there is no room."""
+        """Place signs of different looks, apart from each other; fewer if there is no room."""
         preset = self.preset
         looks = [(frame, shape) for frame in preset.frames for shape in preset.shapes]
         order = rng.permutation(len(looks))[: round(preset.at(preset.signs))]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.curation.journal import Outcome, kept
 from visenv.curation.lines import Line, Row, row_line
@@ -83,12 +84,12 @@ class Distort(Step):
         rows = DistortedRows(open_data(data), chosen, seed)
         return cls(rows, folder, seed, data), plan_lines(chosen, seed, count, len(rows))
 
+    @override
     def settings(self) -> dict[str, Any]:
-        """Source and seed."""
         return {"source": self._label, "seed": self._seed}
 
+    @override
     async def decide(self, row: Row) -> Outcome:
-        """The sample of a row."""
         sample, original = self._made(row)
         images = [original, *sample.images]
         paths = save_images(self._folder / "images", images)
@@ -110,7 +111,7 @@ class Distort(Step):
         )
 
     def _made(self, row: Row) -> tuple[Sample, Image]:
-        """The sample, and its image as it was."""
+        """Return the sample, and its image before the distortion."""
         place = row["place"]
         if isinstance(self._source, DistortedRows):
             return self._source[place], self._source.source[place].images[0]
@@ -123,7 +124,7 @@ class Distort(Step):
 def plan_lines(
     plan: Plan, seed: int, count: int | None = None, rows: int | None = None
 ) -> list[Line]:
-    """A row for each sample of a plan, shuffled; a longer list goes through it again.
+    """Return a row for each sample of a plan, shuffled; a longer list repeats the plan.
 
     Args:
         plan: What there is to be.

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ToolError
 from visenv.grammar.foreign import neutralized
@@ -80,6 +81,7 @@ class CodeTool(Tool[CodeArguments]):
         self.limits = limits
         self.characters = characters
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Make sure that programs can be run.
 
@@ -89,6 +91,7 @@ class CodeTool(Tool[CodeArguments]):
         """
         self._sandbox().start()
 
+    @override
     def call(self, arguments: CodeArguments, store: Store) -> ToolResult:
         """Run the program.
 
@@ -107,12 +110,13 @@ class CodeTool(Tool[CodeArguments]):
         detail = {"status": execution.status, "image": name, "written": written}
         return ToolResult(self._shown(execution), detail)
 
+    @override
     def example(self) -> CodeArguments:
-        """Arguments to show in the prompt."""
         return CodeArguments(code=_PROGRAM.format(work=_SNIPPETS[0]))
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> CodeArguments:
-        """One of a few repairs, of any image."""
+        """Return one of a few repairs of a random image."""
         names = list(store.images)
         work = _SNIPPETS[int(rng.integers(len(_SNIPPETS)))]
         image = names[int(rng.integers(len(names)))] if names else None
@@ -162,7 +166,7 @@ def _lossless(image: Image) -> bytes:
 
 
 def _without_thin_image(execution: Execution) -> Execution:
-    """Models' processors fail on an image whose sides are too unlike, and training with them."""
+    """Drop an image with a side too long for models' processors, which would fail on it."""
     if execution.image is None or not is_too_thin(execution.image.size):
         return execution
     width, height = execution.image.size
@@ -171,7 +175,7 @@ def _without_thin_image(execution: Execution) -> Execution:
 
 
 def _shortened(text: str, most: int) -> str:
-    """The beginning and the end: a traceback's last line says the most."""
+    """Return the beginning and the end: a traceback's last line says the most."""
     if len(text) <= most:
         return text
     gap = "\n…\n"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ToolError
 from visenv.sandbox import Sandbox
@@ -43,8 +44,9 @@ class ProblemTool(Tool[ProblemArguments]):
     def __init__(self, *, brief: bool = False) -> None:
         self.brief = brief
 
+    @override
     def call(self, arguments: ProblemArguments, store: Store) -> ToolResult:
-        """Take it down; the result's ``detail`` holds ``labels``, sorted, each once.
+        """Store the labels; the result's ``detail`` holds ``labels``, sorted, each once.
 
         Raises:
             ToolError: If there is no such label.
@@ -59,12 +61,14 @@ class ProblemTool(Tool[ProblemArguments]):
         text = () if self.brief else (prompts.next_step(labels),)
         return ToolResult(text, {"labels": labels})
 
+    @override
     def example(self) -> ProblemArguments:
-        """Two at once."""
+        """Return two labels at once."""
         return ProblemArguments(labels=["rotation90", "dark"])
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ProblemArguments:
-        """One or two of the labels."""
+        """Return one or two of the labels."""
         count = int(rng.integers(1, 3))
         places = rng.choice(len(LABELS), count, replace=False).tolist()
         return ProblemArguments(labels=[LABELS[place] for place in places])
@@ -91,6 +95,7 @@ class ProgramTool(Tool[ProgramArguments]):
     def __init__(self, *, sandbox: Sandbox | None = None, characters: int = 2000) -> None:
         self._python = CodeTool(sandbox=sandbox, characters=characters)
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Make sure that programs can be run.
 
@@ -100,8 +105,9 @@ class ProgramTool(Tool[ProgramArguments]):
         """
         self._python.reset(sample, store)
 
+    @override
     def call(self, arguments: ProgramArguments, store: Store) -> ToolResult:
-        """Run it; ``detail`` is that of `CodeTool`.
+        """Run the program; ``detail`` is that of `CodeTool`.
 
         Raises:
             ServiceError: If no process could be had, beyond retries.
@@ -116,10 +122,12 @@ class ProgramTool(Tool[ProgramArguments]):
                 store.images[LATEST] = part
         return result
 
+    @override
     def example(self) -> ProgramArguments:
-        """A change of brightness: the direction of a rotation would be taken for a hint."""
+        """Return a change of brightness: the direction of a rotation would be read as a hint."""
         return ProgramArguments(code=prompts.EXAMPLE)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> ProgramArguments:
-        """One of a few repairs."""
+        """Return one of a few repairs."""
         return ProgramArguments(code=self._python.random_arguments(rng, Store()).code)

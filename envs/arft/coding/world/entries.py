@@ -92,12 +92,12 @@ class Entries(NamedTuple):
 
     @property
     def question(self) -> str:
-        """What is asked."""
+        """Return the question about one value."""
         return QUESTIONS[self.style].format(name=self.names[self.asked])
 
     @property
     def answer(self) -> str:
-        """The value that is asked for."""
+        """Return the value that is asked for."""
         return self.values[self.asked]
 
 

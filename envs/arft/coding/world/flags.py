@@ -62,7 +62,7 @@ class FlagPictures:
         return text._replace(bands=tuple(shuffled(rng, list(COLOURS))[:2]))
 
     def draw(self, rng: np.random.Generator, text: Flag, small: bool = False) -> Sample:
-        """Draw the flag."""
+        """Return a sample with a picture of the flag."""
         return Sample(
             id=f"flag-{int(rng.integers(2**63)):016x}",
             question=QUESTIONS[text.asked],
@@ -95,7 +95,7 @@ def _seen(pixels: Pixels) -> list[str]:
 
 
 def _drawn(rng: np.random.Generator, bands: Sequence[str]) -> Pixels:
-    """The flag near the top of its pole, which stands at the left edge on the ground."""
+    """Draw the flag near the top of its pole, which stands on the ground at the left edge."""
     pixels = grey_ground(_SKY)
     left, top = 12 + int(rng.integers(13)), 2 + int(rng.integers(9))
     middle, right = top + _FLAG // 2, left + _FLAG + int(rng.integers(13))

@@ -52,7 +52,7 @@ def draw(name: str, rng: np.random.Generator, strength: float) -> Distortion:
 
 
 def apply(pixels: Pixels, distortion: Distortion) -> Pixels:
-    """The distorted image.
+    """Return the distorted image.
 
     Args:
         pixels: uint8 ``[height, width, 3]``; not changed.
@@ -110,7 +110,7 @@ def _gain(mildest: float, strongest: float) -> Callable[[np.random.Generator, fl
 
 
 def _kernel(rng: np.random.Generator, strength: float) -> Parameters:
-    """An odd side, and the standard deviation that OpenCV takes for it."""
+    """Return an odd side of the kernel, and the standard deviation that OpenCV derives from it."""
     side = 2 * round(_between(4, 28, strength)) + 1
     return {"kernel": side, "sigma": round(0.3 * ((side - 1) / 2 - 1) + 0.8, 4)}
 

@@ -24,7 +24,7 @@ UNREADABLE = 0.5
 """Largest share of an answer that may be read before the repair."""
 
 TRIES = 10
-"""Strengths that are tried before a picture is drawn anew."""
+"""Strengths that are tried before a picture is drawn again."""
 
 MARGIN = 64
 """Pixels around what is asked about that a repair is tried on."""

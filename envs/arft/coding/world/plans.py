@@ -47,17 +47,17 @@ PLANS: Mapping[str, Plan] = {
 
 
 def split_of(problems: Problems) -> Literal["simple", "hard"]:
-    """``"hard"`` for compositions and crops (appendix B.2.4)."""
+    """Return ``"hard"`` for compositions and crops (appendix B.2.4)."""
     return "hard" if len(problems) > 1 or problems == CROP else "simple"
 
 
 def named(problems: Problems) -> str:
-    """As the published files are called, for example ``"rotation90+dark"``."""
+    """Return the problems as the published files name them, for example ``"rotation90+dark"``."""
     return "+".join(problems)
 
 
 def read_problems(text: str) -> Problems:
-    """The inverse of `named`.
+    """Invert `named`.
 
     Raises:
         UnknownNameError: If there is no such label.
@@ -76,12 +76,12 @@ def read_problems(text: str) -> Problems:
 
 
 def without_crops(plan: Plan) -> Plan:
-    """For samples of which nobody knows where to look."""
+    """Return the plan without crops, for samples whose region is unknown."""
     return {problems: count for problems, count in plan.items() if problems != CROP}
 
 
 def schedule(plan: Plan, seed: int) -> list[Problems]:
-    """The problems of each sample of the plan, in rounds as short as can be, each shuffled.
+    """Return the problems of each sample of the plan, in the shortest rounds, each shuffled.
 
     So the beginning of a schedule is balanced too: the first 12 samples of ``"train"`` have one
     problem each.

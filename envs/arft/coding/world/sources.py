@@ -25,7 +25,7 @@ _MARGIN = 0.5
 _DISTORTED = (QuestionTruth, NoneType)
 """The ground truths of samples that can be distorted."""
 UNCHECKED = (0.0, 0.4)
-"""Strengths of distortions of images whose answer nobody can check: the mild ones."""
+"""Strengths of distortions of images whose answer cannot be checked: the mild ones."""
 _DRAWN_ANEW = 4
 """Pictures that are drawn of one text before other values are written."""
 _ATTEMPTS = 40 * _DRAWN_ANEW
@@ -34,7 +34,7 @@ _NOTHING = "A plan needs at least one problem; where nobody knows where to look,
 
 
 def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> Sample:
-    """Return the sample with these problems, as strong as suits images that nobody can check.
+    """Return the sample with these problems, as strong as suits images that cannot be checked.
 
     Args:
         sample: With one image; for a crop, with a ``target_box``.
@@ -109,7 +109,7 @@ def coding_truth(
 
 
 def _region(sample: Sample) -> Region:
-    """The target's box with a margin, in thousandths."""
+    """Return the target's box with a margin, in thousandths."""
     box, size = sample.truth_as(QuestionTruth).target_box, sample.images[0].size
     if box is None:
         raise DataError(f"Sample {sample.id!r} does not say where to crop: it has no target_box.")
@@ -163,7 +163,7 @@ class DistortedWorld:
         text = self.pictures.write(rng)
         for attempt in range(_ATTEMPTS):
             if attempt and attempt % _DRAWN_ANEW == 0:
-                text = self.pictures.rewrite(rng, text)  # the question stays: prompts tell no label
+                text = self.pictures.rewrite(rng, text)  # the question stays: it names no label
             clean = self.pictures.draw(rng, text, problems == CROP)
             made = telling_distortions(rng, self.pictures, clean, problems)
             if made is not None:
@@ -215,7 +215,7 @@ class DistortedRows:
 
     @property
     def problems(self) -> Sequence[Any]:
-        """Those of the source."""
+        """Return the problems of the source."""
         listed: Sequence[Any] = getattr(self.source, "problems", ())
         return listed
 
@@ -223,7 +223,7 @@ class DistortedRows:
         return len(self.source)
 
     def __getitem__(self, index: int) -> Sample:
-        """The sample at `index`, 0 to ``len(self) - 1``.
+        """Return the sample at `index`, 0 to ``len(self) - 1``.
 
         Raises:
             DataError: If the row cannot be read, or has not one image.

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.errors import ConfigurationError, ToolError
 from visenv.search.passage import LONGEST_QUERY, Passage, Searcher
@@ -46,6 +47,7 @@ class Search(Tool[SearchArguments]):
         self.searcher = searcher
         self.passages = passages
 
+    @override
     def call(self, arguments: SearchArguments, store: Store) -> ToolResult:
         """Search; the result's ``detail`` holds ``query`` and the passages' ``titles``.
 
@@ -60,15 +62,17 @@ class Search(Tool[SearchArguments]):
         detail = {"query": arguments.query, "titles": [each.title for each in found]}
         return ToolResult((text,), detail)
 
+    @override
     def close(self) -> None:
-        """The engine is shared, and stays open."""
+        """Leave the engine open, because it is shared."""
 
+    @override
     def example(self) -> SearchArguments:
-        """Arguments to show in the prompt."""
         return SearchArguments(query="founder of the company that built the bridge")
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> SearchArguments:
-        """A word of no particular meaning."""
+        """Return a word of no particular meaning."""
         return SearchArguments(query=str(rng.choice(["who", "where", "year", "founder", "city"])))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from visenv.errors import DataError
 from visenv.grammar.foreign import neutralized
 from visenv.search import Searcher
@@ -32,8 +34,9 @@ class SearchTool(Search):
         super().__init__(WorldEngine() if searcher is None else searcher, passages=passages)
         self._own_world = searcher is None
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
-        """Turn to the sample's world.
+        """Select the sample's world.
 
         Raises:
             DataError: If it names none.
@@ -48,8 +51,9 @@ class SearchTool(Search):
             )
         self.searcher = WorldEngine(world.preset, world.seed)
 
+    @override
     def example(self) -> SearchArguments:
-        """A query that names what it is about."""
+        """Return a query that names its subject."""
         return SearchArguments(query=prompts.EXAMPLE)
 
 
@@ -68,6 +72,7 @@ class SnippetTool(SearchTool):
         super().__init__(searcher, passages=passages)
         self.characters = characters
 
+    @override
     def call(self, arguments: SearchArguments, store: Store) -> ToolResult:
         """Search; ``detail`` holds ``query``, the passages' ``titles`` and what is ``shown``.
 

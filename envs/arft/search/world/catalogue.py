@@ -1,4 +1,4 @@
-"""All that is told of a world of entities, as a table: people, cities, companies and works."""
+"""The table of facts of a world of entities: people, cities, companies and works."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _population(rng: np.random.Generator) -> str:
 
 
 def _made(verb: str, noun: str, passive: str) -> Relation:
-    """Who made a work: ``_made("wrote", "author", "written")``."""
+    """Return the relation from a work to its maker: ``_made("wrote", "author", "written")``."""
     return Relation(
         "person",
         (f"It was {passive} by {{value}}.", f"Its {noun} is {{value}}."),

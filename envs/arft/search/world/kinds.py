@@ -1,4 +1,4 @@
-"""What a kind of entity is: what is told about it, how it is asked about, how it is shown."""
+"""A kind of entity: the facts about it, the questions about it, and its images."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 
 class Relation(NamedTuple):
-    """Something that the article of an entity tells. ``{}`` stands for the entity.
+    """A fact in the article of an entity. ``{}`` stands for the entity.
 
     Attributes:
         target: The kind of entity that it leads to; ``""`` for a plain fact.
-        sentences: Ways to tell it, with ``{value}``.
+        sentences: Ways to state it, with ``{value}``.
         question: How it is asked about.
         query: What to search for.
         phrase: What it leads to, in words; ``""`` for a plain fact.
@@ -34,7 +34,7 @@ class Appearance(NamedTuple):
     Attributes:
         phrase: What the entity is called by one who sees the image, for example "the city whose
             coat of arms this is".
-        query: What to search for, with ``{}`` for what tells it apart: its name is not shown.
+        query: What to search for, with ``{}`` for what distinguishes it: its name is not shown.
         sentence: How the article describes it.
     """
 
@@ -49,7 +49,7 @@ class Kind(NamedTuple):
     Attributes:
         population: How many there are in a world.
         opening: First sentence of an article.
-        relations: What is told, by name.
+        relations: Its facts, by name.
         named: An image with the name written on it.
         looks: An image that shows only what the article describes; None where there is none.
         charges: What such an image may show.

@@ -35,7 +35,7 @@ def draw_lettering(
 
 
 def _largest(draw: PIL.ImageDraw.ImageDraw, text: str, width: int, height: int) -> tuple[int, str]:
-    """The size of the letters, and the text with its lines broken; of equals, fewer lines."""
+    """Return the largest letter size and the text in lines; of equals, the fewest lines."""
     sizes: dict[str, int] = {}
     for written in _broken(text):
         left, top, right, bottom = draw.multiline_textbbox(
@@ -48,7 +48,7 @@ def _largest(draw: PIL.ImageDraw.ImageDraw, text: str, width: int, height: int) 
 
 
 def _broken(text: str) -> list[str]:
-    """The text over one line, two, and so on, broken at any blanks."""
+    """Yield the text in one line, two lines, and so on, broken at any blanks."""
     words = text.split()
     found = []
     for breaks in range(len(words)):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.cache import SharedCache
 from visenv.errors import ConfigurationError, UnknownNameError
@@ -55,7 +56,7 @@ _worlds: SharedCache[str, Any] = SharedCache(_KEPT)
 
 
 class _Index:
-    """An index in a folder of its own. When nobody uses it any more, it is closed and removed.
+    """An index in a folder of its own. It is closed and removed when it is no longer used.
 
     SQLite's connections are parts of cycles: left to the garbage collector, a training run would
     hold hundreds of open files.
@@ -72,7 +73,7 @@ _indices: SharedCache[str, _Index] = SharedCache(_INDICES_KEPT)
 
 
 def genre(preset: str) -> Genre:
-    """The kind of world of that name.
+    """Return the kind of world of that name.
 
     Raises:
         UnknownNameError: If there is none.
@@ -107,15 +108,15 @@ class WorldEngine:
 
     @property
     def world(self) -> Any:
-        """What there is in it."""
+        """Return the entities of the world."""
         return _worlds.get(self.name, self._write)
 
     def articles(self) -> Sequence[Passage]:
-        """All articles, for an index of one's own."""
+        """Return all articles, to build another index from."""
         return self._genre.articles(self.world)
 
     def search(self, query: str, count: int) -> list[Passage]:
-        """The best articles for a query.
+        """Return the best articles for a query.
 
         Raises:
             ServiceError: If the index is damaged.
@@ -124,11 +125,12 @@ class WorldEngine:
         return index.searcher.search(query, count)
 
     def close(self) -> None:
-        """The index is shared, and stays open."""
+        """Leave the index open, because it is shared."""
 
     def _write(self) -> Any:
         return self._genre.write(np.random.default_rng([_STREAM, *self.preset.encode(), self.seed]))
 
+    @override
     def __reduce__(self) -> tuple[type[WorldEngine], tuple[str, int]]:
         return WorldEngine, (self.preset, self.seed)
 

@@ -25,18 +25,18 @@ class Namer:
         self._taken: set[str] = set()
 
     def new(self, kind: str) -> str:
-        """A name that no other entity has."""
+        """Return a name that no other entity has."""
         return self._first_free(lambda: MAKERS[kind](self._rng))
 
     def near(self, kind: str, name: str) -> str:
-        """A name that differs from `name` in one letter, or, of a novel, in one word."""
+        """Return a name that differs from `name` in one letter, or in one word for a novel."""
         if kind == "novel":
             head = name.rpartition(" ")[0]
             return self._first_free(lambda: f"{head} {pick(self._rng, words.NOUNS)}")
         return self._first_free(lambda: self._misspelt(kind, name))
 
     def _misspelt(self, kind: str, name: str) -> str:
-        """The name with another first vowel in the word that tells it apart."""
+        """Return the name with another first vowel in its distinguishing word."""
         before, word, after = _parts(kind, name)
         place = next(index for index, letter in enumerate(word) if letter in _VOWELS)
         vowel = pick(self._rng, _VOWELS.replace(word[place], ""))
@@ -51,7 +51,7 @@ class Namer:
 
 
 def _parts(kind: str, name: str) -> tuple[str, str, str]:
-    """What stands before the word that tells a name apart, that word, and what stands after."""
+    """Return the distinguishing word of a name, with the text before and after it."""
     if kind in ("company", "bridge"):
         word, blank, after = name.partition(" ")
         return "", word, blank + after

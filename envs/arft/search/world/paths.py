@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
     @property
     def value(self) -> str:
-        """What it tells."""
+        """Return the value of the relation."""
         return self.entity.told[self.relation]
 
 
@@ -38,7 +38,7 @@ Path = tuple[Step, ...]
 
 
 def ask_society(rng: np.random.Generator, society: Society, hops: int) -> Question:
-    """A question that takes `hops` articles: none before the last holds the answer."""
+    """Return a question that takes `hops` articles: none before the last holds the answer."""
     path = _walk(rng, society, hops)
     while not is_clear(path):
         path = _walk(rng, society, hops)
@@ -59,7 +59,7 @@ def ask_society(rng: np.random.Generator, society: Society, hops: int) -> Questi
 
 
 def _walk(rng: np.random.Generator, society: Society, hops: int) -> Path:
-    """From any entity along any links; the last step may also be a plain fact."""
+    """Walk from a random entity along random links; the last step may also be a plain fact."""
     kind = pick(rng, tuple(KINDS))
     entity = pick(rng, [each for each in society.values() if each.kind == kind])
     steps: list[Step] = []
@@ -72,7 +72,7 @@ def _walk(rng: np.random.Generator, society: Society, hops: int) -> Path:
 
 
 def is_clear(path: Path) -> bool:
-    """Whether no entity is met twice, and no article before the last one holds the answer."""
+    """Return whether no entity occurs twice, and no article before the last holds the answer."""
     answer = path[-1].value
     met = [step.entity for step in path]
     names = {entity.name for entity in met}
@@ -82,7 +82,7 @@ def is_clear(path: Path) -> bool:
 
 
 def _worded(path: Path, phrase: str) -> str:
-    """The question, which names nothing on the path."""
+    """Return the question, which names no entity of the path."""
     for step in path[:-1]:
         phrase = _relation(step).phrase.format(phrase)
     return _relation(path[-1]).question.format(phrase)
@@ -101,7 +101,7 @@ def _relation(step: Step) -> Relation:
 
 
 def _answers(step: Step, society: Society) -> tuple[str, ...]:
-    """The value, then without commas, its article, or what it can be cut to in this world."""
+    """Return the value, and its variants without commas, article or other unneeded words."""
     value = step.value
     found = [value, value.replace(",", "")]
     found += [value.removeprefix(article) for article in ("a ", "an ", "The ")]
@@ -115,7 +115,7 @@ def _answers(step: Step, society: Society) -> tuple[str, ...]:
 
 
 def _options(rng: np.random.Generator, step: Step, society: Society) -> tuple[str, ...]:
-    """The right answer among what the same relation tells of others."""
+    """Return the right answer among values of the same relation for other entities."""
     kind = step.entity.kind
     told = {each.told[step.relation] for each in society.values() if each.kind == kind}
     others = shuffled(rng, sorted(told - {step.value}))[: _OPTIONS - 1]

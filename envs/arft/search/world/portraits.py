@@ -28,17 +28,17 @@ Draw = PIL.ImageDraw.ImageDraw
 
 
 def draw_named(rng: np.random.Generator, entity: Entity) -> Pixels:
-    """An image with the entity's name on it, uint8 ``[336, 448, 3]``."""
+    """Return an image with the entity's name on it, uint8 ``[336, 448, 3]``."""
     return _drawn(rng, lambda draw, box: _SIGNS[entity.kind](draw, box, entity.name))
 
 
 def draw_looks(rng: np.random.Generator, entity: Entity) -> Pixels:
-    """An image of the entity's look, without its name; of one that has a look."""
+    """Return an image of the entity's look, without its name; the entity must have a look."""
     return _drawn(rng, lambda draw, box: _draw_look(draw, box, entity))
 
 
 def _drawn(rng: np.random.Generator, draw_in: Callable[[Draw, Box], None]) -> Pixels:
-    """Something drawn in a box that stands somewhere on a plain ground, with a little noise."""
+    """Draw something in a box at a random place on a plain ground, with a little noise."""
     image = PIL.Image.new("RGB", SIZE, pick(rng, _GROUNDS))
     left, top = int(rng.integers(20, 61)), int(rng.integers(14, 43))
     draw_in(PIL.ImageDraw.Draw(image), (left, top, left + 368, top + 276))
@@ -51,7 +51,7 @@ def _drawn(rng: np.random.Generator, draw_in: Callable[[Draw, Box], None]) -> Pi
 
 
 def _badge(draw: Draw, box: Box, name: str) -> None:
-    """A name badge: a lanyard, a head and shoulders in grey, the name below."""
+    """Draw a name badge: a lanyard, a head and shoulders in grey, the name below."""
     left, top, right, bottom = box
     middle = (left + right) // 2
     draw.line((middle - 60, 0, middle, top + 16, middle + 60, 0), (60, 90, 150), 9)
@@ -62,7 +62,7 @@ def _badge(draw: Draw, box: Box, name: str) -> None:
 
 
 def _road_sign(draw: Draw, box: Box, name: str) -> None:
-    """A plate on two posts."""
+    """Draw a plate on two posts."""
     left, top, right, _ = box
     for x in (left + 70, right - 70):
         draw.rectangle((x - 7, top + 60, x + 7, SIZE[1]), (105, 108, 112))
@@ -71,7 +71,7 @@ def _road_sign(draw: Draw, box: Box, name: str) -> None:
 
 
 def _shop_sign(draw: Draw, box: Box, name: str) -> None:
-    """A board over two windows and a door."""
+    """Draw a board over two windows and a door."""
     left, top, right, _ = box
     draw.rectangle((left, top, right, SIZE[1]), (150, 98, 80))
     for x in (left + 24, right - 124):
@@ -82,7 +82,7 @@ def _shop_sign(draw: Draw, box: Box, name: str) -> None:
 
 
 def _cover(draw: Draw, box: Box, name: str) -> None:
-    """A book that stands upright."""
+    """Draw a book that stands upright."""
     left, top, right, bottom = box
     left, right = left + 76, right - 76
     draw.rectangle((left + 8, top + 8, right + 10, bottom + 8), (120, 116, 108))
@@ -93,7 +93,7 @@ def _cover(draw: Draw, box: Box, name: str) -> None:
 
 
 def _poster(draw: Draw, box: Box, name: str) -> None:
-    """A stage between two curtains, the title above it."""
+    """Draw a stage between two curtains, with the title above it."""
     left, top, right, bottom = box
     left, right = left + 40, right - 40
     draw.rectangle((left, top, right, bottom), _PAPER, _INK, 3)
@@ -105,7 +105,7 @@ def _poster(draw: Draw, box: Box, name: str) -> None:
 
 
 def _plaque(draw: Draw, box: Box, name: str) -> None:
-    """A bridge of three arches, and below it a plate of stone with its name."""
+    """Draw a bridge of three arches, and a stone plate with its name below it."""
     left, top, right, bottom = box
     draw.rectangle((left, top + 20, right, top + 120), (128, 122, 114))
     span = (right - left) // 3
@@ -131,7 +131,7 @@ _SIGNS: dict[str, Callable[[Draw, Box, str], None]] = {
 
 
 def _draw_look(draw: Draw, box: Box, entity: Entity) -> None:
-    """A portrait in a frame, a shield, or a disc."""
+    """Draw a portrait in a frame, a shield, or a disc."""
     assert entity.look is not None
     left, top, right, bottom = box
     middle = (left + right) // 2

@@ -35,14 +35,14 @@ class Look(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """Somebody or something.
+    """A person or thing of a world.
 
     Attributes:
         kind: A key of `KINDS`.
         name: Its own in its world.
         look: Its own among those of its kind; None where the kind has none.
         told: The value of each of its kind's relations: a fact, or the name of another entity.
-        remark: A sentence with years and numbers that nobody asks about.
+        remark: A sentence with years and numbers that no question asks about.
     """
 
     kind: str
@@ -57,7 +57,7 @@ Society = dict[str, Entity]
 
 
 def write_society(rng: np.random.Generator) -> Society:
-    """A world; a function of the generator's state alone."""
+    """Return a world that depends on the generator's state alone."""
     namer = Namer(rng)
     names = {kind: _names(namer, kind) for kind in KINDS}
     society: Society = {}
@@ -81,7 +81,7 @@ def _names(namer: Namer, kind: str) -> list[str]:
 
 
 def _looks(rng: np.random.Generator, kind: str) -> list[Look]:
-    """As many as there are entities; no two have the same charge in the same two colours."""
+    """Return a look for each entity; no two have the same charge in the same two colors."""
     colours = tuple(words.COLOURS)
     pairs = [(one, two) for place, one in enumerate(colours) for two in colours[:place]]
     looks = [(charge, *pair) for charge in KINDS[kind].charges for pair in pairs]
@@ -99,7 +99,7 @@ def _told(
     names: dict[str, list[str]],
     before: dict[str, str],
 ) -> dict[str, str]:
-    """What is told about an entity; of the double of another, numbers near the other's."""
+    """Return the facts about an entity; numbers of a double are near those of the original."""
     told: dict[str, str] = {}
     for relation, how in KINDS[kind].relations.items():
         if how.value is None:
@@ -129,7 +129,7 @@ def _near_number(rng: np.random.Generator, number: str) -> str:
 
 
 def society_articles(society: Society) -> list[Passage]:
-    """An article for each entity, titled by its name; the same each time."""
+    """Return an article for each entity, titled by its name; the result is deterministic."""
     rng = np.random.default_rng([len(society), *next(iter(society)).encode()])
     return [Passage(entity.name, _article(rng, entity)) for entity in society.values()]
 
@@ -150,7 +150,7 @@ def _sentence(rng: np.random.Generator, how: Relation, name: str, value: str) ->
 
 
 def described(entity: Entity) -> str:
-    """What its image without a name shows, in words."""
+    """Return a description of the entity's image without its name."""
     assert entity.look is not None
     ink, charge, ground = entity.look
     where = f"and {_article_of(ground)} coat" if entity.kind == "person" else f"on {ground}"

@@ -40,7 +40,7 @@ class Token(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What its article is called."""
+        """Return the title of its article."""
         return f"{self.colour} {self.shape}"
 
 
@@ -52,7 +52,7 @@ class Tokens(NamedTuple):
 
 
 def write_tokens(rng: np.random.Generator) -> Tokens:
-    """A world of six tokens, each of an owner of its own."""
+    """Return a world of six tokens, each of an owner of its own."""
     colours, shapes = shuffled(rng, tuple(COLOURS))[:3], shuffled(rng, SHAPES)[:2]
     looks = [(colour, shape) for colour in colours for shape in shapes]
     owners = shuffled(rng, OWNERS)
@@ -61,7 +61,7 @@ def write_tokens(rng: np.random.Generator) -> Tokens:
 
 
 def token_articles(world: Tokens) -> list[Passage]:
-    """One for each token and each owner."""
+    """Return one article for each token and each owner."""
     return [
         *(Passage(token.name, OWNED.format(token.owner)) for token in world.tokens),
         *(Passage(owner, LIVES.format(town)) for owner, town in world.homes.items()),
@@ -69,7 +69,7 @@ def token_articles(world: Tokens) -> list[Passage]:
 
 
 def ask_token(rng: np.random.Generator, world: Tokens, hops: int) -> Question:
-    """Who owns a token (1 hop), or where that person lives (2 hops)."""
+    """Return a question about who owns a token (1 hop), or where the owner lives (2 hops)."""
     token, hard = pick(rng, world.tokens), hops == 2
     kind = "town" if hard else "owner"
     chain = (
@@ -88,7 +88,7 @@ def ask_token(rng: np.random.Generator, world: Tokens, hops: int) -> Question:
 
 
 def draw_token(rng: np.random.Generator, token: Token) -> Pixels:
-    """The token on a grey ground, uint8 ``[96, 96, 3]``."""
+    """Return the token on a grey ground, uint8 ``[96, 96, 3]``."""
     import cv2
 
     radius = int(rng.integers(20, 29))

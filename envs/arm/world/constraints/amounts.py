@@ -39,11 +39,11 @@ class Amount(NamedTuple):
         return f"{self.words} {thing}{'' if is_single else 's'}"
 
     def bounds(self) -> dict[str, int]:
-        """As the arguments of a check."""
+        """Return the bounds as the arguments of a check."""
         return {"lower_bound": self.lower, "upper_bound": self.upper}
 
     def bounds_of_times(self) -> dict[str, int]:
-        """As the arguments of a check that counts keywords."""
+        """Return the bounds as the arguments of a check that counts keywords."""
         return {"lower_bound_times": self.lower, "upper_bound_times": self.upper}
 
 
@@ -55,7 +55,7 @@ class Count(NamedTuple):
 
 
 def draw_amount(rng: np.random.Generator, lowest: int, highest: int) -> Amount:
-    """An amount with bounds from `lowest` to `highest`."""
+    """Return an amount with bounds from `lowest` to `highest`."""
     lower = between(rng, lowest, highest)
     upper = between(rng, lower, highest)
     form = pick(rng, ("exact", "between", "at most", "at least"))
@@ -71,7 +71,7 @@ def draw_amount(rng: np.random.Generator, lowest: int, highest: int) -> Amount:
 def draw_count(
     rng: np.random.Generator, amount: Amount, keeps: bool, *, least: int = 1, spare: int = 2
 ) -> Count:
-    """A number that keeps to an amount, or misses it, mostly by one.
+    """Return a number that satisfies an amount, or misses it, mostly by one.
 
     Args:
         rng: Where it is drawn from.

@@ -130,7 +130,7 @@ LITERAL_END: Final = Edge(
 
 
 def each_sentence_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
-    """Each sentence with the same words first; one has them second, or others."""
+    """Make sentences with the same first words; a wrong one has them second, or other words."""
     opener = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 3, 6), opener, keeps, edge)
     constraint = _each(rng, edge, "Each sentence", opener)
@@ -138,7 +138,7 @@ def each_sentence_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEG
 
 
 def each_sentence_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
-    """Each sentence with the same words last; one has them elsewhere, or others."""
+    """Make sentences with the same last words; a wrong one has them elsewhere, or other words."""
     closer = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 3, 6), closer, keeps, edge)
     constraint = _each(rng, edge, "Each sentence", closer)
@@ -146,7 +146,7 @@ def each_sentence_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) 
 
 
 def each_paragraph_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
-    """Each paragraph with the same words first; one does not."""
+    """Make paragraphs with the same first words; a wrong one has other words."""
     opener = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 2, 4), opener, keeps, edge)
     text = "\n\n".join([" ".join([each, *sentences(rng, between(rng, 0, 2))]) for each in made])
@@ -154,7 +154,7 @@ def each_paragraph_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BE
 
 
 def each_paragraph_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
-    """Each paragraph with the same words last; one does not."""
+    """Make paragraphs with the same last words; a wrong one has other words."""
     closer = pick(rng, edge.phrases)
     made, case = _all_but_one(rng, between(rng, 2, 4), closer, keeps, edge)
     text = "\n\n".join([" ".join([*sentences(rng, between(rng, 0, 2)), each]) for each in made])
@@ -162,7 +162,7 @@ def each_paragraph_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END)
 
 
 def response_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -> Made:
-    """The whole text with certain words first."""
+    """Make a text that begins with certain words."""
     opener = pick(rng, edge.phrases)
     (first,), case = _all_but_one(rng, 1, opener, keeps, edge)
     text = spread(rng, [first, *sentences(rng, between(rng, 2, 5))])
@@ -170,7 +170,7 @@ def response_begins(rng: np.random.Generator, keeps: bool, edge: Edge = BEGIN) -
 
 
 def response_ends(rng: np.random.Generator, keeps: bool, edge: Edge = END) -> Made:
-    """The whole text with certain words last."""
+    """Make a text that ends with certain words."""
     closer = pick(rng, edge.phrases)
     (last,), case = _all_but_one(rng, 1, closer, keeps, edge)
     text = spread(rng, [*sentences(rng, between(rng, 2, 5)), last])
@@ -207,7 +207,7 @@ def _all_but_one(
     keeps: bool,
     edge: Edge,
 ) -> tuple[list[str], str]:
-    """Sentences made the right way, but for one where the constraint is to be broken."""
+    """Make right sentences, with one wrong sentence if the constraint is to be broken."""
     made = [edge.right(rng, phrase) for _ in range(number)]
     if keeps:
         return made, "kept"

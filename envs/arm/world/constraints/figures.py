@@ -46,7 +46,7 @@ _NO_NUMBER = (
 
 
 def percentage_precision(rng: np.random.Generator, keeps: bool) -> Made:
-    """Percentages with so many decimals; one has one more or less."""
+    """Make percentages with so many decimals; a wrong one has one more or less."""
     precision = between(rng, 0, 3)
     values, case = _values(rng, precision, keeps, 100)
     blank = pick(rng, ("", "", " "))
@@ -59,7 +59,7 @@ def percentage_precision(rng: np.random.Generator, keeps: bool) -> Made:
 
 
 def number_precision(rng: np.random.Generator, keeps: bool) -> Made:
-    """Numbers with so many decimals; one has one more or less."""
+    """Make numbers with so many decimals; a wrong one has one more or less."""
     precision = between(rng, 1, 3)
     values, case = _values(rng, precision, keeps, 5000)
     new = [finished(rng, pick(rng, _NUMBERS).format(it=value)) for value in values]
@@ -68,7 +68,7 @@ def number_precision(rng: np.random.Generator, keeps: bool) -> Made:
 
 
 def has_no_number(rng: np.random.Generator, keeps: bool) -> Made:
-    """Numbers in words only; one is in digits."""
+    """Make a text with numbers in words only; a wrong text has one in digits."""
     written = [pick(rng, _NUMBER_WORDS) for _ in range(between(rng, 1, 3))]
     case = "kept"
     if not keeps:
@@ -82,7 +82,7 @@ def has_no_number(rng: np.random.Generator, keeps: bool) -> Made:
 def _values(
     rng: np.random.Generator, precision: int, keeps: bool, below: int
 ) -> tuple[list[str], str]:
-    """Numbers as written, all but perhaps one with that many decimals, and the case."""
+    """Return numbers as text, at most one of them with other decimals, and the case."""
     decimals = [precision] * between(rng, 2, 4)
     case = "kept"
     if not keeps:

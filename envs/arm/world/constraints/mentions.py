@@ -37,7 +37,7 @@ _ALL_KEYWORDS = (
 
 
 def each_keyword(rng: np.random.Generator, keeps: bool) -> Made:
-    """Each keyword so many times; one misses."""
+    """Make a text with each keyword so many times; in a wrong text one keyword misses."""
     amount, keywords = draw_amount(rng, 1, 3), some(rng, KEYWORDS, between(rng, 2, 3))
     counts = [draw_count(rng, amount, True, least=0).number for _ in keywords]
     case = "kept"
@@ -51,7 +51,7 @@ def each_keyword(rng: np.random.Generator, keeps: bool) -> Made:
 
 
 def total_keywords(rng: np.random.Generator, keeps: bool) -> Made:
-    """All keywords together so many times."""
+    """Make a text with all keywords together so many times."""
     amount, keywords = draw_amount(rng, 2, 6), some(rng, KEYWORDS, between(rng, 2, 3))
     count = draw_count(rng, amount, keeps, least=0)
     shares = rng.multinomial(count.number, [1 / len(keywords)] * len(keywords)).tolist()
@@ -63,7 +63,7 @@ def total_keywords(rng: np.random.Generator, keeps: bool) -> Made:
 def _mentioning(
     rng: np.random.Generator, keywords: list[str], counts: list[int]
 ) -> tuple[str, str]:
-    """A text with so many mentions of each keyword, perhaps also with its plural, no mention."""
+    """Return a text with so many mentions of each keyword; plurals, not counted, may occur."""
     new = [
         finished(rng, pick(rng, _MENTIONS).format(it=pick(rng, (each, each, each.upper()))))
         for each, count in zip(keywords, counts, strict=True)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a list that is written as text."""
+    """Return the words of a list that is written as text."""
     return tuple(text.split())
 
 
@@ -62,17 +62,17 @@ _SHORTEST = 3
 
 
 def between(rng: np.random.Generator, lowest: int, highest: int) -> int:
-    """A whole number from `lowest` to `highest`, both possible."""
+    """Return a whole number from `lowest` to `highest`, both included."""
     return int(rng.integers(lowest, highest + 1))
 
 
 def capitalized(text: str) -> str:
-    """The text with a capital letter first, the rest as it is."""
+    """Return the text with its first letter as a capital."""
     return text[:1].upper() + text[1:]
 
 
 def clause(rng: np.random.Generator, words: int) -> str:
-    """A statement without capital letter and mark, of exactly that many words, 3 or more."""
+    """Return a statement without capital letter and mark, of exactly that many words, 3 or more."""
     if words <= _LONGEST_CLAUSE:
         return _simple_clause(rng, words)
     first = between(rng, _SHORTEST, min(_LONGEST_CLAUSE, words - 1 - _SHORTEST))
@@ -106,22 +106,22 @@ _ADDED: Final = (
 
 
 def sentence(rng: np.random.Generator, words: int = 0) -> str:
-    """A sentence of exactly that many words, 3 or more; of 5 to 12 where none are asked for."""
+    """Return a sentence of exactly that many words, 3 or more; by default of 5 to 12."""
     return finished(rng, clause(rng, words or between(rng, 5, 12)))
 
 
 def finished(rng: np.random.Generator, statement: str) -> str:
-    """A statement with its capital letter and its mark."""
+    """Return a statement with its capital letter and its mark."""
     return capitalized(statement) + ("." if rng.integers(6) else "!")
 
 
 def sentences(rng: np.random.Generator, number: int) -> list[str]:
-    """That many sentences."""
+    """Return that many sentences."""
     return [sentence(rng) for _ in range(number)]
 
 
 def paragraph_of_words(rng: np.random.Generator, words: int) -> str:
-    """Sentences of exactly that many words together, 3 or more."""
+    """Return sentences with exactly that many words together, 3 or more."""
     made, left = [], words
     while left > 14:
         length = between(rng, 5, 11)
@@ -131,12 +131,12 @@ def paragraph_of_words(rng: np.random.Generator, words: int) -> str:
 
 
 def paragraphs(rng: np.random.Generator, sentence_numbers: Sequence[int]) -> str:
-    """A text of paragraphs of that many sentences each."""
+    """Return a text of paragraphs of that many sentences each."""
     return "\n\n".join([" ".join(sentences(rng, number)) for number in sentence_numbers])
 
 
 def spread(rng: np.random.Generator, made: Sequence[str]) -> str:
-    """The sentences in their order, in one to three paragraphs."""
+    """Return the sentences in their order, in one to three paragraphs."""
     breaks = set(rng.integers(1, len(made) + 2, size=2).tolist())
     text = made[0]
     for place, each in enumerate(made[1:], start=1):
@@ -145,15 +145,15 @@ def spread(rng: np.random.Generator, made: Sequence[str]) -> str:
 
 
 def some(rng: np.random.Generator, options: Sequence[T], number: int) -> list[T]:
-    """That many of the options, all different, in any order."""
+    """Return that many different options, in any order."""
     return shuffled(rng, options)[:number]
 
 
 def mixed(rng: np.random.Generator, made: Sequence[str], new: Sequence[str]) -> list[str]:
-    """The sentences of both, in any order."""
+    """Return the sentences of both lists, in any order."""
     return shuffled(rng, [*made, *new])
 
 
 def listed(texts: Sequence[str]) -> str:
-    """The texts in quotation marks, one after the other."""
+    """Return the texts in quotation marks, one after the other."""
     return ", ".join([f'"{text}"' for text in texts])

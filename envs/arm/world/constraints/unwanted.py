@@ -61,7 +61,7 @@ _NOT = (
 
 
 def contains_none(rng: np.random.Generator, keeps: bool) -> Made:
-    """None of several texts; one of them occurs once."""
+    """Make a text without any of several texts; a wrong text contains one of them once."""
     unwanted = some(rng, UNWANTED, between(rng, 2, 4))
     text, case = _with_or_without(rng, unwanted, keeps)
     substrings = [each.text for each in unwanted]
@@ -70,7 +70,7 @@ def contains_none(rng: np.random.Generator, keeps: bool) -> Made:
 
 
 def does_not_contain(rng: np.random.Generator, keeps: bool) -> Made:
-    """Not the one text; it occurs once."""
+    """Make a text without the given text; a wrong text contains it once."""
     unwanted = pick(rng, UNWANTED)
     text, case = _with_or_without(rng, [unwanted], keeps)
     constraint = pick(rng, _NOT).format(it=unwanted.text)
@@ -80,7 +80,7 @@ def does_not_contain(rng: np.random.Generator, keeps: bool) -> Made:
 def _with_or_without(
     rng: np.random.Generator, unwanted: list[Unwanted], keeps: bool
 ) -> tuple[str, str]:
-    """A text with a look-alike of one of the texts, or with the text itself."""
+    """Return a text with a look-alike of one of the texts, or with the text itself."""
     text, hidden, alike = pick(rng, unwanted)
     kept = (("kept", ""), ("kept, with a look-alike", alike))
     broken = (
@@ -96,7 +96,7 @@ def _with_or_without(
 
 
 def _without(rng: np.random.Generator, unwanted: list[Unwanted], number: int) -> list[str]:
-    """That many sentences in which none of the texts occurs."""
+    """Return that many sentences that contain none of the texts."""
     made: list[str] = []
     while len(made) < number:
         new = sentence(rng)

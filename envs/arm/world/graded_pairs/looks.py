@@ -15,7 +15,7 @@ _MOST_SIGNS = 3
 
 
 def scene_topic(scene: Sample) -> Topic:
-    """The topic of a scene of `ScenesWorld`."""
+    """Return the topic of a scene of `ScenesWorld`."""
     signs = scene.truth_as(SceneTruth).signs[:_MOST_SIGNS]
     names = [sign.name for sign in signs] if len(signs) > 1 else ["the sign"]
     asked = [KINDS[scene.kind].question.format(sign=name) for name in names]

@@ -53,7 +53,7 @@ def grade_of(facts: Sequence[Fact], claims: Claims) -> str:
 def respond(rng: np.random.Generator, facts: Sequence[Fact], claims: Claims) -> str:
     """Return a response that states certain values.
 
-    It states facts in sentences drawn anew each time, and is filled up with sentences that say
+    It states facts in sentences drawn for each one, and is filled up with sentences that say
     nothing to a length drawn without regard to the claims: 1 to 1.8 times that of all facts.
 
     Args:
@@ -72,13 +72,13 @@ def respond(rng: np.random.Generator, facts: Sequence[Fact], claims: Claims) -> 
 
 
 def _longest(fact: Fact) -> int:
-    """Characters of the fact where it takes the most, with the blank after it."""
+    """Return the number of characters of the fact's longest statement, with a blank after it."""
     values = max(map(len, (fact.right, *fact.wrong)))
     return max(map(len, fact.statements)) + values - len("{}") + 1
 
 
 def _filling(rng: np.random.Generator, room: float) -> tuple[list[str], list[str]]:
-    """Sentences for before and after that together come as close to `room` as they happen to."""
+    """Return sentences for before and after whose length together is near `room`."""
     chosen = set()
     sentences = (*_BEFORE, *_AFTER)
     for place in rng.permutation(len(sentences)):

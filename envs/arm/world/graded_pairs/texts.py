@@ -21,7 +21,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 
 def text_topic(rng: np.random.Generator) -> Topic:
-    """One of the topics below, each as likely as another."""
+    """Return one of the topics below, each with the same probability."""
     topics = (_numbers, _word, _people, _week)
     return topics[int(rng.integers(len(topics)))](rng)
 
@@ -114,7 +114,7 @@ def _week(rng: np.random.Generator) -> Topic:
 
 
 def _among(options: Iterable[object], right: object, *statements: str) -> Fact:
-    """A fact whose wrong values are the other options."""
+    """Return a fact whose wrong values are the other options."""
     wrong = dict.fromkeys(str(option) for option in options if option != right)
     return Fact(statements, str(right), tuple(wrong))
 

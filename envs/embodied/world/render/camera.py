@@ -33,22 +33,22 @@ class Camera(NamedTuple):
 
     @property
     def azimuth(self) -> float:
-        """The direction of view around the vertical axis, degrees."""
+        """Return the direction of view around the vertical axis, degrees."""
         return math.degrees(math.atan2(self.target[1] - self.eye[1], self.target[0] - self.eye[0]))
 
     @property
     def distance(self) -> float:
-        """Meters from the eye to the target."""
+        """Return the meters from the eye to the target."""
         return math.dist(self.eye, self.target)
 
     @property
     def elevation(self) -> float:
-        """The direction of view above the horizon, degrees."""
+        """Return the direction of view above the horizon, degrees."""
         return math.degrees(math.asin((self.target[2] - self.eye[2]) / self.distance))
 
     @property
     def axes(self) -> tuple[Point, Point, Point]:
-        """Unit vectors to the front, to the right and up."""
+        """Return unit vectors to the front, to the right and up."""
         length = self.distance
         front = tuple((b - a) / length for a, b in zip(self.eye, self.target, strict=True))
         flat = math.hypot(front[0], front[1])

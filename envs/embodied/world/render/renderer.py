@@ -1,6 +1,6 @@
 """Frames of houses, drawn by one thread of the process that owns the OpenGL context.
 
-EGL contexts cannot change threads, so every frame is drawn by that thread, whoever asks for it.
+EGL contexts cannot change threads, so every frame is drawn by that thread.
 After a fork the child starts a thread and a context of its own.
 """
 

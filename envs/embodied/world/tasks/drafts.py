@@ -50,7 +50,7 @@ class Draft:
 
     @property
     def rng(self) -> np.random.Generator:
-        """The source of randomness."""
+        """Return the source of randomness."""
         return self.furnisher.rng
 
     def refer(self, needs: str = "", without: Sequence[str] = ()) -> Reference:

@@ -68,7 +68,7 @@ class Task:
         house: The house.
         kind: The type of task, a key of `TASKS`.
         subset: The subset.
-        instruction: What the policy is told to do.
+        instruction: The task of the policy in words.
         goal: The goal.
         plan: Ids of actions that reach it.
         targets: The objects that the reference fits, where it must fit exactly one.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from visenv.algorithm import Algorithm, Batch, Loss
 from visenv.types import Group
@@ -15,12 +16,14 @@ from visenv.types import Group
 class OPO(Algorithm):
     """REINFORCE with the length-weighted mean reward of the group as its baseline."""
 
+    @override
     def advantages(self, groups: Sequence[Group]) -> list[list[NDArray[np.float64]]]:
         """Return the reward of each episode minus the baseline of its group."""
         return [
             [np.asarray(episode.reward - baseline(group)) for episode in group] for group in groups
         ]
 
+    @override
     def loss(self, batch: Batch) -> Loss:
         """Return ``-A log p``, summed over the tokens of an episode."""
         zero = batch.logprobs.new_zeros(())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.data.json_rows import json_object, read_rows
 from visenv.data.rows import Place, RowSource, existing_folder, first_files
 from visenv.errors import DataError
@@ -35,6 +37,7 @@ class Decks(RowSource):
                 self._keep(place, sample, sample.images)
         self._require_rows(file.parent)
 
+    @override
     def _open_images(self, place: Place, images: Any) -> tuple[Image, ...]:
         return tuple(images)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import gymnasium as gym
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from visenv.data.open import open_data
 from visenv.data.source import Source
@@ -33,19 +34,23 @@ class TurnOver(Tool[CardNumber]):
     description = "Turns one card over and shows it."
     arguments = CardNumber
 
+    @override
     def reset(self, sample: Sample, store: Store) -> None:
         """Remember the cards."""
         self._cards = sample.truth_as(CardsTruth).cards
 
+    @override
     def call(self, arguments: CardNumber, store: Store) -> ToolResult:
         """Return an image of the front."""
         front = np.full((32, 32, 3), COLORS[self._cards[arguments.number - 1]], np.uint8)
         return ToolResult((Image.from_pixels(front),))
 
+    @override
     def example(self) -> CardNumber:
         """Return the call of the prompt."""
         return CardNumber(number=2)
 
+    @override
     def random_arguments(self, rng: np.random.Generator, store: Store) -> CardNumber:
         """Return a call of the random policy."""
         return CardNumber(number=int(rng.integers(1, CARDS + 1)))
@@ -67,19 +72,23 @@ class Cards(VisEnv):
 
     ground_truths = (CardsTruth,)
 
+    @override
     def initial_messages(self) -> list[Message]:
         """Return the rules, the backs of the cards and the question."""
         rules = Message("system", (self.grammar.instructions(list(self.tools.values())),))
         return [rules, Message("user", (*self.sample.images, f"\n{self.sample.question}"))]
 
+    @override
     def turn_request(self) -> TurnRequest:
         """Let each turn begin with a thought."""
         return TurnRequest("<think>", self.grammar.stop)
 
+    @override
     def task_score(self) -> float:
         """Return 1 for the right color."""
         return float(self.log.answer in self.sample.answers)
 
+    @override
     def oracle_turn(self) -> ParsedTurn:
         """Turn over the right card, then name it."""
         if self.turns_left > 1:
@@ -87,10 +96,12 @@ class Cards(VisEnv):
             return ParsedTurn(" I look at the card. ", calls=(call,))
         return ParsedTurn(" I saw it. ", answer=self.sample.answers[0])
 
+    @override
     def random_answer(self, rng: np.random.Generator) -> str:
         """Return any color."""
         return str(rng.choice(list(COLORS)))
 
+    @override
     def metrics(self) -> dict[str, float]:
         """Return whether the answer was right."""
         return {"accuracy": self.task_score()}

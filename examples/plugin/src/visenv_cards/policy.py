@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.policy import Policy, Session
 from visenv.types import Image, Reply, Sampling, TurnRequest, all_images
@@ -32,10 +33,12 @@ class CardCounter(Policy[CardSession]):
             raise ValueError(f"mistakes must be between 0 and 1, got {mistakes}")
         self.mistakes = mistakes
 
+    @override
     def open(self, seed: int) -> CardSession:
         """Begin an episode."""
         return CardSession(np.random.default_rng(seed))
 
+    @override
     async def respond(
         self, session: CardSession, request: TurnRequest, sampling: Sampling
     ) -> Reply:

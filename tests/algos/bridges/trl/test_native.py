@@ -404,7 +404,7 @@ def test_a_last_turn_that_raises_aborts_its_episode_alone(caplog: Any) -> None:
     assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
     assert environment.episode.failure.name == "RuntimeError"
     assert "An environment failed" in caplog.text
-    assert _reward(environment, _play_oracle(environment, 0)) == 1.5  # it was made anew
+    assert _reward(environment, _play_oracle(environment, 0)) == 1.5  # it was made again
 
 
 def test_frames_that_the_policy_does_not_see_are_not_shown(judged_id: Any) -> None:

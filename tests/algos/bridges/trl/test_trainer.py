@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from tests.algos.bridges import judged
 from visenv.errors import ConfigurationError
@@ -267,21 +268,26 @@ class Engine(EnginePolicy[Any]):
         self.version, self.stale = 0, False
         self.told: list[str] = []
 
+    @override
     def open(self, seed: int) -> Any:
         return self.inner.open(seed)
 
+    @override
     async def respond(self, session: Any, request: TurnRequest, sampling: Sampling) -> Reply:
         reply: Reply = await self.inner.respond(session, request, sampling)
         return reply
 
+    @override
     def load(self, weights: Any, version: int) -> None:
         self.told.append(f"load {version}")
         self.inner.network.model.load_state_dict(dict(weights))
         self.version = version
 
+    @override
     def sleep(self) -> None:
         self.told.append("sleep")
 
+    @override
     def wake(self) -> None:
         self.told.append("wake")
 
@@ -313,7 +319,7 @@ def test_the_reference_is_read_as_the_policy_is(policy: Any, config: Config, pic
             batch[name][sampled], batch["sampling_per_token_logps"][sampled], rtol=1e-4, atol=1e-4
         )
     with torch.no_grad():
-        policy.network.model.lm_head.weight.mul_(1.1)  # as if it had learnt
+        policy.network.model.lm_head.weight.mul_(1.1)  # as if it had learned
     loss = trainer._compute_loss(trainer.model, batch)
     loss.backward()
     assert torch.isfinite(loss)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
+from typing_extensions import override
 
 from visenv.curation.journal import Journal, Outcome
 from visenv.curation.lines import JsonLines, Row, write_lines
@@ -28,6 +29,7 @@ class Replies(ScriptedPolicy):
         self.sampling: list[Sampling] = []
         self.conversations: list[list[Message]] = []
 
+    @override
     async def respond(self, session: Any, request: TurnRequest, sampling: Sampling) -> Reply:
         await asyncio.sleep(0)
         self.sampling.append(sampling)

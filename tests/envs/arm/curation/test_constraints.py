@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from visenv.curation.places import row_lines, seed_lines
 from visenv.envs.arm.curation import Constraints
@@ -128,6 +129,7 @@ def test_a_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
     """Cut among its thoughts it would be taken whole: nothing tells that they are none."""
 
     class Cut(Answers):
+        @override
         async def respond(
             self, session: ScriptedSession, request: TurnRequest, sampling: Sampling
         ) -> Reply:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from visenv.cli import main
 from visenv.envs.arm.curation import ScriptedGenerator
@@ -45,7 +46,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base names it so
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
         pass
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.envs.arm.datasets.npy import read_objects
 from visenv.errors import DataError
@@ -46,6 +47,7 @@ class Runs:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @override
     def __reduce__(self) -> Any:
         return os.mkdir, (str(self.path),)
 

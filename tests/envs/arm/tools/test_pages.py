@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from visenv.documents.document import Document
 from visenv.documents.names import unknown_document
@@ -62,6 +63,7 @@ class Unable:
 class Undecodable(TextDocument):
     """Its images are found broken only when they are decoded."""
 
+    @override
     def page_image(self, page: int, long_side: int) -> Image:
         return Image.from_bytes(b"no image", f"page {page}")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from visenv.data.open import open_data
 from visenv.envs.embodied.datasets.eb_alfred import EBAlfredTasks
@@ -94,6 +95,7 @@ def test_a_pointer_of_git_lfs_is_recognized(tmp_path: Path) -> None:
 
 
 class Hostile:
+    @override
     def __reduce__(self) -> Any:
         return os.system, ("touch /tmp/visenv-was-here",)
 

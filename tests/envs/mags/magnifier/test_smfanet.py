@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.component("torch")
@@ -84,6 +85,7 @@ def test_weights_tell_their_variant_and_scale(variant: str, scale: int, tmp_path
 
 
 class Danger:
+    @override
     def __reduce__(self) -> Any:
         return (print, ("run",))
 

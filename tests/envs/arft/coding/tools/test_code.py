@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
 from visenv.envs.arft.coding.tools.code import CodeTool
 from visenv.errors import ConfigurationError, ServiceError, ToolError
@@ -154,6 +155,7 @@ def test_limits_are_handed_on() -> None:
 
 def test_an_episode_opens_only_where_programs_can_be_run() -> None:
     class Refusing(Scripted):
+        @override
         def start(self) -> None:
             raise ConfigurationError("not here")
 
@@ -166,6 +168,7 @@ def test_an_episode_opens_only_where_programs_can_be_run() -> None:
 
 def test_a_sandbox_that_fails_is_no_result() -> None:
     class Failing(Scripted):
+        @override
         def run(self, program: Program) -> Execution:
             raise ServiceError("sandbox", "gone")
 
