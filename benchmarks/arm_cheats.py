@@ -122,14 +122,14 @@ EVERYWHERE = (
     GUESS,
     Policy("call a tool that does not exist", lambda judge: [call("look_closely", at="it")]),
     Policy(
-        "write a call that is no JSON", lambda judge: ["<think>x</think><tool_call>{</tool_call>"]
+        "write a call that is not JSON", lambda judge: ["<think>x</think><tool_call>{</tool_call>"]
     ),
     Policy(
         "call a tool without arguments",
         lambda judge: [call(next(iter(judge.tools)))],
     ),
     Policy(
-        "write what a tool returns into the thought",
+        "write the result of a tool into the thought",
         thought=("This is the zoom-in image. Here is page image #1. Check result: True"),
     ),
     Policy("write a call into the thought", thought="I call a tool. " + json.dumps({"name": "x"})),
@@ -148,7 +148,7 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
             "retrieve a page without the evidence",
             lambda judge: [page(judge, _useless_page(judge))],
         ),
-        Policy("retrieve a page that there is not", lambda judge: [page(judge, 900)]),
+        Policy("retrieve a page that does not exist", lambda judge: [page(judge, 900)]),
         Policy(
             "search for nonsense",
             lambda judge: [
@@ -168,7 +168,7 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
         ),
         Policy("zoom into another part", lambda judge: [_elsewhere(judge)]),
         Policy(
-            "zoom into an image that there is not",
+            "zoom into an image that does not exist",
             lambda judge: [crop(0, 0, 500, 500, image="observation_7")],
         ),
         Policy("zoom with the corners in the wrong order", lambda judge: [crop(500, 500, 0, 0)]),
@@ -178,12 +178,12 @@ OF_ENV: dict[str, tuple[Policy, ...]] = {
     ),
     "ArmIF": (
         Policy(
-            "run a check that has nothing to do with it",
+            "run an unrelated check",
             lambda judge: [call(CHECK, response="text_0", lower_bound=77, upper_bound=78)],
         ),
         Policy("run the check with other arguments", lambda judge: [_other_bounds(judge)]),
         Policy(
-            "check a text that there is not",
+            "check a text that does not exist",
             lambda judge: [call(CHECK, response="text_5", lower_bound=1, upper_bound=2)],
         ),
     ),

@@ -1,4 +1,9 @@
-"""The Policy contract: a session holds one conversation, `respond` takes the next turn."""
+"""The contract of a policy: `open` starts a session for one episode, `respond` takes its next turn.
+
+`Policy` is the interface for everything that plays. `TrainablePolicy` adds what a trainer needs:
+encoding, log-probabilities with gradients, and checkpoints. `EnginePolicy` only samples, with
+weights that a trainer sends.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """The conversation of one episode. Policies with tokens extend it.
+    """The conversation of one episode; policies that work with tokens extend this class.
 
     Attributes:
-        messages: The conversation that the policy sees, its own turns included.
-        advice: The answer of the environment to `Policy.advice_request`, for the coming turn.
+        messages: The messages that the policy sees, including the turns of the policy.
+        advice: The answer of the environment to `Policy.advice_request`, for the next turn.
     """
 
     def __init__(self) -> None:
@@ -38,24 +43,32 @@ class Session:
         self.advice: Advice | None = None
 
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
-        """Add the messages that the environment showed since the last turn."""
+        """Add the messages that the environment sent since the last turn.
+
+        Args:
+            messages: The messages.
+            context: ``"append"`` adds them to the conversation, and ``"replace"`` starts the
+                conversation again with them.
+        """
         if context == "replace":
             self.messages = []
         self.messages += messages
 
     def said(self, reply: Reply) -> None:
-        """Add the policy's own turn."""
+        """Add a turn of the policy to the messages."""
         self.messages.append(Message("assistant", (reply.text,)))
 
     def segments(self) -> tuple[Segment, ...]:
-        """Return the session as training data; empty for a policy without tokens."""
+        """Return the session as training data: an empty tuple if the policy has no tokens."""
         return ()
 
     async def fetch_segments(self) -> tuple[Segment, ...]:
-        """Return `segments`; a session whose tokens are elsewhere waits without blocking the loop.
+        """Return the result of `segments` without blocking the event loop.
+
+        A session whose tokens are on another machine overrides this method.
 
         Raises:
-            PolicyError: If they cannot be fetched.
+            PolicyError: If the segments cannot be fetched.
         """
         return self.segments()
 
@@ -64,13 +77,13 @@ SessionT = TypeVar("SessionT", bound=Session)
 
 
 class Policy(ABC, Generic[SessionT]):
-    """Anything that takes turns: a model, a server, a script, a person.
+    """The interface of a player: a model, a model server, a script or a person.
 
-    A policy never receives the environment, which may run in another process. It reads messages.
+    A policy reads messages. It has no access to the environment, which can run in another process.
 
     Attributes:
-        advice_request: What the policy asks of the environment beside its messages: demonstrations,
-            random turns, or a description of the turn. None for a model.
+        advice_request: A request for advice that the environment sends with its messages: a
+            demonstration, a random turn, or a description of the turn. None for a model.
     """
 
     advice_request: AdviceRequest | None = None
@@ -80,7 +93,7 @@ class Policy(ABC, Generic[SessionT]):
         """Return a new session for one episode.
 
         Args:
-            seed: Seeds what the session draws.
+            seed: Seed of the random numbers of the session.
         """
 
     @abstractmethod
@@ -96,14 +109,17 @@ class Policy(ABC, Generic[SessionT]):
 
 
 class Scores(NamedTuple):
-    """What a trainable policy thinks of sampled tokens.
+    """Log-probabilities and entropies of the sampled tokens of a batch of segments.
 
     Attributes:
-        logprobs: float32 ``[segments, length]``, natural log of each sampled token at its
-            temperature, among the tokens it was drawn from (not banned, nor excluded by
-            `TurnSpan.regex`); 0 off the mask.
-        entropy: float32 ``[segments, length]``, nats, without gradient; 0 off the mask.
-        mask: bool ``[segments, length]``, the segments' loss masks, padded right with False.
+        logprobs: float32 ``[segments, length]``, in nats: the log-probability of each sampled token
+            at the temperature it was sampled with. The distribution covers the tokens that could be
+            sampled, without banned tokens and without tokens that `TurnSpan.regex` excludes. 0
+            outside the mask.
+        entropy: float32 ``[segments, length]``, in nats: the entropy of the same distribution,
+            without gradient. 0 outside the mask.
+        mask: bool ``[segments, length]``: the loss masks of the segments, padded on the right with
+            False.
     """
 
     logprobs: torch.Tensor
@@ -112,11 +128,12 @@ class Scores(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How much one forward pass may hold; a segment that exceeds it alone goes alone.
+    """The limits of one forward pass; a segment that exceeds a limit gets a pass of its own.
 
     Attributes:
-        tokens: Most tokens that are really read; what segments share counts once.
-        patches: Most image patches; each distinct image counts once. None is no limit.
+        tokens: Maximum number of tokens; tokens that segments share count once.
+        patches: Maximum number of image patches; each distinct image counts once. None sets no
+            limit.
     """
 
     tokens: int
@@ -124,17 +141,17 @@ class Budget(NamedTuple):
 
 
 def as_they_are(parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
-    """A context in which these parameters are whole: of a process that holds all of them, any."""
+    """Return an empty context: the parameters are not sharded and need no gathering."""
     return nullcontext()
 
 
 class TrainablePolicy(Policy[SessionT]):
-    """A policy with weights. Trainers know this much of it and no more.
+    """A policy with weights that a trainer updates; trainers use only this interface.
 
     Attributes:
-        version: Counts weight updates; every sampled token carries it.
-        module: Holds every weight. Its `forward` takes what `collate` gives and returns `Scores`
-            with gradient, so that DeepSpeed can wrap it.
+        version: Number of weight updates; every sampled token carries the version that sampled it.
+        module: The module that holds all weights. Its `forward` takes the result of `collate` and
+            returns `Scores` with gradient, so that DeepSpeed can wrap the module.
     """
 
     version: int
@@ -142,53 +159,63 @@ class TrainablePolicy(Policy[SessionT]):
 
     @abstractmethod
     def encode(self, episode: Episode) -> Episode:
-        """The episode with `segments`, as if this policy had said its turns (for SFT)."""
+        """Return the episode with `segments`, as if this policy had sampled its turns (for SFT)."""
 
     @abstractmethod
     def split(self, segments: Sequence[Segment], budget: Budget) -> list[list[int]]:
-        """Share segments out over forward passes.
+        """Distribute segments over forward passes.
+
+        Args:
+            segments: The segments.
+            budget: The limits of each forward pass.
 
         Returns:
-            Indices of `segments`, each once; segments that share a beginning are kept together.
+            One list of indices of `segments` for each forward pass; each index occurs once.
+            Segments that share a prefix are in the same list where possible.
         """
 
     @abstractmethod
     def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Any:
-        """The input of one forward pass of `module`, made on the CPU.
+        """Return the input of one forward pass of `module`, on the CPU.
 
         Args:
-            segments: Token streams of this policy's processor.
-            images: Every image they name, by `Image.sha256`.
+            segments: Segments that this policy's processor encoded.
+            images: Every image of the segments, by `Image.sha256`.
 
         Raises:
             PolicyError: If a segment comes from another processor, or an image is missing.
         """
 
     def score(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Scores:
-        """Log-probabilities of the sampled tokens, with gradient: `collate`, then `module`."""
+        """Return the log-probabilities of the sampled tokens, with gradient.
+
+        Args:
+            segments: Segments that this policy's processor encoded.
+            images: Every image of the segments, by `Image.sha256`.
+        """
         scores: Scores = self.module(self.collate(segments, images))
         return scores
 
     def parameters(self) -> Iterable[torch.nn.Parameter]:
-        """The trainable parameters."""
+        """Return the trainable parameters."""
         return [each for each in self.module.parameters() if each.requires_grad]
 
     def named_weights(
         self,
         whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
     ) -> Iterator[tuple[str, torch.Tensor]]:
-        """Every weight by its name in a checkpoint, for `EnginePolicy.load`.
+        """Yield every weight with its name in a checkpoint, for `EnginePolicy.load`.
 
-        A policy that trains adapters merges them; tied weights come under each of their names. This
-        default names them as `module` does.
+        A policy that trains adapters merges them. Tied weights are yielded under each of their
+        names. This default uses the parameter names of `module`.
 
         Args:
-            whole: Gives a context in which the named parameters are whole; where several processes
-                hold a part each (ZeRO-3), all of them enter it together, and outside of it a
-                parameter is empty. A few at a time: together they must fit into memory.
+            whole: Returns a context in which the given parameters are gathered. Under ZeRO-3 each
+                process holds a shard, and a parameter is empty outside the context; all processes
+                must enter it together. Gather a few parameters at a time: they must fit in memory.
 
         Yields:
-            A name and a weight, without gradient, valid until the next one is asked for.
+            A name and a weight without gradient, which is valid until the next one is requested.
         """
         for name, parameter in self.module.named_parameters():
             with whole([parameter]):
@@ -200,31 +227,32 @@ class TrainablePolicy(Policy[SessionT]):
 
     @abstractmethod
     def updated(self) -> None:
-        """Called after each weight update: bumps `version` and drops stale caches."""
+        """Increment `version` and clear stale caches; trainers call it after each update."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write the weights and all that loading needs."""
+        """Write the weights, and everything else that loading needs, to a folder."""
 
     @abstractmethod
     def load_weights(self, folder: Path) -> None:
-        """Read back what `save` wrote.
+        """Load the weights that `save` wrote.
 
         Raises:
-            RunError: If the folder holds another model.
+            RunError: If the folder contains the weights of another model.
         """
 
     @abstractmethod
     def copy_frozen(self) -> TrainablePolicy[Any]:
-        """A frozen copy with the present weights: the reference of a KL term."""
+        """Return a frozen copy with the current weights, as the reference of a KL term."""
 
 
 class EnginePolicy(Policy[SessionT]):
-    """A policy that only samples, with weights that a trainer sends it: vLLM.
+    """A policy that only samples, with weights that a trainer sends, for example a vLLM engine.
 
     Attributes:
-        version: Of the weights it samples with.
-        stale: Whether it needs `load` before it can sample: it died, or a transfer failed.
+        version: Version of the weights that the engine samples with.
+        stale: Whether the engine needs `load` before it can sample, because it died or because a
+            transfer failed.
     """
 
     version: int
@@ -232,24 +260,24 @@ class EnginePolicy(Policy[SessionT]):
 
     @abstractmethod
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """Take over weights; nothing sampled with the old ones is reused.
+        """Load new weights and clear all caches that were computed with the old weights.
 
-        An engine that died is started anew first. Turns that are being sampled go on with the new
+        An engine that died is restarted first. Turns that are being sampled continue with the new
         weights; each token carries the version that sampled it.
 
         Args:
-            weights: By their names in the checkpoint, whole, on any device.
-            version: What tokens sampled from now on carry.
+            weights: Names in the checkpoint and full (not sharded) tensors, on any device.
+            version: Version of tokens that are sampled from now on.
 
         Raises:
-            PolicyError: If a weight is missing, unknown or of another shape, or the transfer took
-                too long; the engine then samples no more until a transfer has succeeded.
+            PolicyError: If a weight is missing, unknown or has another shape, or if the transfer
+                took too long. The engine then refuses to sample until a transfer succeeds.
         """
 
     @abstractmethod
     def sleep(self) -> None:
-        """Give its accelerator memory back while the trainer needs it; weights may be dropped."""
+        """Release the accelerator memory of the engine for the trainer; weights may be dropped."""
 
     @abstractmethod
     def wake(self) -> None:
-        """Be ready for `load` and sampling again."""
+        """Allocate the memory again, so that the engine is ready for `load` and for sampling."""

@@ -189,8 +189,8 @@ class Odd(gym.Wrapper[Any, Any, Any, Any]):
         (lambda step: (step[0], "much", *step[2:]), "reward of .* must be a float"),
         (lambda step: (step[0], None, *step[2:]), "reward of .* must be a float"),
         (lambda step: (*step[:2], 1, *step[3:]), "must be bools"),
-        (lambda step: (*step[:4], {}), "must be a dict that holds a StepResult"),
-        (lambda step: (*step[:4], None), "must be a dict that holds a StepResult"),
+        (lambda step: (*step[:4], {}), "must be a dict with a StepResult"),
+        (lambda step: (*step[:4], None), "must be a dict with a StepResult"),
     ],
     ids=[
         "four values",
@@ -224,8 +224,8 @@ class OddReset(gym.Wrapper[Any, Any, Any, Any]):
     [
         (lambda observation, info: observation, "must return 2 values"),
         (lambda observation, info: None, "must return 2 values"),
-        (lambda observation, info: (observation, {}), "must be a dict that holds a StepResult"),
-        (lambda observation, info: (observation, [info]), "must be a dict that holds a StepResult"),
+        (lambda observation, info: (observation, {}), "must be a dict with a StepResult"),
+        (lambda observation, info: (observation, [info]), "must be a dict with a StepResult"),
     ],
     ids=["observation", "nothing", "empty info", "list as info"],
 )
@@ -239,5 +239,5 @@ def test_wrapper_that_continues_an_ended_episode_is_named() -> None:
     def go_on(step: list[Any]) -> Any:
         return (*step[:2], False, False, step[4])
 
-    with pytest.raises(ConfigurationError, match=r"Odd .*it has ended inside"):
+    with pytest.raises(ConfigurationError, match=r"Odd .*the wrapped environment has ended it"):
         played(Odd(made(turns=1), go_on))

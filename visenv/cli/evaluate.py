@@ -174,8 +174,8 @@ class Evaluate:
                 run = stack.enter_context(RunFolder(self.out, settings))
                 if run.known:
                     raise ConfigurationError(
-                        f"{run.episodes_file} holds the episodes of an earlier run; name another "
-                        "folder with --out."
+                        f"{run.episodes_file} contains the episodes of an earlier run; choose "
+                        "another folder with --out."
                     )
 
             def keep(episode: Episode) -> None:

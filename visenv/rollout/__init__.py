@@ -1,9 +1,9 @@
-"""Playing episodes: one at a time, or many groups at once without lock step.
+"""Rollouts: play one episode, or many groups of episodes concurrently and asynchronously.
 
-Environments are called through an `Executor`: in this process, in threads, in processes, or as Ray
-actors on any machine (`visenv.rollout.ray_executor.RayExecutor`). Engines may be `Replicas`, on
-other machines too (`visenv.rollout.ray_engine.RayEngine`). Only these two modules import Ray.
-`EpisodePool` is the vector environment behind `gym.make_vec`, for users' own loops.
+An `Executor` runs the environments: in this process, in threads, in processes, or as Ray actors on
+any machine (`visenv.rollout.ray_executor.RayExecutor`). `Replicas` samples with several engines,
+which can run on other machines (`visenv.rollout.ray_engine.RayEngine`). Only these two modules
+import Ray. `EpisodePool` is the vector environment of `gym.make_vec`, for the loops of users.
 """
 
 from visenv.rollout.adapter import Env, EnvAdapter, MakeEnv

@@ -1,8 +1,8 @@
-"""EnvAdapter: the calls that playing an episode makes of an environment, whatever wraps it.
+"""EnvAdapter: the interface between an environment with its wrappers and the player of an episode.
 
-The outermost environment decides: its rewards count, and the episode ends when it says so. Only
-small values travel from an environment in another process: observations, which repeat the messages
-as arrays, stay behind.
+The outermost wrapper decides the rewards and the end of the episode. An adapter sends no
+observations to the player, because observations repeat the messages as arrays. Therefore only small
+values are transferred from an environment in another process.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ MakeEnv = Callable[[], Env]
 
 
 class EnvAdapter:
-    """Plays episodes on an environment for a player that reads `StepResult` values.
+    """Adapts an environment to a player that reads `StepResult` values.
 
     Args:
-        env: The environment with its wrappers, not in use elsewhere.
-        defer_all: Whether all reward terms are deferred, also those that are not asynchronous, for
-            a player that completes the log of an ended episode before it calls `finish`. Terms that
-            are paid in each step, or that a wrapper outside changes, are not deferred.
+        env: The environment with its wrappers, which nothing else uses.
+        defer_all: Whether all reward terms are deferred to `finish`, including those that are not
+            asynchronous. A player that completes the log of an ended episode before it calls
+            `finish` needs this. Terms that are computed in each step, or that an outer wrapper
+            changes, are never deferred.
 
     Attributes:
         env: The environment with its wrappers.
 
     Raises:
-        ConfigurationError: If a wrapper changes observations, which no policy reads.
+        ConfigurationError: If a wrapper changes observations: a policy reads messages only, so such
+            a wrapper has no effect.
     """
 
     def __init__(self, env: Env, defer_all: bool = False) -> None:
@@ -54,7 +56,11 @@ class EnvAdapter:
         self._reward_wrapper = self._defer()
 
     def _defer(self) -> RewardWrapper | None:
-        """Let rewards be deferred unless a wrapper outside must see them; return who pays them."""
+        """Allow deferred rewards where no outer wrapper reads them.
+
+        Returns:
+            The outermost reward wrapper, or None.
+        """
         scorer: RewardWrapper | None = None
         deferrable = True
         for layer in layers(self.env):
@@ -70,7 +76,7 @@ class EnvAdapter:
 
     @property
     def waits(self) -> bool:
-        """Whether `act` may wait for something asynchronous, such as a tool call."""
+        """Whether `act` may wait for an asynchronous operation, such as a tool call."""
         return any(getattr(layer, "waits", False) for layer in layers(self.env))
 
     # ------------------------------------------------------------------ one episode
@@ -87,11 +93,14 @@ class EnvAdapter:
         Args:
             seed: The seed of `reset`.
             options: The options of `reset`.
-            advice: What the policy asks of the environment beside its messages.
-            policy_seed: Seeds the advice.
+            advice: The advice request of the policy (`Policy.advice_request`).
+            policy_seed: Seed of the random numbers of the advice.
+
+        Returns:
+            Facts about the episode, and the result of the reset.
 
         Raises:
-            ConfigurationError: If a wrapper returns something other than `reset` must return.
+            ConfigurationError: If a wrapper returns anything else than a pair from `reset`.
         """
         self._advisor = None if advice is None else Advisor(advice, self.env, policy_seed)
         started: Any = self.env.reset(seed=seed, options=options)
@@ -102,10 +111,11 @@ class EnvAdapter:
         return self.info(), self._advised(self._result_of(started[1]))
 
     def act(self, text: str) -> StepResult:
-        """Take a turn, and return its result as the outermost environment tells it.
+        """Take a turn, and return its result as the outermost wrapper reports it.
 
         Raises:
-            ConfigurationError: If a wrapper returns something other than `step` must return.
+            ConfigurationError: If a wrapper returns values from `step` that do not follow the
+                Gymnasium API.
         """
         with sandbox_waits() as waits:
             result = self._act(text)
@@ -122,7 +132,8 @@ class EnvAdapter:
         if not (terminated or truncated):
             if result.request is None:
                 raise ConfigurationError(
-                    f"{self._name} reports that the episode goes on, but it has ended inside."
+                    f"{self._name} reports that the episode continues, but the wrapped environment "
+                    "has ended it."
                 )
             return self._advised(result._replace(reward=reward))
         if result.request is not None:
@@ -135,10 +146,11 @@ class EnvAdapter:
         return self._last
 
     def finish(self) -> StepResult:
-        """Wait for what the last result still lacks, and return the complete one.
+        """Wait for the deferred parts of the last result, and return the complete result.
 
         Raises:
-            ServiceError: If a service failed beyond its retries and the environment raises that.
+            ServiceError: If a service still fails after its retries, and the environment raises
+                the error.
         """
         return background.run(self._finished())
 
@@ -147,7 +159,7 @@ class EnvAdapter:
         return background.submit(self._finished())
 
     def info(self) -> EpisodeInfo:
-        """Return facts about the present episode; what is not known stays empty."""
+        """Return facts about the current episode; unknown facts are empty."""
         base = self.env.unwrapped
         env_id = base.spec.id if base.spec is not None else type(base).__name__
         sample = getattr(base, "sample", None)
@@ -177,7 +189,7 @@ class EnvAdapter:
         try:
             return "" if spec is None else spec.to_json()
         except (TypeError, ValueError):
-            return ""  # an option that JSON cannot hold, such as a source
+            return ""  # an option, such as a source, cannot be converted to JSON
 
     @property
     def _name(self) -> str:
@@ -196,7 +208,7 @@ class EnvAdapter:
                 f"step() of {self._name} must return 5 values, got {step!r:.80}."
             )
         _, reward, terminated, truncated, info = step
-        if not isinstance(reward, Real):  # the trainer saves a step with a reward that is NaN
+        if not isinstance(reward, Real):  # NaN passes: the trainer saves a step with such a reward
             raise ConfigurationError(
                 f"The reward of {self._name} must be a float, got {reward!r:.80}."
             )
@@ -211,8 +223,8 @@ class EnvAdapter:
         result = info.get("step") if isinstance(info, dict) else None
         if not isinstance(result, StepResult):
             raise ConfigurationError(
-                f"info of {self._name} must be a dict that holds a StepResult under 'step', as "
-                f"VisEnv returns it, got {info!r:.80}."
+                f"info of {self._name} must be a dict with a StepResult under 'step', as VisEnv "
+                f"returns it, got {info!r:.80}."
             )
         return result
 
@@ -235,7 +247,7 @@ class EnvAdapter:
         finished = await finish(result)
         if finished.failure is not None:
             return finished
-        # The steps of a deferring environment paid nothing, unless a wrapper ended the episode.
+        # Steps that defer their rewards gave 0, unless a wrapper ended the episode.
         return finished._replace(reward=result.reward + finished.reward)
 
 
@@ -244,5 +256,5 @@ def _media_of(base: gym.Env[Any, Any]) -> dict[str, str]:
         return {}
     try:
         return base.media_hashes()
-    except DataError:  # the episode is aborted for it
+    except DataError:  # the same error aborts the episode
         return {}

@@ -1,4 +1,4 @@
-"""The environment's side of an `AdviceRequest`: demonstrations, random turns and descriptions."""
+"""Advisor: answers an `AdviceRequest` with demonstrations, random turns or descriptions."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from visenv.types import (
 )
 
 GIVING_UP = "unknown"
-"""The answer of a demonstration without care."""
+"""The answer of a careless demonstration (`Demonstration.care`) that does not guess."""
 
 
 class Advisor:
-    """Answers the advice request of a policy throughout one episode.
+    """Answers the advice request of a policy in every turn of one episode.
 
     Args:
         request: The request.
-        env: The environment, wrapped or not.
-        seed: Seeds what the advisor draws.
+        env: The environment, with or without wrappers.
+        seed: Seed of the random numbers of the advisor.
 
     Raises:
-        PolicyError: If there is no `VisEnv` under `env`.
+        PolicyError: If the unwrapped environment is not a `VisEnv`.
     """
 
     def __init__(self, request: AdviceRequest, env: gym.Env[Observation, str], seed: int) -> None:
@@ -54,7 +54,7 @@ class Advisor:
                 self._noise.seed(seed)
 
     def advise(self) -> Advice:
-        """Return the advice for the coming turn."""
+        """Return the advice for the next turn."""
         match self._request:
             case Demonstration() as request:
                 return self._env.grammar.compose(self._demonstrated(request))

@@ -1,4 +1,4 @@
-"""Collector: plays many episodes at once, without lock step, whatever fails in one of them."""
+"""Collector: play many episodes concurrently; a failure ends only the episode it occurs in."""
 
 from __future__ import annotations
 
@@ -27,31 +27,32 @@ OnEpisode = Callable[[Episode], None]
 
 
 class Collector:
-    """Plays groups of episodes at once; each environment is reused when its episode ends.
+    """Plays groups of episodes concurrently; an environment is reused when its episode ends.
 
-    There is no lock step: an episode goes on as soon as its own reply is there. Replies of a local
-    model are batched by the policy. The slot of an episode is free for the next one after its last
-    turn, before deferred reward terms are computed.
+    Episodes do not wait for each other: an episode continues as soon as its own reply has arrived.
+    The policy batches the replies of a local model. After its last turn an episode gives its slot
+    to the next episode; its deferred reward terms are computed afterwards.
 
     An environment that raises, hangs or dies aborts its episode and is replaced. An aborted episode
-    is played again, the same sample with the same seeds, up to `retries` times; then it is returned
-    as it is. A failure that would repeat itself (a row that cannot be read) is not retried. What a
-    policy raises other than `PolicyError` and `ServiceError` is a bug, and raised.
+    is played again, with the same sample and the same seeds, up to `retries` times. If all attempts
+    fail, the last attempt is returned. A permanent failure (a row that cannot be read) is not
+    retried. An exception of the policy other than `PolicyError` and `ServiceError` is raised.
 
     Args:
         make_env: Makes one environment, or a mixture of several.
         policy: The policy that plays.
-        sampling: How to sample.
+        sampling: The sampling parameters.
         concurrency: Maximum number of episodes that take turns at the same time.
-        executor: Where environments run; by default in this process, on the event loop.
-        retries: How often an aborted episode is played again.
-        revive: Called after a `PolicyError`, once for all episodes that it ended together, before
-            they are played again: the owner of the weights may restart an engine and send them. It
-            does nothing if the policy is well, and raises `PolicyError` if it cannot help.
-        deterministic: Whether no batch of the sampler and no start of an episode may depend on when
-            a verdict of a scorer arrives. Episodes with deferred reward terms are then returned
-            when all episodes in flight are complete, and steps that wait for a tool block the
-            event loop.
+        executor: Runs the environments; by default in this process, on the event loop.
+        retries: Maximum number of retries of an aborted episode.
+        revive: Called after a `PolicyError`, before the episodes that it aborted are played again,
+            and only once if it aborted several. The trainer restarts an engine here and sends the
+            weights to it. The function does nothing if the policy works, and raises `PolicyError`
+            if the policy cannot be restarted.
+        deterministic: Whether the batches of the sampler and the starts of episodes must not depend
+            on the time at which the result of a scorer arrives. Episodes with deferred reward terms
+            are then returned when all episodes in flight are complete, and a step that waits for a
+            tool blocks the event loop.
 
     Attributes:
         stats: Counts and times of the rollout.
@@ -84,7 +85,7 @@ class Collector:
         self._reviving = PrioritySemaphore(1)
         self._revivals = 0
 
-    # ------------------------------------------------------------------ from plain code
+    # ------------------------------------------------------------------ without an event loop
 
     def groups(
         self, seeds: Sequence[int], size: int = 1, on_episode: OnEpisode | None = None
@@ -94,10 +95,10 @@ class Collector:
         Args:
             seeds: One seed for each group.
             size: Episodes in a group.
-            on_episode: Called as each episode ends (progress bars).
+            on_episode: Called when an episode ends, for example by a progress bar.
 
         Returns:
-            The groups in the order of `seeds`, aborted episodes included and marked.
+            The groups in the order of `seeds`, including aborted episodes (`Episode.failure`).
         """
         specs = [EpisodeSpec(seed, g, m) for g, seed in enumerate(seeds) for m in range(size)]
         episodes = self.episodes(specs, on_episode)
@@ -106,7 +107,15 @@ class Collector:
     def episodes(
         self, specs: Sequence[EpisodeSpec], on_episode: OnEpisode | None = None
     ) -> list[Episode]:
-        """Play one episode for each spec; return them in this order, aborted ones included."""
+        """Play one episode for each spec.
+
+        Args:
+            specs: The samples, and the places of the episodes in the batch.
+            on_episode: Called when an episode ends, for example by a progress bar.
+
+        Returns:
+            The episodes in the order of `specs`, including aborted episodes.
+        """
         return background.run_here(self._play_all(specs, on_episode))
 
     async def _play_all(
@@ -125,11 +134,12 @@ class Collector:
     async def play(self, spec: EpisodeSpec, rank: int = 0) -> Episode:
         """Play one episode in an idle environment, or in a new one.
 
-        Cancelling the task aborts what is being sampled, and abandons what an environment is doing.
+        If the task is cancelled, the reply that is being sampled is aborted, and a call that is
+        running in an environment is abandoned.
 
         Args:
-            spec: The sample, and the place of the episode in a batch.
-            rank: Among the episodes that wait for a slot, the lowest rank goes first.
+            spec: The sample, and the place of the episode in the batch.
+            rank: Priority among the episodes that wait for a slot: the lowest rank goes first.
         """
         start = time.monotonic()
         if self._wave is not None:
@@ -146,7 +156,7 @@ class Collector:
         return episode
 
     async def _play_until_well(self, spec: EpisodeSpec, rank: int) -> Episode:
-        """Play an episode, again if it is aborted; return the last attempt."""
+        """Play an episode, with retries if it is aborted; return the last attempt."""
         for left in range(self._retries, -1, -1):
             revivals = self._revivals
             episode, was_deferred = await self._play_in_slot(spec, rank)
@@ -184,7 +194,7 @@ class Collector:
                     )
                     usable = episode.failure is None or episode.failure.environment_is_usable
                 finally:
-                    # After a first reset that failed, Gymnasium's checker refuses a step.
+                    # If the first reset fails, Gymnasium's checker refuses every later step.
                     usable = usable and slot.usable and slot.begun
                     self._slots.give(name, slot, usable=usable)
         finally:
@@ -193,7 +203,7 @@ class Collector:
         return episode, not held
 
     async def _revive_policy(self, known: int) -> None:
-        """Revive the policy, unless that was done since there were `known` revivals."""
+        """Call `revive`, unless the policy was revived since the count was `known`."""
         if self._revive is None:
             return
         await self._reviving.acquire()

@@ -1,4 +1,4 @@
-"""Playing more episodes than fit into memory: each is handed on when it ends, and none is kept."""
+"""Play more episodes than fit into memory: each is passed on when it ends, and then released."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visenv.types import Episode
 T = TypeVar("T")
 
 CONCURRENCY = 32
-"""How many episodes are in memory at the same time."""
+"""Default number of episodes that are in memory at the same time."""
 
 
 def for_each(
@@ -22,17 +22,17 @@ def for_each(
     keep: Callable[[Episode], None],
     concurrency: int = CONCURRENCY,
 ) -> None:
-    """Make an episode of each item, and hand each to `keep` when it is complete.
+    """Make an episode from each item, and pass each complete episode to `keep`.
 
-    At most `concurrency` episodes are in memory at the same time, including those that wait for
-    `keep`. `keep` is called in one other thread, one episode at a time, so that writing images does
-    not hold up the sampling.
+    At most `concurrency` episodes are in memory at the same time, including episodes that wait for
+    `keep`. A separate thread calls `keep` for one episode at a time, so that writing images does
+    not block the sampling.
 
     Args:
-        items: What to make episodes of; read one by one.
-        make: Makes an episode of an item, for example `Collector.play`.
-        keep: Takes a complete episode, for example `RunFolder.add`.
-        concurrency: How many episodes are made at the same time.
+        items: The items, which are read one at a time.
+        make: Makes an episode from an item, for example `Collector.play`.
+        keep: Receives a complete episode, for example `RunFolder.add`.
+        concurrency: Maximum number of episodes that are made at the same time.
     """
     background.run_here(_for_each(items, make, keep, concurrency))
 
@@ -50,7 +50,7 @@ async def _for_each(
         for item in waiting:
             episode = await make(item)
             await loop.run_in_executor(writer, keep, episode)
-            del episode  # not kept while the next one is played
+            del episode  # release its memory while the next one is played
 
     with ThreadPoolExecutor(1, "visenv-writer") as writer:
         workers = [asyncio.ensure_future(work()) for _ in range(concurrency)]

@@ -1,4 +1,4 @@
-"""Playing one episode, from the reset to its end or to the failure that aborts it."""
+"""Play one episode, from the reset to its end or to the failure that aborts it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from visenv.types import (
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
-    """The place of an episode in a batch: its seed, its group, and its place in the group.
+    """The position of an episode in a batch: its seed, its group, and its index in the group.
 
     Attributes:
-        seed: Passed to `reset`; with `index` it only seeds the sampling.
+        seed: Seed of `reset`. If `index` is given, the seed only seeds the sampling.
         group: Index of the group in the batch.
-        member: Index in the group; members share the sample and sample differently.
-        index: Row of a finite source to play instead of the one that the seed picks.
+        member: Index of the episode in the group. The members of a group play the same sample with
+            different sampling seeds.
+        index: Row of a finite source that is played, instead of the row that the seed selects.
         env: Name of the environment in a mixture; ``""`` lets the mixture choose it by the seed.
     """
 
@@ -49,7 +50,7 @@ class EpisodeSpec:
 
     @property
     def policy_seed(self) -> int:
-        """The seed of the policy's sampling, which differs between the members of a group."""
+        """Return the seed of the policy's sampling, which differs between members of a group."""
         return int(np.random.SeedSequence([self.seed, self.member]).generate_state(1)[0])
 
 
@@ -61,14 +62,14 @@ async def play(
 ) -> Episode:
     """Play one episode.
 
-    A sample that cannot be read, a policy that cannot reply and a service that failed give an
-    aborted episode with the failure, not an exception: one bad row must not end a run.
+    If a sample cannot be read, a policy cannot reply or a service fails, the result is an aborted
+    episode with the failure. No exception is raised, so that one bad row does not end a run.
 
     Args:
-        env: An environment made by `gym.make`, not in use elsewhere.
+        env: An environment made by `gym.make`, which nothing else uses.
         policy: The policy that plays.
-        spec: The sample, and the place of the episode in a batch.
-        sampling: How to sample; its seed is replaced by one derived from `spec`.
+        spec: The sample, and the position of the episode in a batch.
+        sampling: The sampling parameters. Their seed is replaced by one derived from `spec`.
 
     Returns:
         The finished episode.
@@ -92,11 +93,11 @@ async def play_in(
     """Play one episode in the environment of a slot; see `play`.
 
     Args:
-        slot: The environment, wherever it runs. One that fails aborts the episode.
+        slot: The environment, in this process or elsewhere. If it fails, the episode is aborted.
         policy: The policy that plays.
-        spec: The sample, and the place of the episode in a batch.
-        sampling: How to sample.
-        stats: Takes counts and times.
+        spec: The sample, and the position of the episode in a batch.
+        sampling: The sampling parameters.
+        stats: Receives counts and times.
         on_last_turn: Called after the last turn if the episode waits for deferred reward terms.
     """
     player = _Player(slot, policy, spec, sampling._replace(seed=spec.policy_seed), stats)
@@ -169,7 +170,7 @@ class _Player:
         return self._result.pending
 
     async def finish(self) -> None:
-        """Wait for deferred events and reward terms, and put them into the last turns."""
+        """Wait for deferred events and reward terms, and add them to the turns."""
         with self._stats.scoring:
             self._result = await self._slot.call("finish")
         result, turns = self._result, self._turns
@@ -186,7 +187,7 @@ class _Player:
         return self._episode(status, reason=result.truncated_by)
 
     async def aborted(self, failure: Failure) -> Episode:
-        """Return the episode that a failure has aborted, with an `Aborted` event."""
+        """Return the episode with the status ``"aborted"`` and an `Aborted` event."""
         if self._turns:
             event = Aborted(len(self._turns) - 1, failure.name, failure.reason)
             last = self._turns[-1]
@@ -197,7 +198,7 @@ class _Player:
         return self._episode("aborted", failure=failure)
 
     async def _facts(self) -> EpisodeInfo:
-        """Return facts about an episode whose beginning failed."""
+        """Return the facts that are known about an episode whose reset failed."""
         if not self._slot.usable:
             return EpisodeInfo()
         try:
@@ -211,7 +212,7 @@ class _Player:
     ) -> Episode:
         info, spec, result = self._info or EpisodeInfo(), self._spec, self._result
         turns = self._turns
-        if failure is not None:  # steps before the failure may have paid
+        if failure is not None:  # steps before the failure may have given rewards
             turns = [replace(turn, reward=0.0) for turn in turns]
         return Episode(
             env_id=info.env_id,

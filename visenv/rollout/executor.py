@@ -1,4 +1,4 @@
-"""Executors decide where environments run; this one runs them in the process of the caller."""
+"""Executor: decides where environments run. `InlineExecutor` runs them in the caller's process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from visenv.types import Failure
 _log = logging.getLogger(__name__)
 
 _MAX_THREADS = 256
-"""Steps of environments with asynchronous tools that wait at the same time."""
+"""Maximum number of steps with asynchronous tools that wait at the same time."""
 
 
 class EnvFailedError(VisenvError):
-    """Raised by a slot whose environment gave no result; never reaches a caller of `Collector`.
+    """A slot raises this error if its environment gave no result; `Collector` handles it.
 
     Args:
         failure: The failure.
@@ -33,12 +33,12 @@ class EnvFailedError(VisenvError):
 
 
 class EnvSlot(Protocol):
-    """One environment, wherever it runs; it plays one episode at a time.
+    """One environment, in any process or on any machine; it plays one episode at a time.
 
     Attributes:
-        usable: Whether it can be called: not during a call, and not after it has failed.
-        begun: Whether an episode has begun in it; set by the player.
-        made: Whether the environment is made, or could not be made: `open` does not wait.
+        usable: Whether the environment can be called; False during a call and after a failure.
+        begun: Whether an episode has begun in the environment; the player sets it.
+        made: Whether `open` returns at once, because the environment is made or could not be made.
     """
 
     usable: bool
@@ -53,18 +53,17 @@ class EnvSlot(Protocol):
         """Wait until the environment is made.
 
         Raises:
-            EnvFailedError: If it cannot be made.
-            ConfigurationError: If its options are wrong.
+            EnvFailedError: If the environment cannot be made.
+            ConfigurationError: If an option of the environment is wrong.
         """
         ...
 
     async def call(self, method: str, **arguments: Any) -> Any:
-        """Call a method of its `EnvAdapter`.
+        """Call a method of the `EnvAdapter` in the slot.
 
         Raises:
-            EnvFailedError: If it raised, took too long, or died.
-            VisenvError: An error that the environment raised on purpose, if it runs in this
-                process.
+            EnvFailedError: If the environment raised an exception, took too long, or died.
+            VisenvError: If the environment runs in this process and raised this error on purpose.
         """
         ...
 
@@ -74,33 +73,35 @@ class EnvSlot(Protocol):
 
 
 class Executor(Protocol):
-    """Makes slots.
+    """Makes slots, each with one environment.
 
     Attributes:
-        crowded: Whether an environment may not be made until another one is closed.
+        crowded: Whether room is limited, so that a new environment may have to wait until another
+            one is closed.
     """
 
     crowded: bool
 
     def slot(self, make_env: MakeEnv) -> EnvSlot:
-        """Return a slot with an environment of its own."""
+        """Return a slot with a new environment."""
         ...
 
     def close(self) -> None:
-        """Wait a little for what closed slots are still doing."""
+        """Wait for a limited time until the calls in closed slots have ended."""
         ...
 
 
 class InlineSlot:
-    """An environment that is called on the event loop.
+    """A slot whose environment is called on the event loop.
 
-    A step blocks the loop, unless it may wait for an asynchronous tool and `threads` are given:
-    then it runs in one of them, and other episodes go on.
+    A step blocks the event loop, with one exception: if the environment may wait for an
+    asynchronous tool and `threads` are given, the step runs in a thread while others continue.
 
     Args:
         adapter: The environment.
-        isolate: Whether an unexpected exception fails the call, with a warning in the log, instead
-            of being raised. visenv's own errors are always raised.
+        isolate: Whether an unexpected exception is logged as a warning and raised as an
+            `EnvFailedError`. If False, it is raised unchanged. Errors of visenv are always raised
+            unchanged.
         threads: Threads for steps that wait.
     """
 
@@ -125,7 +126,7 @@ class InlineSlot:
         """Return at once."""
 
     async def call(self, method: str, **arguments: Any) -> Any:
-        """Call the environment."""
+        """Call a method of the `EnvAdapter`; `finish` waits without blocking the event loop."""
         try:
             if method == "finish":
                 return await wait(self._adapter.submit_finish())
@@ -135,7 +136,7 @@ class InlineSlot:
             return await asyncio.get_running_loop().run_in_executor(self._threads, call)
         except VisenvError:
             raise
-        except (Exception, SystemExit) as error:  # a tool's sys.exit() must not end the run
+        except (Exception, SystemExit) as error:  # sys.exit() in a tool must not end the run
             if not self._isolate:
                 raise
             self.usable = False
@@ -143,7 +144,7 @@ class InlineSlot:
             raise EnvFailedError(Failure.of(error)) from error
 
     def close(self) -> None:
-        """Close the environment; what a failed one raises then is ignored."""
+        """Close the environment; exceptions of an environment that failed before are ignored."""
         if self.usable:
             self._adapter.close()
         else:
@@ -154,8 +155,8 @@ class InlineExecutor:
     """Runs environments in the process of the caller, on its event loop.
 
     Args:
-        threads: Whether a step that waits for an asynchronous tool runs in a thread, while other
-            episodes go on. Without threads the order of everything is the same in every run.
+        threads: Whether a step that may wait for an asynchronous tool runs in a thread, so that
+            other episodes continue. Without threads, all steps have the same order in every run.
     """
 
     crowded = False
@@ -168,6 +169,6 @@ class InlineExecutor:
         return InlineSlot(EnvAdapter(make_env()), threads=self._threads)
 
     def close(self) -> None:
-        """End the threads; a step that still waits is left behind."""
+        """End the threads; a step that still waits is abandoned."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,7 @@
-"""Where an environment lives: beside its caller, or in a process of its own.
+"""Hosts run one environment each: in the process of the caller, or in a child process.
 
-A host is used by one thread. Only `kill` may come from another: it makes a call return that hangs,
-where that can be done at all.
+One thread uses a host. Only `kill` may be called from another thread: it ends a call that hangs,
+if the host supports that.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from visenv.errors import ConfigurationError
 from visenv.types import Failure
 
 _SECONDS_TO_CLOSE = 60.0
-"""A child that closes its environment for longer is killed, if nobody has done so before."""
+"""A child that needs longer to close its environment is killed."""
 
 _SECONDS_TO_EXIT = 5.0
-"""A child whose end of the pipe is closed is about to exit."""
+"""Seconds to wait for the exit code of a child that has closed its end of the pipe."""
 
 Make = Callable[[], Any]
-"""Makes an environment, or whatever else has methods to be called and is closed in the end."""
+"""A function that makes an environment, or another object with methods and `close`."""
 
 
 class Host(Protocol):
-    """One environment, made by `open`."""
+    """One environment, which `open` makes."""
 
     def open(self) -> Failure | None:
-        """Make the environment."""
+        """Make the environment; return the failure if it cannot be made."""
         ...
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a method of the environment; returns its result, or a `Failure`."""
+        """Call a method of the environment; return its result, or a `Failure`."""
         ...
 
     def close(self) -> None:
-        """Close the environment and release what it runs in."""
+        """Close the environment, and end the process or actor that it runs in."""
         ...
 
     def kill(self) -> bool:
-        """Make a hanging call return; return whether that can be done."""
+        """End a call that hangs; return whether the host can do that."""
         ...
 
 
 def guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What the function returns, or the `Failure` it ends with, whatever it raises."""
+    """Call a function; return its result, or a `Failure` for whatever it raises."""
     try:
         return function(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001  a tool's sys.exit() must not end the worker either
@@ -57,13 +57,13 @@ def guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class LocalHost:
-    """An environment in this process. A call that hangs cannot be ended, only left behind.
+    """A host in this process; a call that hangs cannot be ended, only abandoned.
 
     Args:
-        make: Makes it.
+        make: Makes the environment.
 
     Attributes:
-        env: What was made; None before that.
+        env: The environment; None before `open`.
     """
 
     def __init__(self, make: Make) -> None:
@@ -79,7 +79,7 @@ class LocalHost:
         return None
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Call the environment here."""
+        """Call a method of the environment in this process."""
         return guarded(getattr(self.env, method), **arguments)
 
     def close(self) -> None:
@@ -93,13 +93,13 @@ class LocalHost:
 
 
 class ProcessHost:
-    """An environment in a spawned child.
+    """A host in a child process that is started by spawn.
 
     Args:
-        make: Makes it over there; handed over by cloudpickle, so that a lambda may be used.
+        make: Makes the environment in the child. It is sent by cloudpickle, so it can be a lambda.
 
     Raises:
-        ConfigurationError: If it holds what cannot be pickled.
+        ConfigurationError: If `make` refers to an object that cannot be pickled.
     """
 
     def __init__(self, make: Make) -> None:
@@ -111,11 +111,12 @@ class ProcessHost:
         self._process = context.Process(target=_serve, args=handed, daemon=True)
         try:
             self._process.start()
-        except Exception as error:  # pickling leads anywhere
+        except Exception as error:  # pickling runs the code of any object
             raise ConfigurationError(
-                f"What makes the environment cannot be handed to a process: {error}"
+                f"The function that makes the environment cannot be sent to a process: {error}"
             ) from error
-        theirs.close()  # so that the child's end closes with the child, which `_receive` notices
+        # Only the child then holds its end of the pipe. `_receive` notices when the child ends.
+        theirs.close()
 
     def open(self) -> Failure | None:
         """Wait until the child has made the environment."""
@@ -123,17 +124,17 @@ class ProcessHost:
         return failure
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Call the environment over there."""
+        """Call a method of the environment in the child."""
         try:
             self._pipe.send((method, dict(arguments)))
         except OSError:
-            pass  # the child is gone: `_receive` says how
+            pass  # the child has ended: `_receive` returns the failure
         except Exception as error:  # noqa: BLE001  an option that cannot be pickled
             return Failure.of(error)
         return self._receive()
 
     def close(self) -> None:
-        """Ask the child to close its environment and end; kill it when it does not."""
+        """Ask the child to close its environment and to end; kill the child if it does not."""
         guarded(self._pipe.send, None)
         self._process.join(_SECONDS_TO_CLOSE)
         if self._process.is_alive():
@@ -143,8 +144,8 @@ class ProcessHost:
         self._pipe.close()
 
     def kill(self) -> bool:
-        """Kill the child; the call it was in returns a `Failure`."""
-        guarded(self._process.kill)  # fails when it is closed already
+        """Kill the child; a call that is running returns a `Failure`."""
+        guarded(self._process.kill)  # raises if the process is closed already
         return True
 
     def _receive(self) -> Any:
@@ -159,8 +160,8 @@ class ProcessHost:
 
 
 def _serve(make: Make, pipe: Connection) -> None:
-    """The child: make the environment, then answer calls until told to end or left alone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches children too; the parent decides
+    """Run the child: make the environment, and answer calls until the parent ends or says so."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the child; the parent handles it
     host = LocalHost(make)
     try:
         pipe.send(host.open())
@@ -169,9 +170,9 @@ def _serve(make: Make, pipe: Connection) -> None:
             if isinstance(unsent, Failure):
                 pipe.send(unsent)  # a result that cannot be pickled
     except (EOFError, OSError):
-        pass  # the parent is gone
+        pass  # the parent has ended
     finally:
         host.close()
-        # Python's last garbage collection takes 0.2 s for all the modules that were imported, which
-        # adds up when many children end. Exit handlers still run.
+        # The last garbage collection of Python takes 0.2 s because of all imported modules. Skip
+        # it, because many children may end at once. Exit handlers still run.
         gc.freeze()

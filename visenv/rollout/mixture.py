@@ -1,4 +1,4 @@
-"""Several environments that are played together."""
+"""Mixture: several environments, from which each sample chooses one."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from visenv.errors import ConfigurationError
 from visenv.rollout.adapter import MakeEnv
 
 _CHOICE = 0x4D1C
-"""Key of the stream that chooses the environment of a seed."""
+"""Key of the random numbers that choose the environment of a seed."""
 
 _LEAST = 0.05
-"""The least factor of a share, a fifth of the largest, 0.25."""
+"""The smallest factor of a weight: a fifth of the largest factor, 0.25."""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Environments by name, each with its share of the samples.
+    """Several environments by name, with the relative frequency of each.
 
-    The environment of a sample is a function of the sample's seed, and of pass rates if they count:
-    it is the same in every process, in a resumed run and for all members of a group.
+    The environment of a sample is a function of the sample's seed and, with `by_pass_rate`, of the
+    pass rates. It is the same in every process, in a resumed run, and for all members of a group.
 
     Attributes:
-        make_envs: Makes one environment, for each name.
-        weights: The shares, relative to one another; positive.
-        by_pass_rate: Whether a trainer multiplies the share of an environment by ``p (1 - p)``, and
-            at least by 0.05, where p is its pass rate: environments that the policy always or never
-            solves are played less.
+        make_envs: A function for each name that makes one environment.
+        weights: The relative frequency of each environment, a positive number.
+        by_pass_rate: Whether a trainer multiplies the weight of an environment by
+            ``max(p (1 - p), 0.05)``, where p is its pass rate. Environments that the policy always
+            or never solves are then played less.
 
     Raises:
-        ConfigurationError: If there is no environment, or the weights are not positive numbers for
-            the same names.
+        ConfigurationError: If there is no environment, or if the weights are not positive numbers
+            for the same names.
     """
 
     make_envs: Mapping[str, MakeEnv]
@@ -44,7 +44,7 @@ class Mixture:
     def __post_init__(self) -> None:
         if not self.make_envs or set(self.make_envs) != set(self.weights):
             raise ConfigurationError(
-                f"A mixture has a weight for each environment, got {sorted(self.weights)} for "
+                f"A mixture needs a weight for each environment, got {sorted(self.weights)} for "
                 f"{sorted(self.make_envs)}."
             )
         for name, weight in self.weights.items():
@@ -56,7 +56,7 @@ class Mixture:
 
         Args:
             seed: The seed of a sample.
-            pass_rates: The pass rate of each environment, 0 to 1; None leaves the shares alone.
+            pass_rates: The pass rate of each environment, 0 to 1; None uses the weights unchanged.
         """
         names = list(self.make_envs)
         if len(names) == 1:

@@ -1,4 +1,4 @@
-"""PrioritySemaphore: a limit on concurrent tasks, in which some tasks go before others."""
+"""PrioritySemaphore: limits the number of concurrent tasks, and serves them by priority."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from heapq import heappop, heappush
 
 
 class PrioritySemaphore:
-    """Like `asyncio.Semaphore`, but served by rank, and usable from one event loop after another.
+    """A semaphore like `asyncio.Semaphore` that serves waiting tasks by rank.
+
+    It can be used by several event loops, one after another.
 
     Args:
-        places: Maximum number of tasks that hold it.
+        places: Maximum number of tasks that hold the semaphore at the same time.
     """
 
     def __init__(self, places: int) -> None:
@@ -20,7 +22,7 @@ class PrioritySemaphore:
         self._order = itertools.count()
 
     async def acquire(self, rank: int = 0) -> None:
-        """Wait for a place; the lowest rank goes first, within a rank the first to ask."""
+        """Wait for a place; the lowest rank goes first, and within a rank the earliest request."""
         if self._free:
             self._free -= 1
             return
@@ -29,7 +31,7 @@ class PrioritySemaphore:
         try:
             await granted
         except asyncio.CancelledError:
-            if not granted.cancelled():  # cancelled with the place already granted
+            if not granted.cancelled():  # the place was granted before the task was cancelled
                 self.release()
             raise
 

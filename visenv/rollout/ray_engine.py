@@ -1,4 +1,4 @@
-"""An engine on any machine of a Ray cluster, which samples as if it were here."""
+"""RayEngine: a sampling engine in an actor on any machine of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -22,35 +22,37 @@ from visenv.rollout.replicas import Line, Weight
 from visenv.types import Message, Reply, Sampling, Segment, TurnRequest
 
 _BUCKET_BYTES = 256 * 2**20
-"""How much of the weights travels at once."""
+"""Bytes of weights in one call of the actor."""
 
 _MOST_TURNS = 4096
-"""Most requests in flight over there: more than engines take."""
+"""Maximum number of requests in flight in the actor, more than an engine samples at once."""
 
 _RESTARTING = frozenset({"max_restarts", "max_task_retries"})
-"""Options by which Ray would replace an actor behind our back."""
+"""Options with which Ray would restart an actor without a notice to visenv."""
 
 Context = Literal["append", "replace"]
 Shown = tuple[tuple[Message, ...], Context]
 
 
 class RayEngine(EnginePolicy["FarSession"]):
-    """An engine in a Ray actor, started anew there or elsewhere when it is lost.
+    """An engine in a Ray actor; a lost engine is started again on any machine of the cluster.
 
-    Several of them sample as one in `Replicas`. Weights travel through this process, some at a
-    time; where engine and trainer can send them directly, that is faster.
+    `Replicas` samples with several of these engines. Weights are sent through this process in
+    parts. A direct transfer from the trainer to the engine is faster where it is possible.
 
     Args:
-        make: Makes the engine's policy over there; handed over by cloudpickle.
-        timeout: Most seconds for one turn.
-        start_timeout: Most seconds until the actor has found a place and made its policy.
-        transfer_timeout: Most seconds for each part of the weights, a sleep or an awakening.
-        **options: Of the actor, as in Ray's ``options``: ``num_gpus=1``, ``resources=…``.
+        make: Makes the policy of the engine in the actor. It is sent by cloudpickle.
+        timeout: Time limit of one turn, in seconds.
+        start_timeout: Time limit until Ray has placed the actor and the actor has made its policy,
+            in seconds.
+        transfer_timeout: Time limit of each part of the weights, of `sleep` and of `wake`, in
+            seconds.
+        **options: Options of the actor, as in Ray's ``options``: ``num_gpus=1``, ``resources=…``.
 
     Raises:
-        PolicyError: If it does not start.
-        ConfigurationError: If Ray is to restart the actor by itself: the new one would go on with
-            the checkpoint's weights and without its sessions, and nobody would notice.
+        PolicyError: If the actor does not start.
+        ConfigurationError: If an option lets Ray restart the actor by itself. The new actor would
+            sample with the weights of the checkpoint and without its sessions, unnoticed.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class RayEngine(EnginePolicy["FarSession"]):
         if refused := _RESTARTING & options.keys():
             raise ConfigurationError(
                 f"{', '.join(sorted(refused))}: an actor that Ray restarts by itself has lost its "
-                "weights and sessions. Leave the option out; `load` starts a lost engine anew."
+                "weights and sessions. Remove the option; `load` restarts a lost engine."
             )
         connect()
         self._make = make
@@ -80,16 +82,18 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     @override
     def open(self, seed: int) -> FarSession:
+        """Return a new session; the actor opens its part of it with the first request."""
         session = FarSession(self._actor, next(self._numbers), seed, self._transfer_timeout)
         finalize(session, _end, self._actor, session.number).atexit = False
         return session
 
     @override
     async def respond(self, session: FarSession, request: TurnRequest, sampling: Sampling) -> Reply:
-        """The next turn, sampled over there. Cancelling the task aborts it.
+        """Sample the next turn in the actor; cancelling the task aborts the request.
 
         Raises:
-            PolicyError: What the engine raised; or it is lost, or took longer than its limit.
+            PolicyError: If the engine raised it, if the engine is lost, or if the turn took longer
+                than its time limit.
         """
         shown, session.shown = session.shown, []
         told = (session.number, session.seed, shown, request, sampling)
@@ -105,7 +109,7 @@ class RayEngine(EnginePolicy["FarSession"]):
             raise PolicyError(f"The engine took longer than {self._timeout:g} s.") from error
         except RayActorError as error:
             self._lose(session.actor)
-            raise PolicyError(f"The engine's actor is gone: {first_line(error)}") from error
+            raise PolicyError(f"The engine's actor has ended: {first_line(error)}") from error
         except RayTaskError as error:
             if session.actor is self._actor:
                 self.version, self.stale = await self._actor.state.remote()
@@ -117,7 +121,7 @@ class RayEngine(EnginePolicy["FarSession"]):
 
     @override
     def load(self, weights: Iterable[Weight], version: int) -> None:
-        """See `EnginePolicy.load`; an engine that was lost is started anew first."""
+        """Send weights to the engine, after a restart if it was lost; see `EnginePolicy.load`."""
         if self._lost:
             self._start()
         self._call("begin", version)
@@ -148,7 +152,7 @@ class RayEngine(EnginePolicy["FarSession"]):
         self.version, self.stale = self._call("state", timeout=self._start_timeout)
 
     def _do(self, method: str) -> None:
-        """Do what may change the state, and see what has become of it."""
+        """Call a method that may change the engine's state, and read the new state."""
         try:
             self._call(method)
         finally:
@@ -164,25 +168,25 @@ class RayEngine(EnginePolicy["FarSession"]):
             raise PolicyError(f"The engine: {method} took longer than {limit:g} s.") from error
         except RayActorError as error:
             self._lose(self._actor)
-            raise PolicyError(f"The engine's actor is gone: {first_line(error)}") from error
+            raise PolicyError(f"The engine's actor has ended: {first_line(error)}") from error
         except RayTaskError as error:
             raise error.cause from error
 
     def _lose(self, actor: Any) -> None:
-        """Have the next `load` start another; this one may only be out of reach."""
-        ray.kill(actor)
+        """Kill an actor and mark the engine as lost, so that the next `load` starts a new actor."""
+        ray.kill(actor)  # the actor may be alive and only unreachable
         if actor is self._actor:
             self._lost = self.stale = True
 
 
 class FarSession(Session):
-    """A session whose other half, with the tokens, is where the engine is.
+    """A session whose tokens are kept in the actor of the engine.
 
     Args:
         actor: The engine's actor.
-        number: The session's number over there.
-        seed: Of its sampling.
-        timeout: Most seconds to fetch the tokens.
+        number: Number of the session in the actor.
+        seed: Seed of the sampling.
+        timeout: Time limit for fetching the tokens, in seconds.
     """
 
     def __init__(self, actor: Any, number: int, seed: int, timeout: float) -> None:
@@ -195,25 +199,25 @@ class FarSession(Session):
 
     @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
-        """Take in messages, which travel with the next request."""
+        """Add messages, which are sent to the actor with the next request."""
         super().observe(messages, context)
         self.shown.append((tuple(message.in_memory() for message in messages), context))
 
     @override
     def segments(self) -> tuple[Segment, ...]:
-        """Return the tokens, fetched; blocks meanwhile. On an event loop use `fetch_segments`.
+        """Fetch the segments and return them; on an event loop, use `fetch_segments` instead.
 
         Raises:
-            PolicyError: If the engine is lost, and its sessions with it, or takes too long.
+            PolicyError: If the engine is lost with its sessions, or takes too long.
         """
         return background.run(self.fetch_segments())
 
     @override
     async def fetch_segments(self) -> tuple[Segment, ...]:
-        """Return the tokens, fetched.
+        """Fetch the segments and return them, without blocking the event loop.
 
         Raises:
-            PolicyError: If the engine is lost, and its sessions with it, or takes too long.
+            PolicyError: If the engine is lost with its sessions, or takes too long.
         """
         pending = self.actor.segments.remote(self.number)
         try:
@@ -224,18 +228,18 @@ class FarSession(Session):
                 f"The tokens of an episode took longer than {self._timeout:g} s."
             ) from error
         except RayActorError as error:
-            raise PolicyError(f"The engine's actor is gone: {first_line(error)}") from error
+            raise PolicyError(f"The engine's actor has ended: {first_line(error)}") from error
         return segments
 
 
 def _end(actor: Any, number: int) -> None:
-    """Forget a session over there; actor and Ray may be gone by then."""
-    if ray.is_initialized():  # otherwise the call would start it
+    """Delete a session in its actor; the actor and Ray may have ended already."""
+    if ray.is_initialized():  # otherwise the call would start Ray
         guarded(actor.end.remote, number)
 
 
 class _FarEngine:
-    """What the actor is: a policy, its sessions, and weights on their way to it."""
+    """The class of the actor: it holds a policy, its sessions, and a transfer of weights."""
 
     def __init__(self, make: Callable[[], EnginePolicy[Any]]) -> None:
         self._policy = make()
@@ -292,11 +296,11 @@ class _FarEngine:
 
 
 def _buckets(weights: Iterable[Weight]) -> Iterator[list[Weight]]:
-    """Weights on the CPU, as many at once as are worth a journey."""
+    """Yield the weights on the CPU, in lists of about `_BUCKET_BYTES`."""
     bucket: list[Weight] = []
     size = 0
     for name, weight in weights:
-        bucket.append((name, weight.cpu().clone()))  # it is valid until the next one only
+        bucket.append((name, weight.cpu().clone()))  # the original is valid until the next weight
         size += weight.nbytes
         if size >= _BUCKET_BYTES:
             yield bucket

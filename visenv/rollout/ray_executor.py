@@ -1,4 +1,4 @@
-"""Environments on any machine of a Ray cluster, each an actor of its own."""
+"""RayExecutor: runs environments on any machine of a Ray cluster, one actor for each."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ def connect() -> None:
 
 
 class RayExecutor(WorkerExecutor):
-    """Environments as Ray actors, placed on whatever machine has room.
+    """Runs environments as Ray actors, on any machine that has room.
 
-    By the code path of threads and processes: an actor that hangs is killed, one whose machine is
-    lost is noticed, and both are replaced. What makes an environment is sent there by cloudpickle,
-    so visenv and the data it names must be on every machine. Where no cluster is connected, the
-    one that ``RAY_ADDRESS`` names is, or one is started here.
+    The code is the same as for threads and processes. An actor that hangs is killed, the loss of a
+    machine is detected, and in both cases the environment is replaced. The function that makes an
+    environment is sent by cloudpickle, so visenv and the data must be installed on every machine.
+    If Ray is not connected, the executor connects to the cluster of ``RAY_ADDRESS``, or starts a
+    cluster on this machine.
 
-    More episodes may be in flight than the cluster has room for: each takes the environment that is
-    available first, an idle one or a new one.
+    More episodes may be in flight than the cluster has room for. Each episode takes the environment
+    that is available first, an idle one or a new one.
 
     Args:
-        timeout: Seconds for a reset or a step; None for no limit.
-        start_timeout: Seconds until the actor has found a place and made its environment; None for
-            no limit.
-        **options: Of each actor, as in Ray's ``options``: ``num_cpus=1``, ``resources=…``.
+        timeout: Time limit of a reset or a step, in seconds; None sets no limit.
+        start_timeout: Time limit until Ray has placed the actor and the actor has made its
+            environment, in seconds; None sets no limit.
+        **options: Options of each actor, as in Ray's ``options``, for example ``num_cpus=1``.
     """
 
     crowded = True
@@ -59,11 +60,11 @@ class RayExecutor(WorkerExecutor):
 
 
 class RayHost:
-    """An environment in an actor.
+    """A host in a Ray actor.
 
     Args:
-        make: Makes it over there.
-        options: Of the actor.
+        make: Makes the environment in the actor.
+        options: Options of the actor.
     """
 
     def __init__(self, make: Callable[[], EnvAdapter], options: Mapping[str, Any]) -> None:
@@ -75,22 +76,22 @@ class RayHost:
         return failure
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Call the environment over there."""
+        """Call a method of the environment in the actor."""
         return _result(self._actor.call.remote(method, dict(arguments)))
 
     def close(self) -> None:
-        """Close the environment, and end the actor."""
+        """Close the environment and end the actor."""
         guarded(ray.get, self._actor.close.remote(), timeout=_SECONDS_TO_CLOSE)
         self.kill()
 
     def kill(self) -> bool:
-        """Kill the actor; the call it was in returns a `Failure`."""
+        """Kill the actor; a call that is running returns a `Failure`."""
         guarded(ray.kill, self._actor)
         return True
 
 
 class _FarHost(LocalHost):
-    """What the actor is; images that lie in files of its machine leave it as bytes."""
+    """The class of the actor; images in files of its machine are sent as bytes."""
 
     @override
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
@@ -99,26 +100,26 @@ class _FarHost(LocalHost):
 
 
 def _sendable(value: Any) -> Any:
-    """Return the answer of an `EnvAdapter` without images that lie in files of this machine."""
+    """Return the result of an `EnvAdapter`, with images in files of this machine read as bytes."""
     if isinstance(value, StepResult):
         messages = tuple(message.in_memory() for message in value.messages)
         hidden = tuple(video.replace_frames(Image.in_memory) for video in value.hidden_frames)
         return value._replace(messages=messages, hidden_frames=hidden)
-    if type(value) is tuple:  # what `EnvAdapter.begin` returns
+    if type(value) is tuple:  # the result of `EnvAdapter.begin`
         return tuple(map(_sendable, value))
     return value
 
 
 def _result(reference: Any) -> Any:
-    """What an actor answered, or the `Failure` that kept it from answering."""
+    """Wait for the result of an actor; return it, or a `Failure` if there is none."""
     try:
         return ray.get(reference)
     except RayActorError as error:
-        return Failure("worker", "worker", f"the actor is gone: {first_line(error)}")
+        return Failure("worker", "worker", f"the actor has ended: {first_line(error)}")
     except RayError as error:
         return Failure.of(error)
 
 
 def first_line(error: Exception) -> str:
-    """What Ray says, without the pages that follow."""
+    """Return the first line of an error of Ray, without the long explanation that follows."""
     return next(iter(str(error).splitlines()), "")

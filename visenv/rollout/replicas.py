@@ -1,4 +1,4 @@
-"""Several engines that sample as one."""
+"""Replicas: several engines that act as one policy."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ from visenv.policy import EnginePolicy, Session
 from visenv.types import Reply, Sampling, TurnRequest
 
 _PATIENCE = 0.1
-"""Seconds between two looks whether an engine that takes no weights is still taking any."""
+"""Seconds between two checks whether the transfer to an engine has ended."""
 
 Weight = tuple[str, Any]
 
 
 class Replicas(EnginePolicy[Session]):
-    """Spreads episodes over engines; each stays with the one that had the fewest when it began.
+    """Distributes episodes over several engines with the same model and settings.
 
-    One that is `stale` gets no new episodes until it has been sent weights: the others go on.
+    An episode is given to the engine with the fewest episodes, and stays there. An engine that is
+    `stale` gets no new episodes until it has received weights, as long as another engine is not
+    stale.
 
     Args:
-        engines: The engines, alike in all that matters to what they say.
+        engines: The engines. They must sample from the same distribution.
 
     Raises:
-        ConfigurationError: If there is none.
+        ConfigurationError: If there is no engine.
     """
 
     def __init__(self, engines: Sequence[EnginePolicy[Any]]) -> None:
         if not engines:
-            raise ConfigurationError("Replicas of an engine are at least one, got none.")
+            raise ConfigurationError("Replicas needs at least one engine, got none.")
         self.engines = tuple(engines)
         self._of: WeakKeyDictionary[Session, EnginePolicy[Any]] = WeakKeyDictionary()
         self._sessions: Counter[int] = Counter()
@@ -44,18 +46,18 @@ class Replicas(EnginePolicy[Session]):
     @property
     @override
     def version(self) -> int:  # type: ignore[override]
-        """Of the oldest weights that an engine samples with."""
+        """Version of the oldest weights that an engine samples with."""
         return min(engine.version for engine in self.engines)
 
     @property
     @override
     def stale(self) -> bool:  # type: ignore[override]
-        """Whether one of them needs `load`."""
+        """Whether an engine needs `load`."""
         return any(engine.stale for engine in self.engines)
 
     @override
     def open(self, seed: int) -> Session:
-        """A session with the engine that has the fewest."""
+        """Return a session of the engine that has the fewest sessions."""
 
         def load(index: int) -> tuple[bool, int]:
             return self.engines[index].stale, self._sessions[index]
@@ -69,16 +71,17 @@ class Replicas(EnginePolicy[Session]):
 
     @override
     async def respond(self, session: Session, request: TurnRequest, sampling: Sampling) -> Reply:
-        """The next turn, by the session's engine."""
+        """Take the next turn with the engine of the session."""
         reply: Reply = await self._of[session].respond(session, request, sampling)
         return reply
 
     @override
     def load(self, weights: Iterable[Weight], version: int) -> None:
-        """Send the weights to all engines at once, each weight read once.
+        """Send the weights to all engines in parallel; each weight is read once.
 
         Raises:
-            PolicyError: As `EnginePolicy.load`, if any of them failed; the others have the weights.
+            PolicyError: If an engine failed, as in `EnginePolicy.load`. The other engines have the
+                new weights.
         """
         with ThreadPoolExecutor(len(self.engines)) as threads:
             lines = [Line() for _ in self.engines]
@@ -117,29 +120,29 @@ class Replicas(EnginePolicy[Session]):
 
 
 class Line:
-    """Weights on their way to one engine, each valid until the next is asked for."""
+    """A queue of weights for one engine; each weight is valid until the next one is requested."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Weight | None] = SimpleQueue()
         self._taken = Event()
 
     def put(self, weight: Weight | None) -> None:
-        """Hand over a weight, or the end of them."""
+        """Add a weight to the queue; None marks the end."""
         self._taken.clear()
         self._queue.put(weight)
 
     def weights(self) -> Iterator[Weight]:
-        """The engine's end."""
+        """Yield the weights of the queue; the engine calls this."""
         while (weight := self._queue.get()) is not None:
             yield weight
             self._taken.set()
 
     def wait(self, load: Future[None], watch: Callable[[], None] = lambda: None) -> None:
-        """Wait until the engine has taken over what it was handed, or takes nothing more.
+        """Wait until the engine has loaded the last weight, or loads no more weights.
 
         Args:
-            load: Is done when the engine takes nothing more.
-            watch: Called now and then; what it raises ends the wait.
+            load: Is done when the engine loads no more weights.
+            watch: Called about ten times a second; an exception of this function ends the wait.
         """
         while not load.done() and not self._taken.wait(_PATIENCE):
             watch()

@@ -1,4 +1,4 @@
-"""The folder of a rollout or an evaluation: each episode is saved when it ends, and a run resumes.
+"""RunFolder: the folder of a rollout or an evaluation, which can be resumed.
 
 ::
 
@@ -6,8 +6,8 @@
     episodes.jsonl      the episodes in the order in which they ended (`visenv.episodes`)
     images/
 
-A process that is killed loses the episodes that had not ended. The same command then cuts off half
-a line at the end of the file, and plays what is missing.
+Each episode is saved when it ends. If a process is killed, the episodes in flight are lost. The
+same command then removes an incomplete line at the end of the file and plays the missing episodes.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ Place = tuple[int, int]
 
 
 class RunFolder:
-    """Saves the episodes of one run; a context manager that holds a lock.
+    """A context manager that locks a folder and saves the episodes of one run in it.
 
-    A run that fails before its first episode ended leaves no file and no folder behind.
+    If a run fails before its first episode has ended, no file and no folder remains.
 
     Args:
-        folder: The folder; it is made.
-        settings: Everything that decides the episodes, JSON-like. A folder that was begun with
-            other settings is refused.
-        details: Further facts for `run.json`, JSON-like; they are not compared.
+        folder: The folder, which is created if it does not exist.
+        settings: All settings that the episodes depend on, JSON-like. A folder of a run with other
+            settings is refused.
+        details: Further facts for `run.json`, JSON-like. They are not compared.
 
     Attributes:
-        known: The episodes that the folder holds, without messages, by group and member.
+        known: The saved episodes, without messages, by group and member.
 
     Raises:
-        RunError: On entering: if the folder was begun with other settings, holds episodes of an
-            unknown run, or is in use by another process.
+        RunError: On entering: if the run in the folder has other settings, if the folder contains
+            episodes of an unknown run, or if another process uses the folder.
         DataError: On entering: if a saved episode cannot be read.
     """
 
@@ -70,7 +70,7 @@ class RunFolder:
 
     @property
     def episodes_file(self) -> Path:
-        """The file of episodes."""
+        """The path of the file with the episodes."""
         return self.folder / EPISODES_FILE
 
     def __enter__(self) -> Self:
@@ -93,7 +93,7 @@ class RunFolder:
         """Save an episode.
 
         Raises:
-            EpisodeError: If a field that must be JSON-like holds something else.
+            EpisodeError: If a field that must be JSON-like has another value.
             OSError: If the disk is full.
         """
         append_episode(self.episodes_file, episode)
@@ -113,7 +113,7 @@ class RunFolder:
         # The system releases the lock when the process is killed.
         if not lock_descriptor(self._file.fileno(), blocking=False):
             self._made.clear()
-            raise RunError(f"Another process writes to {self.folder} now.")
+            raise RunError(f"Another process writes to {self.folder}. Wait until it has ended.")
         sessions = self._sessions()
         _cut_half_line(self._file)
         for episode in read_episodes(self.episodes_file, messages=False):
@@ -128,29 +128,29 @@ class RunFolder:
             partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
     def _sessions(self) -> list[Any]:
-        """Return the sessions of the run so far, after comparing its settings.
+        """Compare the settings, and return the previous sessions of the run.
 
         Raises:
-            RunError: If the settings differ, or the episodes are those of an unknown run.
+            RunError: If the settings differ, or if the episodes belong to an unknown run.
         """
         path = self.folder / RUN_FILE
         if not path.exists():
             if self.episodes_file.stat().st_size:
                 raise RunError(
-                    f"{self.episodes_file} holds the episodes of an earlier run; name another "
+                    f"{self.episodes_file} contains the episodes of an earlier run; choose another "
                     "folder with --out, or remove that file."
                 )
             return []
         found = read_run(self.folder)
         if difference := _difference(found["settings"], self._settings):
             raise RunError(
-                f"{self.folder} was begun with {difference}; name another folder with --out, or "
-                "give the same settings to resume it."
+                f"{self.folder} was started with {difference}; choose another folder with --out, "
+                "or use the same settings to resume the run."
             )
         return list(found["sessions"])
 
     def _leave(self) -> None:
-        """Release the lock; remove what this process made if no episode was saved."""
+        """Release the lock; if no episode was saved, remove the files of this process."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -192,7 +192,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return the first setting that differs, or ``""``."""
+    """Return a description of the first setting that differs, or ``""``."""
     for name in (*new, *old):
         if old.get(name) != new.get(name):
             return f"{name} {_shown(old.get(name))}, not {_shown(new.get(name))}"
@@ -205,7 +205,7 @@ def _shown(value: Any) -> str:
 
 
 def _cut_half_line(file: BinaryIO, block: int = 1 << 16) -> None:
-    """Cut off what stands after the last line break: a process was killed while it wrote it."""
+    """Remove an incomplete last line, which remains if a process is killed while it writes."""
     end = file.seek(0, 2)
     place = end
     while place > 0:

@@ -1,7 +1,8 @@
-"""Slots: the environments of a collector, those in use, those that are idle and those being made.
+"""Slots: the environments of a collector, which are in use, idle or being made.
 
-An episode takes whatever is available first: an environment that becomes idle, or a new one. A new
-one may never become available: a Ray cluster has no room for it while idle ones keep their places.
+An episode takes the environment that is available first: one that becomes idle, or a new one. A new
+environment may never become available, because a Ray cluster has no room for it while idle
+environments keep their resources.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ _PATIENCE = 2.0
 """Seconds that an episode waits for an environment before one of another kind is closed."""
 
 _LONGEST_START = 30.0
-"""Seconds after which a place that was made is believed to be lost, if nothing was started."""
+"""Seconds after which freed room counts as lost if no environment has started in it."""
 
 
 class Slots:
-    """Hands out environments, and takes them back; usable from one event loop after another.
+    """Gives environments to episodes, and takes them back.
+
+    It can be used by several event loops, one after another.
 
     Args:
         executor: Makes slots.
-        make_envs: What makes an environment, by name.
+        make_envs: A function for each name that makes an environment.
     """
 
     def __init__(self, executor: Executor, make_envs: Mapping[str, MakeEnv]) -> None:
         self._executor = executor
-        self._made_room = -math.inf  # when a place was made that no environment has yet come to
+        self._made_room = -math.inf  # when room was freed for an environment that has not started
         self._kinds = {
             name: _Kind(executor, make_env, self._may_find_room, self._started)
             for name, make_env in make_envs.items()
@@ -43,7 +46,7 @@ class Slots:
     async def take(self, name: str) -> EnvSlot:
         """Return an idle environment of that name, or a new one.
 
-        `EnvSlot.open` of a new one raises the failure if it could not be made.
+        If a new environment could not be made, `EnvSlot.open` raises the failure.
         """
         kind = self._kinds[name]
         if kind.idle:
@@ -59,8 +62,9 @@ class Slots:
     def give(self, name: str, slot: EnvSlot, *, usable: bool) -> None:
         """Take an environment back.
 
-        One that is not usable is closed. So is one of a crowded executor if an episode waits for
-        another kind, and has waited longer than all that wait for this one.
+        An environment that is not usable is closed. If the executor is crowded, a usable
+        environment is closed too if an episode waits for an environment of another name, and has
+        waited longer than all episodes that wait for this name.
         """
         kind = self._kinds[name]
         kind.playing -= 1
@@ -77,7 +81,7 @@ class Slots:
             kind.close()
 
     async def _first(self, kind: _Kind, new: EnvSlot | None) -> EnvSlot:
-        """Wait for the environment of a kind that is available first, `new` or another."""
+        """Return the environment of a kind that is available first: `new`, or an older one."""
         if new is not None:
             kind.open(new)
         taken: asyncio.Future[EnvSlot] = asyncio.get_running_loop().create_future()
@@ -88,20 +92,23 @@ class Slots:
                 if not taken.done() and self._may_make_room():
                     self._make_room(kind)
         except asyncio.CancelledError:
-            if not taken.cancel():  # it was handed an environment before it was cancelled
+            if not taken.cancel():  # the episode had an environment before it was cancelled
                 kind.playing -= 1
                 kind.offer(taken.result())
             raise
         return taken.result()
 
     def _make_room(self, kind: _Kind) -> None:
-        """Close an idle environment of the other kind that has the most."""
+        """Close an idle environment of the other kind that has the most idle environments."""
         others = [other.idle for other in self._kinds.values() if other is not kind and other.idle]
         if others:
             self._close_for_room(max(others, key=len).pop())
 
     def _may_make_room(self) -> bool:
-        """Return whether an environment may be closed for another: one for each that starts."""
+        """Return whether an environment may be closed to make room for another one.
+
+        Only one is closed for each environment that starts.
+        """
         return self._executor.crowded and not self._is_room_made
 
     @property
@@ -117,13 +124,16 @@ class Slots:
         self._made_room = -math.inf
 
     def _is_owed_to_another(self, kind: _Kind) -> bool:
-        """Return whether the episode that has waited longest, and for long, is of another kind."""
+        """Return whether the episode with the longest wait needs another kind of environment.
+
+        The episode must have waited for more than `_PATIENCE` seconds.
+        """
         longest = min(self._kinds.values(), key=lambda each: each.waits_since)
         waited = time.monotonic() - longest.waits_since
         return longest.waits_since < kind.waits_since and waited > _PATIENCE
 
     def _may_find_room(self) -> bool:
-        """Return whether a place may come free, or has just been made."""
+        """Return whether room for an environment may become free, or has just been freed."""
         held = any(kind.playing or kind.idle for kind in self._kinds.values())
         return held or self._is_room_made
 
@@ -141,13 +151,13 @@ class _Kind:
     Args:
         executor: Makes slots.
         make_env: Makes an environment.
-        may_find_room: Whether a place may come free that others hold.
+        may_find_room: Returns whether other environments may free room for a new one.
         started: Called when an environment is made, or could not be made.
 
     Attributes:
-        idle: Those that nobody uses.
-        waiting: The episodes that wait for one, the first to ask first.
-        playing: How many are in use.
+        idle: The environments that are not in use.
+        waiting: The episodes that wait for an environment, in the order of their requests.
+        playing: Number of environments in use.
     """
 
     def __init__(
@@ -168,24 +178,27 @@ class _Kind:
 
     @property
     def is_making_enough(self) -> bool:
-        """Whether more are being made than episodes wait."""
+        """Whether more environments are being made than episodes wait."""
         return len(self._opening) > sum(not each.taken.done() for each in self.waiting)
 
     @property
     def waits_since(self) -> float:
-        """When the first episode that waits began to, by `time.monotonic`; inf without one."""
+        """The time at which the first waiting episode began to wait, by `time.monotonic`.
+
+        It is infinite if no episode waits.
+        """
         return min((each.since for each in self.waiting if not each.taken.done()), default=math.inf)
 
     def new(self) -> EnvSlot:
-        """Return a slot with a new environment, which may still have to be made."""
+        """Return a slot with a new environment, which may not be made yet."""
         return self._executor.slot(self._make_env)
 
     def open(self, slot: EnvSlot) -> None:
-        """Wait for a new environment to be made; then offer it."""
+        """Start a task that waits until a new environment is made, and then offers it."""
         self._opening[asyncio.create_task(self._open(slot))] = slot
 
     def offer(self, slot: EnvSlot) -> None:
-        """Give an environment to the first episode that waits; without one it is idle."""
+        """Give an environment to the first episode that waits; if none waits, it becomes idle."""
         while self.waiting:
             taken = self.waiting.popleft().taken
             if not taken.done():  # otherwise its episode was cancelled
@@ -208,18 +221,19 @@ class _Kind:
         task = asyncio.current_task()
         try:
             await slot.open()
-        except asyncio.CancelledError:  # the loop ends: nobody waits for it any more
+        except asyncio.CancelledError:  # the loop ends, and no episode waits any more
             slot.close()
             raise
         except EnvFailedError as error:
             is_wanted = self.waits_since < math.inf
             if error.failure.source == "timeout" and is_wanted and self._may_find_room():
-                # No room for it: one that plays becomes idle, or is closed and another try works.
+                # There was no room. Try again: an environment that plays will become idle, or its
+                # room will be freed.
                 slot.close()
                 self.open(self.new())
                 return
         except ConfigurationError:
-            pass  # whoever takes the slot is told
+            pass  # `open` raises it again in the episode that takes the slot
         finally:
             if task is not None:
                 self._opening.pop(task, None)

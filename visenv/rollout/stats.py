@@ -1,4 +1,4 @@
-"""RolloutStats: counts and times of a rollout, measured while it goes on."""
+"""RolloutStats: measures counts and times of a rollout while it runs."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from types import TracebackType
 
 
 class Gauge:
-    """Counts how many ``with`` blocks are entered at the same time, and for how long."""
+    """Measures how many ``with`` blocks of a gauge are active at the same time, and how long."""
 
     def __init__(self) -> None:
         self.now = 0
         self.reset()
 
     def reset(self) -> None:
-        """Start to measure again; blocks that are entered stay counted."""
+        """Set the times to 0; blocks that are active now continue to count."""
         self._sum = 0.0
         self._busy = 0.0
         self._since = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """Seconds of all blocks together."""
+        """The sum of the seconds of all blocks."""
         self._pass()
         return self._sum
 
     @property
     def busy(self) -> float:
-        """Seconds in which at least one block was entered."""
+        """The seconds in which at least one block was active."""
         self._pass()
         return self._busy
 
     def _pass(self) -> None:
-        """Account for the time since the count last changed."""
+        """Add the time since the last change of the count."""
         now = time.monotonic()
         if self.now:
             self._sum += self.now * (now - self._since)
@@ -55,12 +55,12 @@ class Gauge:
 
 
 class RolloutStats:
-    """Measures a `Collector`.
+    """Statistics of the episodes that a `Collector` plays.
 
     Attributes:
         waiting: Episodes that wait for a free slot.
-        playing: Episodes in flight, those that are being scored included.
-        sampling: Turns that the policy is taking.
+        playing: Episodes in flight, including episodes that are being scored.
+        sampling: Turns that the policy is sampling.
         stepping: Calls of environments.
         scoring: Episodes that wait for deferred reward terms.
     """
@@ -78,7 +78,7 @@ class RolloutStats:
         self._sandbox_wait = 0.0
 
     def sampled(self, tokens: int) -> None:
-        """Count a sampled turn of so many tokens."""
+        """Add a sampled turn with this number of tokens."""
         self._counts["tokens"] += tokens
 
     def waited_for_sandbox(self, seconds: float) -> None:
@@ -86,7 +86,12 @@ class RolloutStats:
         self._sandbox_wait += seconds
 
     def aborted(self, boundary: str, again: bool) -> None:
-        """Count an attempt that a failure of that name aborted, and whether it is repeated."""
+        """Count an aborted attempt.
+
+        Args:
+            boundary: Name of the failure.
+            again: Whether the episode is played again.
+        """
         self._counts["aborted/" + boundary.replace(" ", "_")] += 1
         self._counts["retries"] += again
 
@@ -95,23 +100,27 @@ class RolloutStats:
         self._counts["cancelled"] += 1
 
     def finished(self, seconds: float) -> None:
-        """Count an episode that ended after so many seconds, retries included."""
+        """Count an episode that ended after this number of seconds, including retries."""
         self._counts["episodes"] += 1
         self._longest = max(self._longest, seconds)
 
     def take(self) -> dict[str, float]:
-        """Return what was measured since the last call, and start again.
+        """Return the measurements since the last call, and set all of them to 0.
 
         Returns:
-            Counts: ``episodes`` (ended), ``retries``, ``cancelled``, and ``aborted/<name>``
-            (attempts). Rates over the seconds in which episodes were in flight:
-            ``episodes_per_second``, ``tokens_per_second`` (sampled), and ``engine_busy``, the share
-            of these seconds in which a turn was being sampled. Means over these seconds:
-            ``turns_in_flight``, ``calls_in_flight`` (of environments) and ``waiting`` (for a slot).
-            Means over episodes: ``sampling_seconds``, ``env_seconds``, ``scoring_seconds``,
-            ``waiting_seconds`` and ``sandbox_wait_seconds`` (the part of ``env_seconds`` in which
-            programs waited for a worker of a sandbox); ``longest_seconds`` is the longest episode.
-            Empty if nothing was played.
+            A mapping by name, which is empty if no episode was in flight:
+
+            - counts: ``episodes`` (ended), ``retries``, ``cancelled``, and ``aborted/<name>``
+              (attempts);
+            - rates over the seconds in which episodes were in flight: ``episodes_per_second``,
+              ``tokens_per_second`` (sampled), and ``engine_busy``, the share of these seconds in
+              which a turn was being sampled;
+            - means over these seconds: ``turns_in_flight``, ``calls_in_flight`` (of environments)
+              and ``waiting`` (episodes that wait for a slot);
+            - means over episodes: ``sampling_seconds``, ``env_seconds``, ``scoring_seconds``,
+              ``waiting_seconds``, and ``sandbox_wait_seconds`` (the part of ``env_seconds`` in
+              which programs waited for a worker of a sandbox);
+            - ``longest_seconds``, the duration of the longest episode.
         """
         seconds, episodes = self.playing.busy, self._counts["episodes"]
         measured: dict[str, float] = {}

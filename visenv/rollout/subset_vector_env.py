@@ -1,4 +1,4 @@
-"""SubsetVectorEnv: environments with a worker each, of which any subset can be stepped."""
+"""SubsetVectorEnv: a vector environment in which any subset of the environments can be stepped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTIONS_OF_MAKE = frozenset({"max_episode_steps", "disable_env_checker"})
 
 
 class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
-    """The part of `EpisodePool` that has no lock step; its arguments are those of `EpisodePool`."""
+    """The part of `EpisodePool` that steps any subset; it has the arguments of `EpisodePool`."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         **kwargs: Any,
     ) -> None:
         if num_envs < 1:
-            raise ConfigurationError(f"A pool needs at least 1 environment, got {num_envs}.")
+            raise ConfigurationError(f"num_envs must be at least 1, got {num_envs}.")
         if workers not in HOSTS:
             raise UnknownNameError("kind of worker", str(workers), HOSTS)
         self.num_envs = num_envs
@@ -62,17 +62,21 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._worker_group = WorkerGroup(num_envs, partial(HOSTS[workers], self.spec))
         self._check(self._worker_group.wait_open())
 
-    # ------------------------------------------------------------------ any subset, no lock step
+    # ------------------------------------------------------------------ any subset, asynchronously
 
     def submit(self, requests: Mapping[int, str | Reset]) -> None:
-        """Send turns and resets to some environments and return at once; `ready` has the results.
+        """Send turns and resets to some environments and return at once.
+
+        `ready` returns the results. If an error is raised, nothing is sent.
+
+        Args:
+            requests: A turn of the policy or a `Reset`, by index.
 
         Raises:
             EpisodeOverError: If a turn is for an environment that waits for a reset.
-            ConfigurationError: If an index is out of range, or its last result was not taken yet.
+            ConfigurationError: If an index is out of range, or if the last result of an environment
+                was not taken yet.
             TypeError: If a request is neither a string nor a `Reset`.
-
-        In these cases nothing is sent.
         """
         for index, request in requests.items():
             self._check_request(index, request)
@@ -84,27 +88,33 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
                 self._worker_group.call(index, "step", {"action": request}, self.timeout)
 
     def ready(self, timeout: float | None = None) -> dict[int, Result]:
-        """Take the results that have come, in no particular order.
+        """Take the results that have arrived, in no particular order.
 
         Args:
             timeout: Seconds to wait for the first result; None waits until there is one.
 
         Returns:
-            Results by index; empty when none came in time or nothing was submitted.
+            Results by index. Empty if no result arrived in time, or if nothing was submitted.
 
         Raises:
-            ConfigurationError: If an environment refused its reset options; the results of the
-                others stay for the next call.
+            ConfigurationError: If an environment refused its reset options. The next call returns
+                the results of the other environments.
         """
         if not self._arrived:
             self._receive(timeout)
         return {index: self._take(index) for index in list(self._arrived)}
 
     def step_at(self, actions: Mapping[int, str]) -> dict[int, Result]:
-        """Step some environments and wait for these, whatever the others are doing.
+        """Step some environments and wait for their results, without waiting for the others.
+
+        Args:
+            actions: A turn of the policy, by index.
+
+        Returns:
+            Results by index.
 
         Raises:
-            EpisodeOverError, ConfigurationError, TypeError: As `submit`.
+            EpisodeOverError, ConfigurationError, TypeError: As in `submit`.
         """
         return self._complete(actions)
 
@@ -114,16 +124,20 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         seeds: Seeds = None,
         options: Options = None,
     ) -> dict[int, Result]:
-        """Reset some environments and wait for these.
+        """Reset some environments and wait for their results.
 
         Args:
-            indices: Which ones.
-            seeds: One for each; a single one gives each the same task, a group.
-            options: One for each, or one for all.
+            indices: Indices of the environments.
+            seeds: One seed for each environment. A single seed gives all of them the same task (a
+                group).
+            options: One mapping for all environments, or one for each.
+
+        Returns:
+            Results by index.
 
         Raises:
-            ConfigurationError: As `submit`, or if an environment refuses its options, or if there
-                is not one seed for each.
+            ConfigurationError: As in `submit`, or if an environment refuses its options, or if the
+                number of seeds differs from the number of environments.
         """
         requests = reset_requests(each_seed(seeds, len(indices)), options)
         return self._complete(dict(zip(indices, requests, strict=True)))
@@ -131,7 +145,7 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     # ------------------------------------------------------------------ inside
 
     def _check(self, failures: Sequence[Failure]) -> None:
-        """Raise what kept an environment from being made."""
+        """Raise the first failure of an environment that could not be made."""
         if not failures:
             return
         self.close()
@@ -144,19 +158,19 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             raise EpisodeOverError("The pool is closed.")
         if not 0 <= index < self.num_envs:
             raise ConfigurationError(
-                f"Environments are numbered 0 to {self.num_envs - 1}, got {index}."
+                f"The index of an environment must be 0 to {self.num_envs - 1}, got {index}."
             )
         if index in self._asked or index in self._arrived:
             raise ConfigurationError(f"Take the result of environment {index} with ready() first.")
         if isinstance(request, Reset):
             return
         if not isinstance(request, str):
-            raise TypeError(f"An action is a string, got {type(request).__name__}.")
+            raise TypeError(f"An action must be a string, got {type(request).__name__}.")
         if self._over[index]:
             raise EpisodeOverError(f"Environment {index} waits for a reset.")
 
     def _complete(self, requests: Mapping[int, str | Reset]) -> dict[int, Result]:
-        """Submit, and wait for these; what others answer meanwhile is kept for `ready`."""
+        """Submit requests and wait for their results; keep other results for `ready`."""
         self.submit(requests)
         while not requests.keys() <= self._arrived.keys():
             self._receive(None)
@@ -177,14 +191,14 @@ class SubsetVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             self._arrived[index] = self._answer(index, value)
 
     def _replace(self, index: int, failure: Failure) -> None:
-        """Give an environment that failed a new worker; its episode is lost."""
+        """Replace the worker of an environment that failed; the episode is lost."""
         detail = f"\n{failure.traceback}" if failure.traceback else ""
         _log.warning("Environment %d failed and is replaced: %s%s", index, failure, detail)
         self._over[index] = True
         self._worker_group.replace(index)
 
     def _answer(self, index: int, value: Any) -> Result | ConfigurationError:
-        """Make a result of what a worker answered, and keep count of the episode."""
+        """Convert the answer of a worker to a result, and update the state of the episode."""
         request = self._asked.pop(index)
         starts = isinstance(request, Reset)
         turn = 0 if starts else self._turns[index]

@@ -1,8 +1,8 @@
-"""EpisodePool: the vector environment of every visenv id, without lock step.
+"""EpisodePool: the vector environment of every visenv id.
 
-A language model takes seconds for a turn and a tool takes what it takes, so no environment may wait
-for another: any subset can be stepped, results are taken as they come, and whatever goes wrong in
-one environment (an exception, a call without end, a dead process) ends that one episode only.
+A turn of a language model takes seconds, and the time of a tool call varies. Therefore no
+environment waits for another: any subset can be stepped, and results are taken as they arrive. A
+failure of one environment (an exception, a call that hangs, a dead process) ends only its episode.
 """
 
 from __future__ import annotations
@@ -28,28 +28,30 @@ StepBatch = tuple[Batch, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool
 
 
 class EpisodePool(SubsetVectorEnv):
-    """`num_envs` environments, each with a worker of its own.
+    """A vector environment with one worker for each of its `num_envs` environments.
 
-    Autoreset is DISABLED: an environment whose episode has ended waits for a reset, because any
-    automatic one would throw a generated turn away or start a sample nobody chose. Meanwhile it is
-    left out: of `step_at` and `submit` by not naming it, of `step` by passing None in its place.
+    The autoreset mode is DISABLED: after the end of its episode an environment waits for a reset.
+    An automatic reset would discard a turn of the policy, or start a sample that was not chosen. To
+    leave out an environment that waits, do not pass its index to `step_at` and `submit`, and pass
+    None in its place to `step`.
 
-    An environment that raises, takes longer than `timeout` or dies gives an aborted step
-    (truncated, reward 0.0, the reason in ``info["aborted"]``, an `Aborted` event) and is replaced
-    by a fresh one; a late reply is dropped. visenv's own errors (a row that cannot be read) abort
-    the episode too and leave the environment in place. Use a pool from one thread.
+    If an environment raises an exception, takes longer than `timeout` or dies, its step is aborted
+    (truncated, reward 0.0, the reason in ``info["aborted"]``, an `Aborted` event). The environment
+    is replaced by a new one, and a late reply is ignored. Errors of visenv (a row that cannot be
+    read) abort the episode too, but keep the environment. Use a pool from one thread only.
 
     Args:
         env_id: A registered id.
         num_envs: Number of environments.
-        workers: ``"thread"`` shares this process's memory (loaded data, model servers) and its
-            interpreter lock; a call that hangs is left behind. ``"process"`` rebuilds the
-            environment from its spec's JSON in a spawned child, which is killed when it hangs.
-        timeout: Seconds for one call, None for no limit; may be changed between calls.
+        workers: ``"thread"`` shares the memory of this process (loaded data, model servers) and its
+            interpreter lock; a call that hangs is abandoned. ``"process"`` builds the environment
+            from the JSON of its spec in a child process, which is killed if it hangs.
+        timeout: Time limit of one call in seconds; None sets no limit. It can be changed between
+            calls.
         **kwargs: Options of the environment, as for `gym.make`.
 
     Raises:
-        ConfigurationError: If an option has a value it cannot have.
+        ConfigurationError: If an option has an invalid value.
         VisenvError: If an environment cannot be made.
     """
 
@@ -63,15 +65,17 @@ class EpisodePool(SubsetVectorEnv):
         """Reset all environments.
 
         Args:
-            seed: A seed for each in a list, a tuple or an array, ``[s] * num_envs`` being one
-                group; or one from which unrelated seeds are derived (`numpy.random.SeedSequence`;
-                not ``seed + i``, which would let neighbouring seeds share tasks).
-            options: The options of `VisEnv.reset`, one mapping for all or one for each. With
-                Gymnasium's ``"reset_mask"``, bool ``[num_envs]``, only those are reset.
+            seed: A list, a tuple or an array with one seed for each environment
+                (``[s] * num_envs`` makes one group), or a single seed. From a single seed,
+                independent seeds are derived by `numpy.random.SeedSequence`. They are not
+                ``seed + i``, with which neighboring seeds would share tasks.
+            options: The options of `VisEnv.reset`: one mapping for all environments, or one for
+                each. With Gymnasium's ``"reset_mask"``, bool ``[num_envs]``, only the environments
+                of the mask are reset.
 
         Raises:
-            ConfigurationError: If an environment refuses its options, or if there is not one seed
-                for each.
+            ConfigurationError: If an environment refuses its options, or if the number of seeds
+                differs from the number of environments.
         """
         each = spread_seeds(seed, self.num_envs)
         chosen = range(self.num_envs)
@@ -86,12 +90,15 @@ class EpisodePool(SubsetVectorEnv):
 
     @override
     def step(self, actions: Sequence[str | None]) -> StepBatch:
-        """Step all environments, or with None in their place leave some as they are.
+        """Step all environments, except those whose action is None.
+
+        Args:
+            actions: One turn of the policy, or None, for each environment.
 
         Returns:
-            Batched observations, rewards float64, terminations and truncations bool, each
-            ``[num_envs]``, and infos. One that was left out shows nothing new, reward 0, neither
-            flag, and no info.
+            Batched observations, rewards (float64 ``[num_envs]``), terminations and truncations
+            (bool ``[num_envs]``), and infos. An environment whose action is None has an empty
+            observation, reward 0, both flags False, and no info.
 
         Raises:
             EpisodeOverError: If an action is for an environment that waits for a reset.
@@ -103,10 +110,10 @@ class EpisodePool(SubsetVectorEnv):
 
     @override
     def render(self) -> tuple[Any, ...]:
-        """What each environment renders; None for one that fails to.
+        """Return the frame of each environment; None if rendering fails.
 
         Raises:
-            ConfigurationError: If results are still to be taken.
+            ConfigurationError: If results of `submit` were not taken yet.
         """
         frames = self._call_each("render", [{}] * self.num_envs)
         return tuple(self._frame(index, frame) for index, frame in enumerate(frames))
@@ -115,16 +122,18 @@ class EpisodePool(SubsetVectorEnv):
         """Call a method of every environment, as `gymnasium.vector.SyncVectorEnv.call` does.
 
         Args:
-            name: The method, of the environment or of a wrapper; an attribute gives its value.
-            *args: Arguments of the method; they must pickle if workers are processes.
+            name: The name of a method of the environment or of a wrapper. For the name of an
+                attribute, its value is returned.
+            *args: Arguments of the method. They must be picklable if workers are processes.
             **kwargs: Keyword arguments of the method.
 
         Returns:
             The result of each environment.
 
         Raises:
-            VisenvError: If it fails in an environment, for example because there is no such method.
-            ConfigurationError: If results are still to be taken.
+            VisenvError: If the call fails in an environment, for example because there is no such
+                method.
+            ConfigurationError: If results of `submit` were not taken yet.
         """
         arguments = {"name": name, "args": args, "kwargs": kwargs}
         return self._results("call_attr", [arguments] * self.num_envs)
@@ -137,12 +146,13 @@ class EpisodePool(SubsetVectorEnv):
         """Set the attribute `name` of every environment.
 
         Args:
-            name: The attribute. The outermost wrapper that has it is changed, or the environment.
-            values: One value for all environments, or a list or tuple with one for each.
+            name: The name of the attribute. It is set on the outermost wrapper that has it, or on
+                the environment.
+            values: One value for all environments, or a list or tuple with one value for each.
 
         Raises:
-            ConfigurationError: If there is not one value for each, or results are still to be
-                taken.
+            ConfigurationError: If the number of values differs from the number of environments, or
+                if results of `submit` were not taken yet.
         """
         # A named tuple, such as `Limits`, is one value.
         each = values if type(values) in (list, tuple) else [values] * self.num_envs
@@ -157,9 +167,9 @@ class EpisodePool(SubsetVectorEnv):
         """End all workers.
 
         Args:
-            grace: Seconds that they have to close their environments, all at the same time; then
-                processes are killed, and threads that hang are left behind. By default 5 s, and
-                0.25 s more for each environment.
+            grace: Time limit in seconds in which all workers must close their environments. Then
+                processes are killed, and threads that hang are abandoned. By default 5 s plus
+                0.25 s for each environment.
             **kwargs: Not used.
         """
         self._worker_group.close(grace)
@@ -178,7 +188,7 @@ class EpisodePool(SubsetVectorEnv):
         return [values[index] for index in range(self.num_envs)]
 
     def _results(self, method: str, arguments: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
-        """Call a method of every environment; raise the first failure after all have answered."""
+        """Call a method of every environment; raise the first failure when all have answered."""
         values = self._call_each(method, arguments)
         failures = {i: value for i, value in enumerate(values) if isinstance(value, Failure)}
         for index, failure in failures.items():

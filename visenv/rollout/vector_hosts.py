@@ -1,4 +1,4 @@
-"""The hosts of a vector environment: what each worker of an `EpisodePool` runs."""
+"""The hosts in which the workers of an `EpisodePool` run their environments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from visenv.rollout.hosts import Host, LocalHost, ProcessHost
 
 
 class PooledEnv(gym.Wrapper[Observation, str, Observation, str]):
-    """An environment of a pool, with a method for `EpisodePool.call`."""
+    """A wrapper of an environment in a pool, with a method for `EpisodePool.call`."""
 
     def call_attr(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return an attribute of the environment, or the result of calling it if it is a method."""
@@ -28,12 +28,12 @@ def _in_thread(spec: EnvSpec) -> Host:
 
 
 def _in_process(spec: EnvSpec) -> Host:
-    """Return a host in a process, which rebuilds the environment from its spec's JSON."""
+    """Return a host in a child process, which builds the environment from the JSON of its spec."""
     try:
         description = spec.to_json()
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"A process rebuilds {spec.id} from JSON, and an option is not JSON: {error} "
+            f"A process builds {spec.id} from JSON, and an option is not JSON: {error} "
             "Use workers='thread'."
         ) from error
     return ProcessHost(partial(_rebuild, description))
@@ -48,4 +48,4 @@ def _rebuild(description: str) -> PooledEnv:
 
 
 HOSTS: dict[str, Callable[[EnvSpec], Host]] = {"thread": _in_thread, "process": _in_process}
-"""The kinds of workers."""
+"""A function for each kind of worker, which makes its host."""

@@ -1,4 +1,4 @@
-"""The requests that a reset of several environments stands for: one seed and options for each."""
+"""Convert the arguments of a reset of several environments to one request for each of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from visenv.rollout.vector_result import Reset
 from visenv.seeding import seeds
 
 Seeds = int | Sequence[int | None] | NDArray[np.integer[Any]] | None
-"""One seed for all environments, or one for each."""
+"""One seed for all environments, or one seed for each."""
 
 Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
-"""Options of `VisEnv.reset`, for all environments or for each."""
+"""Options of `VisEnv.reset`: one mapping for all environments, or one for each."""
 
 
 def spread_seeds(given: Seeds, count: int) -> list[int | None]:
-    """Return a seed for each environment; a single seed gives unrelated ones.
+    """Return a seed for each environment; a single seed is expanded to independent seeds.
 
     Raises:
         ConfigurationError: If there is not one integer or None for each environment.
@@ -32,7 +32,7 @@ def spread_seeds(given: Seeds, count: int) -> list[int | None]:
 
 
 def each_seed(given: Seeds, count: int) -> list[int | None]:
-    """Return a seed for each environment; a single seed is the seed of all.
+    """Return a seed for each environment; a single seed is used for all.
 
     Raises:
         ConfigurationError: If there is not one integer or None for each environment.
@@ -54,10 +54,10 @@ def reset_requests(each: Sequence[int | None], options: Options) -> list[Reset]:
 
     Args:
         each: The seed of each environment.
-        options: Options for all environments or for each.
+        options: One mapping of options for all environments, or one for each.
 
     Raises:
-        ConfigurationError: If there are not as many options as seeds.
+        ConfigurationError: If the numbers of options and of seeds differ.
     """
     count = len(each)
     each_options = options if isinstance(options, Sequence) else [options] * count

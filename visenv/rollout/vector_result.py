@@ -1,4 +1,4 @@
-"""The requests to one environment of a pool, and its results."""
+"""The requests to one environment of an `EpisodePool`, and the results."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from visenv.types import Aborted, Failure, StepResult
 
 
 class Reset(NamedTuple):
-    """Start an episode: the arguments of `VisEnv.reset`."""
+    """A request to start an episode, with the arguments of `VisEnv.reset`."""
 
     seed: int | None = None
     options: dict[str, Any] | None = None
 
 
 class Result(NamedTuple):
-    """The result of one environment: the five values of `step`.
+    """The result of one environment, with the five values of `step`.
 
-    A reset has the reward 0.0 and neither flag; one that failed is aborted as a step would be.
+    The result of a reset has the reward 0.0 and both flags False. A reset that failed has the
+    result of an aborted step.
     """
 
     observation: Observation
@@ -29,17 +30,17 @@ class Result(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether the episode has ended, so that only a reset can follow."""
+        """Whether the episode has ended; the next request must then be a reset."""
         return self.terminated or self.truncated
 
 
 def nothing_new() -> Observation:
-    """Return the observation in which nothing is new."""
+    """Return an empty observation."""
     return {"text": "", "images": ()}
 
 
 def aborted(turn: int, failure: Failure) -> Result:
-    """Return the end of an episode whose environment failed in turn `turn`."""
+    """Return the result of an episode whose environment failed in turn `turn`."""
     event = Aborted(turn, failure.name, failure.reason)
     step = StepResult(events=(event,), failure=failure)
     info = {"step": step, "aborted": str(failure), "truncated_by": ""}

@@ -1,8 +1,9 @@
 """Wave: holds scored episodes back until no other episode is being played or scored.
 
-A verdict arrives at a time that differs from run to run. If the sampler's batches, or the start of
-further episodes, depended on that time, two runs would differ. In deterministic mode, an episode
-that waited for a verdict is therefore handed on only when all episodes of its wave have theirs.
+The time at which the result of a scorer arrives differs between runs. If the batches of the sampler
+or the start of further episodes depended on that time, two runs would differ. In deterministic
+mode, an episode that waited for a scorer is therefore returned only when all episodes of its wave
+have been scored.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ Order = tuple[int, int]
 
 
 class Wave:
-    """Counts the episodes that are being played, and releases held ones in a fixed order.
+    """Counts the episodes that are being played, and releases held episodes in a fixed order.
 
-    An episode enters once, whatever its number of attempts, and leaves when it is handed on.
+    An episode enters the wave once, however many attempts it needs, and leaves when it is returned.
     """
 
     def __init__(self) -> None:
@@ -24,30 +25,31 @@ class Wave:
         self._held: list[tuple[Order, asyncio.Future[None]]] = []
 
     def enter(self) -> None:
-        """Count an episode that is about to be played."""
+        """Add an episode that is about to be played to the count."""
         self._active += 1
 
     def leave(self) -> None:
-        """Count an episode out."""
+        """Remove an episode from the count."""
         self._active -= 1
         if not self._active:
-            # Not at once: the caller, which may be held itself, would go on before all others.
+            # Release later: an immediate release would let the caller, which may be a held episode
+            # itself, continue before all others.
             asyncio.get_running_loop().call_soon(self._release)
 
     async def hold(self, order: Order) -> None:
-        """Count an episode out until all others are out, too; then it is counted again."""
+        """Remove an episode from the count, wait until the count is 0, and add it again."""
         released = asyncio.get_running_loop().create_future()
         self._held.append((order, released))
         self.leave()
         try:
             await released
         except asyncio.CancelledError:
-            if released.cancelled():  # otherwise it was cancelled when it was already released
+            if released.cancelled():  # otherwise `_release` has counted the episode already
                 self._active += 1
             raise
 
     def _release(self) -> None:
-        """Release all held episodes at once, so that none of them waits for another's retry."""
+        """Release all held episodes together, so that none of them waits for a retry of another."""
         if self._active:
             return
         held, self._held = self._held, []

@@ -1,4 +1,4 @@
-"""One thread that makes calls on one host, and tells when they are done."""
+"""Worker: a thread that makes the calls of one host and reports their results."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, Protocol
 from visenv.rollout.hosts import Host
 
 _SECONDS_TO_KILL = 5.0
-"""A killed process is gone at once; this only bounds the wait on a machine without time for it."""
+"""Seconds to wait for a killed process, which needs that long only on a machine under high load."""
 
 
 class Answer(NamedTuple):
-    """What a worker put into the common queue.
+    """The result of one call, which a worker puts into the common queue.
 
     Attributes:
-        worker: Who: an answer of a worker that has been replaced is nobody's.
-        ticket: The call it answers; 0 says that the environment is made.
+        worker: The worker. Answers of a worker that has been replaced are ignored.
+        ticket: The number of the call; 0 means that the environment is made.
         value: The result, or a `Failure`.
     """
 
@@ -29,19 +29,19 @@ class Answer(NamedTuple):
 
 
 class Answers(Protocol):
-    """Where a worker puts its answers, from its own thread: a queue."""
+    """The queue that receives the answers of a worker, in the thread of the worker."""
 
     def put(self, answer: Answer, /) -> None:
-        """Take one."""
+        """Add an answer."""
 
 
 class Worker:
-    """Makes its environment at once, then one call after another.
+    """A thread that makes its environment when it starts, and then runs one call after another.
 
     Args:
-        index: Its place in the pool.
-        host: Where the environment lives.
-        answers: The queue, which may be common to all workers.
+        index: Index of the worker in the pool.
+        host: The host of the environment.
+        answers: The queue for the answers, which several workers can share.
     """
 
     def __init__(self, index: int, host: Host, answers: Answers) -> None:
@@ -59,21 +59,21 @@ class Worker:
         self._calls.put((ticket, method, arguments))
 
     def stop(self) -> None:
-        """Close the environment after the calls that are queued, and end."""
+        """Tell the thread to close the environment after the queued calls, and to end."""
         self._calls.put(None)
 
     def abandon(self) -> bool:
-        """End as soon as possible; return whether a call that hangs could be ended."""
+        """End as soon as possible; return whether the host can end a call that hangs."""
         self.stop()
         return self._host.kill()
 
     @property
     def alive(self) -> bool:
-        """Whether its thread has not ended."""
+        """Whether the thread is still running."""
         return self._thread.is_alive()
 
     def join(self, timeout: float) -> None:
-        """Wait for the thread to end, at most so many seconds."""
+        """Wait until the thread has ended, at most `timeout` seconds."""
         self._thread.join(timeout)
 
     def _serve(self) -> None:
@@ -87,13 +87,13 @@ class Worker:
 
 
 def end_workers(workers: Sequence[Worker], grace: float | None = None) -> None:
-    """Wait for workers that were stopped; they end at the same time.
+    """Wait until all stopped workers have ended; they end in parallel.
 
     Args:
         workers: The workers.
-        grace: Seconds to wait for all of them; then their processes are killed, and threads that
-            hang are left behind. By default 5 s, and 0.25 s more for each worker: a machine with
-            few cores ends many processes one after another.
+        grace: Time limit for all workers together, in seconds. Then their processes are killed, and
+            threads that hang are abandoned. By default 5 s plus 0.25 s for each worker, because a
+            machine with few cores ends many processes one after another.
     """
     if grace is None:
         grace = 5.0 + 0.25 * len(workers)

@@ -1,7 +1,7 @@
-"""Executors whose environments have workers of their own: threads or processes.
+"""Executors that run each environment in a worker of its own: a thread or a process.
 
-Environments run in the same hosts as those of the vector environment. A call that takes too long is
-answered by a failure, and its worker is abandoned (a thread) or killed (a process).
+The hosts are those of the vector environment. A call that exceeds its time limit returns a failure,
+and its worker is abandoned (a thread) or killed (a process).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 
 class TimeLimits(NamedTuple):
-    """Seconds after which an environment is given up; None sets no limit.
+    """The time limits of an environment in seconds; None sets no limit.
 
     Attributes:
-        call: Limit of a reset or a step.
-        start: Limit of making the environment.
+        call: Time limit of a reset or a step.
+        start: Time limit of making the environment.
     """
 
     call: float | None
@@ -37,11 +37,11 @@ class TimeLimits(NamedTuple):
 
 
 class WorkerSlot:
-    """An environment in a host, called by a thread of its own.
+    """A slot whose environment runs in a host and is called by a thread of its own.
 
     Args:
-        host: Makes the environment and runs it.
-        limits: Time limits of its calls.
+        host: Makes and runs the environment.
+        limits: Time limits of the calls.
     """
 
     def __init__(self, host: Host, limits: TimeLimits) -> None:
@@ -64,30 +64,30 @@ class WorkerSlot:
         await self._wait(self._made, "making the environment", self._limits.start)
 
     async def call(self, method: str, **arguments: Any) -> Any:
-        """Call it while others go on."""
+        """Call a method of the `EnvAdapter` without blocking the event loop."""
         self._tickets += 1
         answer = self._answers[self._tickets] = Future()
         self.worker.call(self._tickets, method, arguments)
         return await self._wait(answer, method, self._limits.call)
 
     def close(self) -> None:
-        """Close the environment, or abandon it, without waiting."""
+        """Close the environment, or abandon it if it is not usable, without waiting."""
         if self.usable:
             self.worker.stop()
         else:
             self.worker.abandon()
 
     def put(self, answer: Answer) -> None:
-        """Take an answer from the worker, in its thread."""
+        """Receive an answer of the worker, in the thread of the worker."""
         _settle(self._answers.pop(answer.ticket), answer.value)
 
     async def _wait(self, answer: Future[Any], what: str, limit: float | None) -> Any:
-        """Return the answered value; the slot is not usable until then."""
+        """Wait for an answer and return its value; the slot is not usable until then."""
         self.usable, known = False, answer.done()
         loop = asyncio.get_running_loop()
         late = Failure("timeout", "timeout", f"{what} took longer than {limit} s.")
-        # Late is what has not been answered by then. A loop that was busy itself (a model computes
-        # on it) may notice an answer late that came in time.
+        # The timer sets a failure only if no answer has arrived. If the event loop was busy (a
+        # model computes on it), an answer that arrived in time still counts.
         timer = None if limit is None else loop.call_later(limit, _settle, answer, late)
         try:
             value = await asyncio.wrap_future(answer)
@@ -106,7 +106,7 @@ class WorkerSlot:
 
 
 def _settle(answer: Future[Any], value: Any) -> None:
-    """Set the result, unless the future is done or cancelled."""
+    """Set the result of a future, unless it is done or cancelled."""
     with suppress(InvalidStateError):
         answer.set_result(value)
 
@@ -115,12 +115,12 @@ class WorkerExecutor:
     """Makes slots with workers.
 
     Args:
-        make_host: Makes a host for what it is told how to make.
-        timeout: Seconds for a reset or a step; None for no limit.
-        start_timeout: Seconds for making an environment; None for no limit.
+        make_host: Makes a host from the function that makes its environment.
+        timeout: Time limit of a reset or a step, in seconds; None sets no limit.
+        start_timeout: Time limit of making an environment, in seconds; None sets no limit.
 
     Raises:
-        ConfigurationError: If a limit is not above 0.
+        ConfigurationError: If a time limit is not above 0.
     """
 
     crowded = False
@@ -139,13 +139,13 @@ class WorkerExecutor:
         self._workers: list[Worker] = []
 
     def slot(self, make_env: MakeEnv) -> WorkerSlot:
-        """Return a slot whose environment is being made."""
+        """Return a slot, and start to make its environment."""
         slot = WorkerSlot(self._make_host(partial(_adapter, make_env)), self._limits)
         self._workers = [each for each in self._workers if each.alive] + [slot.worker]
         return slot
 
     def close(self, grace: float | None = None) -> None:
-        """Wait for the workers of closed slots, and end those that hang; see `end_workers`."""
+        """Wait for the workers of closed slots, and end workers that hang; see `end_workers`."""
         end_workers(self._workers, grace)
 
 
@@ -154,14 +154,14 @@ def _adapter(make_env: MakeEnv) -> EnvAdapter:
 
 
 class ThreadExecutor(WorkerExecutor):
-    """Environments in threads of this process.
+    """Runs environments in threads of this process.
 
-    For tools that wait (servers, simulators in other processes) or compute without Python's lock.
-    A call that hangs is left behind: its thread ends when the call does.
+    Use it for tools that wait (servers, simulators in other processes) or that release Python's
+    global interpreter lock. A call that hangs is abandoned: its thread ends when the call ends.
 
     Args:
-        timeout: Seconds for a reset or a step; None for no limit.
-        start_timeout: Seconds for making an environment; None for no limit.
+        timeout: Time limit of a reset or a step, in seconds; None sets no limit.
+        start_timeout: Time limit of making an environment, in seconds; None sets no limit.
     """
 
     def __init__(self, timeout: float | None = 120.0, start_timeout: float | None = 600.0) -> None:
@@ -169,15 +169,15 @@ class ThreadExecutor(WorkerExecutor):
 
 
 class ProcessExecutor(WorkerExecutor):
-    """Environments in processes of their own, one each, killed when they hang.
+    """Runs each environment in a process of its own, which is killed if it hangs.
 
-    For tools that hold Python's lock, crash, or leak. What makes the environment is handed over by
-    cloudpickle.
+    Use it for tools that hold Python's global interpreter lock, crash, or leak memory. The function
+    that makes the environment is sent by cloudpickle.
 
     Args:
-        timeout: Seconds for a reset or a step; None for no limit.
-        start_timeout: Seconds for starting the process and making the environment; None for no
-            limit.
+        timeout: Time limit of a reset or a step, in seconds; None sets no limit.
+        start_timeout: Time limit of starting the process and making the environment, in seconds;
+            None sets no limit.
     """
 
     def __init__(self, timeout: float | None = 120.0, start_timeout: float | None = 600.0) -> None:

@@ -1,4 +1,4 @@
-"""The workers of a pool: who was asked what, until when, and who replaces whom."""
+"""WorkerGroup: the workers of a pool, their pending calls with time limits, and replacements."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from visenv.types import Failure
 
 
 class Pending(NamedTuple):
-    """A call that has not been answered: its ticket, its time limit, and when that is reached.
+    """A call without an answer: its ticket, its time limit in seconds, and its deadline.
 
-    The clock starts when the environment is made, so that a replacement is not late from the start.
+    The time limit starts when the environment is made. Otherwise a worker that was just replaced
+    could exceed the limit of its first call while it still makes its environment.
     """
 
     ticket: int
@@ -26,7 +27,7 @@ class Pending(NamedTuple):
 
 
 class WorkerGroup:
-    """A fixed number of places, each with a worker that answers at most one call at a time.
+    """A fixed number of places, each with a worker that runs at most one call at a time.
 
     Args:
         count: Number of places.
@@ -43,7 +44,7 @@ class WorkerGroup:
         self._workers = [Worker(index, make_host(), self._answers) for index in range(count)]
 
     def wait_open(self) -> list[Failure]:
-        """Wait until every environment is made; returns what failed."""
+        """Wait until every environment is made; return the failures."""
         failures: list[Failure] = []
         while len(self._opened) < len(self._workers):
             answer = self._answers.get()
@@ -54,13 +55,20 @@ class WorkerGroup:
 
     @property
     def busy(self) -> frozenset[int]:
-        """The places whose call has not been answered."""
+        """The places with a call that has not been answered."""
         return frozenset(self._pending)
 
     def call(
         self, place: int, method: str, arguments: Mapping[str, Any], timeout: float | None
     ) -> None:
-        """Ask the worker at `place`, which must not be busy; `timeout` in seconds."""
+        """Send a call to the worker at `place`, which must not be busy.
+
+        Args:
+            place: Index of the worker.
+            method: Name of the method.
+            arguments: Keyword arguments of the method.
+            timeout: Time limit in seconds; None sets no limit.
+        """
         ticket = next(self._tickets)
         limit = math.inf if timeout is None else timeout
         begins = time.monotonic() if place in self._opened else math.inf
@@ -71,11 +79,11 @@ class WorkerGroup:
         """Wait for answers.
 
         Args:
-            timeout: Seconds to wait for the first; None waits until there is one.
+            timeout: Seconds to wait for the first answer; None waits until there is one.
 
         Returns:
-            By place, results and `Failure` values, those of late calls among them; empty when
-            nothing came in time or nothing is pending.
+            Results and `Failure` values by place, including a failure for each call that exceeded
+            its time limit. Empty if nothing arrived in time, or if no call is pending.
         """
         until = math.inf if timeout is None else time.monotonic() + timeout
         while self._pending:
@@ -85,7 +93,7 @@ class WorkerGroup:
         return {}
 
     def replace(self, place: int) -> None:
-        """Give the place a new worker and leave the old one behind, with whatever it still says."""
+        """Start a new worker at a place; abandon the old worker and ignore its answers."""
         old = self._workers[place]
         old.abandon()
         self._abandoned.append(old)
@@ -104,7 +112,11 @@ class WorkerGroup:
         self._pending.clear()
 
     def _received(self, until: float) -> dict[int, Any]:
-        """Answers in the queue, after waiting for one until then or until a call is late."""
+        """Return the answers in the queue.
+
+        If the queue is empty, wait for an answer until the time `until`, or until the first
+        deadline of a call.
+        """
         nearest = min(until, *(pending.deadline for pending in self._pending.values()), math.inf)
         wait = None if nearest == math.inf else max(0.0, nearest - time.monotonic())
         values: dict[int, Any] = {}
@@ -118,7 +130,7 @@ class WorkerGroup:
     def _sort(self, answer: Answer, values: dict[int, Any]) -> None:
         place = answer.worker.index
         if answer.worker is not self._workers[place]:
-            return  # it was replaced: too late, and not the answer to what was asked since
+            return  # the worker was replaced: its answer does not belong to a pending call
         pending = self._pending.get(place)
         if answer.ticket == 0:
             self._opened.add(place)

@@ -253,7 +253,7 @@ def test_episodes_that_are_there_are_never_overwritten(
     kept.write_text("the work of a week\n")
     assert main([command, ENV, *TINY, "--episodes", "1", "--out", str(tmp_path)]) == 1
     said = capsys.readouterr()
-    assert f"{kept} holds the episodes of an earlier run" in said.err
+    assert f"{kept} contains the episodes of an earlier run" in said.err
     assert said.out == ""
     assert kept.read_text() == "the work of a week\n"
 
@@ -439,7 +439,7 @@ def test_eval_of_saved_episodes_gives_the_same_table(
     )
     assert copied == original
     assert main(["eval", saved, "--out", str(tmp_path / "copy")]) == 1
-    assert "holds the episodes of an earlier run" in capsys.readouterr().err
+    assert "contains the episodes of an earlier run" in capsys.readouterr().err
 
 
 def test_eval_plays_the_same_held_out_scenes_each_time(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_what_makes_the_environment_must_reach_the_process() -> None:
             return toy.make()
 
     collector = Collector(make, ByMember([ANSWER]), executor=ProcessExecutor())
-    with pytest.raises(ConfigurationError, match="cannot be handed to a process"):
+    with pytest.raises(ConfigurationError, match="cannot be sent to a process"):
         played(collector)
 
 

@@ -102,7 +102,7 @@ def test_episodes_beyond_the_cpus_of_a_cluster_are_played_by_the_actors_that_hav
 def test_an_actor_that_dies_is_replaced(executor: Any) -> None:
     ((episode,), counts) = played(executor(), ADD, TROUBLE.format("exit"), count=1)
     assert episode.failure.source == "worker"
-    assert episode.failure.reason.startswith("the actor is gone")
+    assert episode.failure.reason.startswith("the actor has ended")
     assert (episode.status, episode.turns[0].text) == ("aborted", ADD)
     assert counts["aborted/worker"] == 1
 
@@ -376,10 +376,10 @@ def test_an_engine_that_ray_would_restart_by_itself_is_refused() -> None:
 
 
 def test_an_engine_that_dies_comes_back_with_the_next_weights(engine: Any) -> None:
-    with pytest.raises(PolicyError, match="actor is gone"):
+    with pytest.raises(PolicyError, match="actor has ended"):
         asked(engine, 3)
     assert engine.stale
-    with pytest.raises(PolicyError, match="actor is gone"):
+    with pytest.raises(PolicyError, match="actor has ended"):
         asked(engine, 9)
     engine.load(weights("a"), version=6)
     assert (engine.version, engine.stale) == (6, False)

@@ -75,7 +75,7 @@ def test_other_settings_are_refused_with_their_difference(
     capsys.readouterr()
     assert main([*words, *change]) == 1
     said = capsys.readouterr()
-    assert f"{tmp_path} was begun with {difference}" in said.err
+    assert f"{tmp_path} was started with {difference}" in said.err
     assert said.err.count("\n") == 1
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 

@@ -365,7 +365,7 @@ def test_images_stay_arrays() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"num_envs": 0}, "at least 1 environment"),
+        ({"num_envs": 0}, "num_envs must be at least 1"),
         ({"workers": "fibre"}, "no kind of worker called 'fibre'"),
         ({"turns": 0}, "at least 1 turn"),
         ({"render_mode": "human"}, "render_mode must be one of"),
