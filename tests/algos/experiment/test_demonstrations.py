@@ -28,9 +28,9 @@ WORDS = [
 def recipe_with(**changes: Any) -> Recipe:
     """Return the main job with changes of the demonstrations of its warm-up."""
     recipe = read_recipe(recipe_path("zoom_tiny"), WORDS)
-    phase = recipe.phases["more-sft"]
+    phase = recipe.phases["filtered-sft"]
     told = replace(phase.demonstrations, **changes)
-    phases = {**recipe.phases, "more-sft": replace(phase, demonstrations=told)}
+    phases = {**recipe.phases, "filtered-sft": replace(phase, demonstrations=told)}
     return replace(recipe, phases=phases)
 
 
@@ -41,24 +41,24 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_filter_keeps_the_episodes_with_the_reward(policy: Any) -> None:
-    recipe = recipe_with(episodes=24, care=0.5)
-    every = find_demonstrations(policy, recipe, recipe.phases["more-sft"])
+    recipe = recipe_with(episodes=24, care=0.5, min_reward=None)
+    every = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     looked = [episode for episode in every if len(episode.turns) == 2]
     assert 0 < len(looked) < 24  # the others gave up at once
     recipe = recipe_with(episodes=24, care=0.5, min_reward=2.0)
-    kept = find_demonstrations(policy, recipe, recipe.phases["more-sft"])
+    kept = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     assert kept == looked
 
 
 def test_filter_that_keeps_nothing_says_so(policy: Any) -> None:
     recipe = recipe_with(episodes=4, min_reward=9.0)
     with pytest.raises(RunError, match=r"reward of at least 9\.0"):
-        find_demonstrations(policy, recipe, recipe.phases["more-sft"])
+        find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
 
 
 def test_policy_plays_the_samples_of_rl_as_often(policy: Any) -> None:
-    recipe = recipe_with(episodes=0, samples_of="rl")
-    episodes = find_demonstrations(policy, recipe, recipe.phases["more-sft"])
+    recipe = recipe_with(episodes=0, samples_of="rl", min_reward=None)
+    episodes = find_demonstrations(policy, recipe, recipe.phases["filtered-sft"])
     samples = SampleOrder(
         parts.training_mixture(recipe, recipe.phases["rl"]), 2, phase_seed(recipe, "rl")
     )

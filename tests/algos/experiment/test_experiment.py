@@ -29,17 +29,22 @@ LABELS = [
     "after warm-up",
     "after rl",
     "after rl, random_crop",
-    "more-sft (control)",
+    "filtered-sft (control)",
+    "rejection-sampling (control)",
 ]
 SMALLEST = [
     "--name", "job", "--model.options.threads", "1",
     "--phases.warm-up.steps", "2",
     "--phases.warm-up.demonstrations.episodes", "4",
     "--phases.warm-up.demonstrations.batch-size", "2",
-    "--phases.more-sft.demonstrations.episodes", "4",
+    "--phases.filtered-sft.demonstrations.episodes", "4",
     "--phases.rl.steps", "2",
     "--phases.rl.rollouts.groups", "1", "--phases.rl.rollouts.group-size", "2",
     "--phases.rl.rollouts.max-tokens", "12",
+    "--phases.rejection-sampling.steps", "1",
+    "--phases.rejection-sampling.rollouts.groups", "1",
+    "--phases.rejection-sampling.rollouts.group-size", "2",
+    "--phases.rejection-sampling.rollouts.max-tokens", "12",
     "--evaluation.episodes", "3", "--evaluation.max-tokens", "12",
 ]  # fmt: skip
 
@@ -67,7 +72,7 @@ def test_run_writes_all_it_promises(finished: Path) -> None:
     folder = finished / "job"
     for name in ("recipe.json", "curves.png", "report.html", "model", "rl/metrics.jsonl"):
         assert (folder / name).exists(), name
-    for phase in ("warm-up", "rl", "more-sft"):
+    for phase in ("warm-up", "rl", "filtered-sft", "rejection-sampling"):
         assert list((folder / phase / "checkpoints").glob("step_*")), phase
     assert list(results(finished)["scores"]) == LABELS
     assert len(list((folder / "evaluation").glob("*/scenes.jsonl"))) == len(LABELS)
