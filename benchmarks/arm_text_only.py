@@ -27,6 +27,7 @@ from sklearn.linear_model import SGDClassifier
 
 import visenv  # noqa: F401 - registers the environments
 from visenv.data.source import ProceduralSource
+from visenv.env import VisEnv
 from visenv.envs.arm.ground_truth import JudgingTruth
 from visenv.envs.arm.world.graded_pairs import GradedPairs
 from visenv.envs.arm.world.judged_scenes import JudgedScenes
@@ -67,8 +68,10 @@ def question_worlds() -> Iterator[tuple[str, str, ProceduralSource]]:
     """Yield the environment, the preset and the source of each world of plain questions."""
     for preset in ("train", "tiny"):
         for env_id in ("ArmVQA", "ArmDocVQA"):
-            env = gym.make(f"visenv/{env_id}-v0", preset=preset)
-            yield env_id, preset, env.unwrapped.source
+            base = gym.make(f"visenv/{env_id}-v0", preset=preset).unwrapped
+            assert isinstance(base, VisEnv)
+            assert isinstance(base.source, ProceduralSource)
+            yield env_id, preset, base.source
 
 
 def draw(source: ProceduralSource, count: int, seed: int) -> list[Sample]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from typing_extensions import override
 
 from visenv.envs.libero.simulator.initial_states import read_initial_states
 
@@ -21,6 +22,7 @@ class Code:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @override
     def __reduce__(self) -> Any:
         return os.mkdir, (str(self.path),)
 
