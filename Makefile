@@ -1,9 +1,9 @@
-# One command for each thing. Everything is installed in .venv, .venv-verl and .venv-simulators; only Chromium and OSMesa come from the system.
+# The commands of the repository. They install packages in .venv, .venv-verl and .venv-simulators only; Chromium and OSMesa come from the system.
 #
-#   make train    set up, then train with the defaults (ARGS="..." is handed to `visenv train`)
-#   make test     set up, then all checks; prints the minutes of each stage
-#   make quick    lint, and the tests that need no real component
-#   make          what there is
+#   make train    install, then train with the defaults (ARGS="..." is passed to `visenv train`)
+#   make test     install, then run all checks; prints the minutes of each stage
+#   make quick    lint, and the fast tests without real components
+#   make          list all commands
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -31,20 +31,20 @@ CODE := visenv envs policies algos tests examples benchmarks docs/hooks hatch_bu
 .PHONY: help .venv .venv-verl .venv-simulators simulators train test quick lint imports type pytest verl coverage format docs bench chromium osmesa hooks clean distclean
 
 help:
-	@echo 'make train      set up, then train with the defaults; ARGS="..." is handed to visenv train'
-	@echo 'make test       set up (Chromium and OSMesa too), then lint, types, imports and tests'
-	@echo 'make quick      lint, and the tests that are fast and need no real component: under 2 minutes'
-	@echo 'make .venv      set up only; TORCH_INDEX=<address> names another index for PyTorch'
-	@echo 'make simulators set up LIBERO, habitat-lab and ai2thor in .venv-simulators, and OSMesa'
+	@echo 'make train      install, then train with the defaults; ARGS="..." is passed to visenv train'
+	@echo 'make test       install (Chromium and OSMesa too), then lint, types, imports and tests'
+	@echo 'make quick      lint, and the fast tests without real components, under 2 minutes'
+	@echo 'make .venv      install only; TORCH_INDEX=<address> sets another index for PyTorch'
+	@echo 'make simulators install LIBERO, habitat-lab and ai2thor in .venv-simulators, and OSMesa'
 	@echo 'make lint       ruff: rules and format'
 	@echo 'make type       mypy'
-	@echo 'make imports    import-linter: who may import whom'
-	@echo 'make pytest     the tests; ARGS="..." is handed to pytest'
-	@echo 'make verl       the tests of the plug-in for verl, in an environment of its own (.venv-verl)'
-	@echo 'make coverage   the tests, with a table of the lines they miss'
-	@echo 'make format     mend what ruff can mend'
-	@echo 'make docs       the documentation site, in build/site'
-	@echo 'make bench      run every benchmark of benchmarks/'
+	@echo 'make imports    import-linter: rules for imports between the parts'
+	@echo 'make pytest     run the tests; ARGS="..." is passed to pytest'
+	@echo 'make verl       run the tests of the bridge to verl, in a separate environment (.venv-verl)'
+	@echo 'make coverage   run the tests, and print a table of the lines that they do not cover'
+	@echo 'make format     format the code, and apply the automatic fixes of ruff'
+	@echo 'make docs       build the documentation site in build/site'
+	@echo 'make bench      run all benchmarks of benchmarks/'
 	@echo 'make hooks      run lint, types and imports before each commit'
 	@echo 'make clean      remove caches and build results; distclean removes .venv, .venv-verl and .venv-simulators too'
 

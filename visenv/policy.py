@@ -1,6 +1,6 @@
 """The contract of a policy: `open` starts a session for one episode, `respond` takes its next turn.
 
-`Policy` is the interface for everything that plays. `TrainablePolicy` adds what a trainer needs:
+`Policy` is the interface of all players. `TrainablePolicy` adds what a trainer needs:
 encoding, log-probabilities with gradients, and checkpoints. `EnginePolicy` only samples, with
 weights that a trainer sends.
 """

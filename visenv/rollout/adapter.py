@@ -1,4 +1,4 @@
-"""EnvAdapter: the interface between an environment with its wrappers and the player of an episode.
+"""EnvAdapter: the interface between an environment with its wrappers and an episode player.
 
 The outermost wrapper decides the rewards and the end of the episode. An adapter sends no
 observations to the player, because observations repeat the messages as arrays. Therefore only small
@@ -202,7 +202,7 @@ class EnvAdapter:
         return result._replace(advice=self._advisor.advise())
 
     def _checked(self, step: Any) -> tuple[float, bool, bool, dict[str, Any]]:
-        """Check the types of what `step` returned; a wrapper can return anything."""
+        """Check the types of the values that `step` returned; a wrapper can return anything."""
         if not isinstance(step, tuple) or len(step) != 5:
             raise ConfigurationError(
                 f"step() of {self._name} must return 5 values, got {step!r:.80}."
