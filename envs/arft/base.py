@@ -23,7 +23,7 @@ from .rewards.qa import Compat, exact_match, token_f1
 
 
 class ArftEnv(VisEnv):
-    """Base of the two environments.
+    """Base class of the two environments.
 
     Attributes:
         actions: What a turn may do, beside answering.

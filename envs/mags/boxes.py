@@ -24,7 +24,7 @@ Numbers = tuple[float, float, float, float]
 
 
 class CheckedBox(NamedTuple):
-    """One box that was examined.
+    """Holds one box that was examined.
 
     Attributes:
         box: ``(x1, y1, x2, y2)`` in pixels of the image as shown, or None if it has no four finite

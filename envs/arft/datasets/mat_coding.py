@@ -56,7 +56,7 @@ _LABELS = re.compile(r"<problem>\s*\{([^}]*)\}")
 
 
 class MatCoding(MatSource):
-    """MAT-Coding from a local folder.
+    """Loads MAT-Coding from a local folder.
 
     `Sample.ground_truth` is a `CodingTruth`. Distortions of the published sets are known by name
     alone; the box of a crop stands in its question. A crop has the original image, as in the public

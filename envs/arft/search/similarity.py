@@ -75,7 +75,7 @@ def word_similarity(query: str, wanted: str, names: Sequence[str] = ()) -> float
 
 
 class SentenceSimilarity:
-    """Cosine of the queries' sentence vectors; the encoder is shared by all of a process.
+    """Computes the cosine of sentence vectors of the queries; all callers share the encoder.
 
     Args:
         model: See `visenv.retrieval.encoder.Encoder`; None takes all-MiniLM-L6-v2.

@@ -17,7 +17,7 @@ POOL = 8
 
 
 class Variant(NamedTuple):
-    """Sizes of a variant.
+    """Holds the sizes of a variant.
 
     Attributes:
         channels: Width.

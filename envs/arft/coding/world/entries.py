@@ -76,7 +76,7 @@ COUNT = 4
 
 
 class Entries(NamedTuple):
-    """What a picture says.
+    """Holds the names and values of a picture.
 
     Attributes:
         style: A key of `QUESTIONS`.

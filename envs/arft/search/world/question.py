@@ -8,7 +8,7 @@ from visenv.types import Image
 
 
 class Hop(NamedTuple):
-    """One search that the question needs.
+    """Describes one search that the question needs.
 
     Attributes:
         query: What to search for.

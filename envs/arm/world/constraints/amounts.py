@@ -20,7 +20,7 @@ _AT_LEAST = ("at least {lower}", "no fewer than {lower}", "{lower} or more")
 
 
 class Amount(NamedTuple):
-    """Bounds, both allowed, and how they are worded.
+    """Holds bounds, both allowed, and how they are worded.
 
     Attributes:
         lower: The smallest allowed number.

@@ -27,7 +27,7 @@ _LEFT_OUT = 0.2
 
 
 class Flaws(NamedTuple):
-    """What is the matter with a response; the smaller is the better one.
+    """Describes the flaws of a response; the smaller value is the better one.
 
     Attributes:
         wrong: Statements that are wrong.
@@ -39,7 +39,7 @@ class Flaws(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What each response states, which one is best, and what is right."""
+    """Holds what each response states, which one is best, and what is right."""
 
     patterns: tuple[Pattern, ...]
     best: int
