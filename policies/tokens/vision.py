@@ -21,7 +21,7 @@ _LONGEST_RATIO = 200
 
 
 class Patches(NamedTuple):
-    """One processed image.
+    """Holds one processed image.
 
     Attributes:
         values: float32 ``[patches, channels * time * height * width]``, normalised.

@@ -30,7 +30,7 @@ _ALIKE = 0.75
 
 
 class Call(NamedTuple):
-    """Streams that attend together; they lie end to end in the packed row, as calls do.
+    """Lists streams that attend together; they lie end to end in the packed row, as calls do.
 
     Attributes:
         lengths: Tokens of each stream.

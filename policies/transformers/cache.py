@@ -15,7 +15,7 @@ _GROWTH = 64
 
 
 class SlotCache:
-    """What the attention layers of transformers call `update` on.
+    """Provides the `update` that the attention layers of transformers call.
 
     Args:
         rows: Rows of the batch.

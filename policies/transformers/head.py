@@ -26,7 +26,7 @@ CHUNK = 2**28
 
 
 class Exclusions(NamedTuple):
-    """Which tokens could not be drawn at each place, beside the banned ones.
+    """Says which tokens could not be sampled at each place, besides the banned ones.
 
     Attributes:
         distinct: bool ``[kinds, vocabulary]``: True for a token that was excluded; the first kind
@@ -63,7 +63,7 @@ class Exclusions(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where tokens were drawn.
+    """Lists where tokens were sampled.
 
     Attributes:
         tokens: int64 ``[places]``: what was drawn.
@@ -142,7 +142,7 @@ class Head(torch.nn.Module):
 
 
 class _Drawn(torch.autograd.Function):
-    """Log-probability and entropy of drawn tokens, `Head.forward` says of what.
+    """Computes log-probability and entropy of sampled tokens, as `Head.forward` describes.
 
     With ``x`` the logits at temperature ``T``, ``Z`` the logarithm of the sum of their exponentials
     and ``p = exp(x - Z)``: the log-probability is ``x[token] - Z``, the entropy ``Z - p x``, and

@@ -22,7 +22,7 @@ _WORTH = 64
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """Tokens that are read once for all segments that begin with them and with what precedes them.
+    """Holds tokens that are read once for all segments that begin with them and their ancestors.
 
     Attributes:
         members: The segments, in ascending order.
@@ -55,7 +55,7 @@ def size(forest: Iterable[Node]) -> int:
 
 
 class Prefixes:
-    """What segments have in common at their beginning.
+    """Finds the common prefixes of segments.
 
     In lexical order, segments that begin alike are neighbors, and several have as many first tokens
     in common as those two neighbors among them that have the fewest.

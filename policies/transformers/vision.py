@@ -16,7 +16,7 @@ BLANK = ""
 
 
 class Features(NamedTuple):
-    """What the vision tower made of one image.
+    """Holds the vision tower's output for one image.
 
     Attributes:
         embedded: ``[placeholders, width]``, in place of the placeholders' embeddings.

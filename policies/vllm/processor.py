@@ -30,7 +30,7 @@ from vllm.v1.sample.logits_processor.builtin import process_dict_updates  # noqa
 
 
 class Row:
-    """One request of the batch that has stop strings or a regular expression.
+    """Holds one request of the batch that has stop strings or a regular expression.
 
     Args:
         state: Where its turn stands.

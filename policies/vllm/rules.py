@@ -16,7 +16,7 @@ from ..tokens.codec import Codec
 
 
 class Rules:
-    """What a model may say.
+    """Says which tokens a model may sample.
 
     Args:
         codec: Of the model's checkpoint.
@@ -47,7 +47,7 @@ class Rules:
 
 
 class TurnState:
-    """Where a turn stands.
+    """Holds the state of a turn under its rules.
 
     Args:
         rules: Of the model.

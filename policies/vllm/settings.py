@@ -24,7 +24,7 @@ _DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Options of every engine that this package starts.
+    """Holds the options of every engine that this package starts.
 
     Attributes:
         model: A checkpoint folder or a hub name.

@@ -86,7 +86,7 @@ class Manifest:
 
 
 class Delivery:
-    """One set of weights, by their names in transformers; iterate once, then ask `problem`.
+    """Holds one set of weights, by their names in transformers; iterate once, then ask `problem`.
 
     A wrong weight ends the iteration instead of raising out of it: vLLM's loader must come to its
     end, or what it has put aside spoils the next transfer.

@@ -21,7 +21,7 @@ _FIRST = 64
 
 
 class WeightSums:
-    """Mixed into vLLM's worker class by ``worker_extension_cls``.
+    """Extends vLLM's worker class by ``worker_extension_cls``.
 
     Attributes:
         model_runner: vLLM's; holds the model.
