@@ -13,7 +13,7 @@ LIMIT = 20.0
 
 
 class TokenLosses(NamedTuple):
-    """What every sampled token costs.
+    """Holds the loss of every sampled token.
 
     Attributes:
         values: float ``[segments, length]``, with gradient, 0 off the mask.

@@ -20,7 +20,7 @@ _FEWEST = 64
 
 @dataclass
 class Agreement:
-    """Sums over tokens that were sampled with the present weights."""
+    """Sums differences over tokens that were sampled with the present weights."""
 
     tokens: float = 0.0
     distance: float = 0.0

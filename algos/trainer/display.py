@@ -21,7 +21,7 @@ _SHOWN = ("reward", "terms/", "metrics/", "loss", "entropy", "kl", "grad_norm")
 
 
 class Display:
-    """Progress on standard error; a line for every twentieth of the run where that is no terminal.
+    """Shows progress on standard error; a line for every twentieth of the run without a terminal.
 
     Args:
         label: What runs, for example ``"GRPO"``.

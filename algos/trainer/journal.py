@@ -37,7 +37,7 @@ _SYNC_SECONDS = 1.0
 
 
 class Entries(NamedTuple):
-    """What a journal holds of one step.
+    """Holds what a journal knows of one step.
 
     Attributes:
         episodes: By group and member.

@@ -36,7 +36,7 @@ _DECIDED = ("gradient_clipping", "gradient_accumulation_steps", "train_micro_bat
 
 
 class Partitioned(Backend):
-    """Every process holds a part: of the optimiser and the gradients, in stage 3 of weights too.
+    """Holds a part of optimizer state and gradients in every process, in stage 3 of weights too.
 
     The module must call its parts equally often on all processes, whatever it is given.
 
