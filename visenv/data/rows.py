@@ -25,7 +25,7 @@ _KEPT = 4
 
 
 class Place(NamedTuple):
-    """Where a row stands: its file, and its line or row in it, the first being 1."""
+    """Holds where a row stands: its file, and its line or row in it, the first being 1."""
 
     file: str
     row: int

@@ -63,7 +63,7 @@ class Outlined(Protocol):
 
 @runtime_checkable
 class Library(Protocol):
-    """Documents by name. A source whose samples are about documents has one as ``library``."""
+    """Holds documents by name. A source of samples about documents has one as ``library``."""
 
     def document(self, name: str) -> Document:
         """Return the document of that name.

@@ -24,7 +24,7 @@ from visenv.sandbox.account import add_wait
 
 
 class Waits(NamedTuple):
-    """What programs have waited for a worker.
+    """Holds how long programs have waited for a worker.
 
     Attributes:
         programs: How many programs got a worker.

@@ -31,7 +31,7 @@ _KEY_BYTES = 32
 
 
 class Address(NamedTuple):
-    """Where the scorers of a process are reached.
+    """Says where the scorers of a process are reached.
 
     Attributes:
         path: The socket.

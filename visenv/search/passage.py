@@ -9,7 +9,7 @@ LONGEST_QUERY = 500
 
 
 class Passage(NamedTuple):
-    """One result.
+    """Holds one result.
 
     Attributes:
         title: Of the page or article.

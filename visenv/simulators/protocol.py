@@ -26,7 +26,7 @@ class SetupError(RuntimeError):
 
 
 class Simulator(Protocol):
-    """One simulated world. It is made without arguments, and used by one thread."""
+    """Runs one simulated world. It is made without arguments, and used by one thread."""
 
     def start(self, options: Mapping[str, Any]) -> Facts:
         """Load the packages and return facts about them, for example their versions.

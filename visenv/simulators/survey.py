@@ -36,7 +36,7 @@ _CODE = (
 
 
 class Finding(NamedTuple):
-    """One thing that was looked for.
+    """Describes one thing that was looked for.
 
     Attributes:
         name: The thing.

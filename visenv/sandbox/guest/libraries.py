@@ -24,7 +24,7 @@ _LINKS = ("/lib", "/lib64", "/lib32")  # to places under /usr, on most systems
 
 
 class Libraries(NamedTuple):
-    """What is shown of the host, read-only. All paths are absolute and without links.
+    """Lists what is shown of the host, read-only. All paths are absolute and without links.
 
     Attributes:
         paths: Directories and files, none inside another.

@@ -138,7 +138,7 @@ def program(own_pid: int, *, private: bool) -> bytes:
 
 
 class _Program(ctypes.Structure):
-    """``struct sock_fprog``: how many instructions, and where."""
+    """Mirrors ``struct sock_fprog``: how many instructions, and where."""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
