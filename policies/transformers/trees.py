@@ -102,6 +102,7 @@ class Prefixes:
         if len(order) < 2:
             return []
         ranks = [self._rank[index] for index in order]
+        # The minimum over each run of ranks: [segments - 1].
         least: list[int] = np.minimum.reduceat(self._common[: ranks[-1]], ranks[:-1]).tolist()
         return least
 
@@ -130,5 +131,5 @@ def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:
 def _common(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
     """Return how many first tokens are the same."""
     length = min(len(one), len(other))
-    different = np.flatnonzero(one[:length] != other[:length])
+    different = np.flatnonzero(one[:length] != other[:length])  # [places that differ]
     return int(different[0]) if len(different) else length

@@ -81,6 +81,7 @@ class TurnProcessor(LogitsProcessor):
         masks = {row: mask for row, mask in bound.items() if mask is not None}
         if masks:
             rows = list(masks)
+            # [bound rows, vocabulary]
             allowed = torch.stack([masks[row] for row in rows]).to(logits.device)
             logits[rows] = logits[rows].masked_fill(~allowed, -torch.inf)
         return logits

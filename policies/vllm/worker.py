@@ -77,7 +77,7 @@ class WeightSums:
 @torch.inference_mode()
 def beginnings(model: torch.nn.Module) -> str:
     """Return a digest of the first values of every weight: a training step changes some of them."""
-    parts = [
+    parts = [  # of each weight the bytes of its first values, uint8 [bytes]
         (weight if weight.ndim == 1 else weight[0]).flatten()[:_FIRST].view(torch.uint8)
         for weight in model.parameters()
         if weight.numel() and weight.ndim
@@ -109,6 +109,7 @@ def _sum_by_use(module: Any, device: torch.device, dtype: torch.dtype) -> int:
         for name in ("input_size_per_partition", "input_size", "embedding_dim")
         if hasattr(module, name)
     )
+    # [columns, inputs], a unit vector in each row.
     unit = torch.zeros(len(columns(inputs)), inputs, dtype=dtype, device=device)
     unit[torch.arange(len(unit)), columns(inputs)] = 1
     return bits_of(module.quant_method.apply(module, unit))
