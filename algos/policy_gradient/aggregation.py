@@ -24,7 +24,7 @@ def token_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 def sequence_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
     """Return ``1/G Σ_i 1/|o_i| Σ_t v_it``, the mean over sequences of their means (GRPO, eq. 3)."""
-    lengths = batch.mask.sum(-1).clamp(min=1)
+    lengths = batch.mask.sum(-1).clamp(min=1)  # [segments]
     return (values.sum(-1) / lengths).sum() / max(batch.total_segments, 1)
 
 

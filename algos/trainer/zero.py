@@ -121,6 +121,7 @@ class Partitioned(Backend):
 
         def asking(*arguments: Any, **options: Any) -> Any:
             computed = compute(*arguments, **options)
+            # Stage 2: one norm of all weights, []. Stage 3: a list of norms, one for each group.
             groups = computed if isinstance(computed, list) else [computed]
             norms = [float(each) for each in groups]
             valid = all(each >= 0 and math.isfinite(each) for each in norms)  # invalid ones are -1
@@ -194,6 +195,7 @@ class Partitioned(Backend):
         module = (policy or self._policy).module
         for parameter in module.parameters() if is_in_parts(module) else ():
             with self.whole([parameter]):
+                # The whole weight; outside the block `parameter.data` is a partition or empty, [0].
                 copy = parameter.detach().cpu().clone() if self._processes.first else None
             if copy is not None:
                 held.append((parameter, parameter.data, copy))
