@@ -102,7 +102,7 @@ class TextEmbedder:
         cut = [passages(document.page_text(page), self.passage_words) for page in pages]
         vectors = self._encoder.encode([each for page in cut for each in page])
         ends = np.cumsum([len(page) for page in cut])
-        return np.split(vectors, ends[:-1])
+        return np.split(vectors, ends[:-1])  # [passages of all pages, dimension], cut by page
 
 
 def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
