@@ -135,7 +135,7 @@ class _PartialFeedForward(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         inner = F.gelu(self.conv_0(features))
         first, rest = inner[:, : self.part], inner[:, self.part :]
-        # [batch, inner, height, width]
+        # Features, [batch, inner, height, width].
         mixed = torch.cat([F.gelu(self.conv_1(first)), rest], dim=1)
         result: Tensor = self.conv_2(mixed)
         return result
