@@ -97,7 +97,7 @@ class Journal:
         elif json.loads(path.read_text(encoding="utf-8")) != run:
             raise RunError(
                 f"{self._folder} holds episodes of a run with other settings (run.json says which)."
-                " Give the old ones to continue it, or another run name to begin anew."
+                " Give the old ones to continue it, or another run name to start a new run."
             )
 
     def read(self, step: int) -> Entries:
