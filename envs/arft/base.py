@@ -1,4 +1,4 @@
-"""What coding and searching share: turns of tags, of which the last must answer, and the scores."""
+"""Holds what coding and searching share: turns of tags, a last turn that answers, and scores."""
 
 from __future__ import annotations
 

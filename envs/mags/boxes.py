@@ -1,4 +1,4 @@
-"""Which of the boxes that a policy wrote are valid, and what part of the native image they cut."""
+"""Checks the boxes that a policy wrote, and finds the part of the native image they cut."""
 
 from __future__ import annotations
 

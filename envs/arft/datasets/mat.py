@@ -1,4 +1,4 @@
-"""What the two sets of MAT (Visual-ARFT, arXiv 2505.14246) share; hub: ``laolao77/MAT``."""
+"""Holds what the two sets of MAT (Visual-ARFT, arXiv 2505.14246) share; hub: ``laolao77/MAT``."""
 
 from __future__ import annotations
 

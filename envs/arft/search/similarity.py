@@ -1,4 +1,4 @@
-"""How near a search query is to the one that was wanted (arXiv 2505.14246, R_sem of equation 4).
+"""Compares a search query with the wanted one (arXiv 2505.14246, R_sem of equation 4).
 
 A sentence encoder puts "who won in 2020" and "who won in 2021" at a cosine near 1, and one name
 near another. A score is therefore 0 where a number or a name is not the wanted one (`same_facts`),

@@ -1,4 +1,4 @@
-"""What both of EmbodiedBench's sets share: subsets, ground truth, sampling, Git LFS pointers."""
+"""Holds what EmbodiedBench's sets share: subsets, ground truth, sampling, LFS pointers."""
 
 from __future__ import annotations
 

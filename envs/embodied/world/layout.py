@@ -1,4 +1,4 @@
-"""Where the rooms, doors, windows and fixtures of a house are."""
+"""Places the rooms, doors, windows and fixtures of a house."""
 
 from __future__ import annotations
 

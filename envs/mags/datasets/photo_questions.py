@@ -1,4 +1,4 @@
-"""What the data sets share: questions with one short answer about photographs in folders."""
+"""Holds what the data sets share: questions with one short answer about photographs in folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scenes are made of: sizes, number of signs, clutter; one preset for each difficulty."""
+"""Defines the parts of scenes: sizes, number of signs, clutter; a preset for each difficulty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on pages and signs: four names with a value each, one of which is asked about."""
+"""Makes four names with a value each for pages and signs; one is asked about."""
 
 from __future__ import annotations
 

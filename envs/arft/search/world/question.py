@@ -1,4 +1,4 @@
-"""What a question about a world of entities consists of."""
+"""Defines a question about a world of entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many there may be: bounds, their wording, and numbers that keep to them or just do not."""
+"""Draws bounds, words them, and draws numbers that keep to them or narrowly miss them."""
 
 from __future__ import annotations
 

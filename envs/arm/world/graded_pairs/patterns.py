@@ -1,4 +1,4 @@
-"""Who states what, so that nothing but the truth tells which response is best.
+"""Draws who states what, so that nothing but the truth tells which response is best.
 
 Of every fact two values are in play, the right one and a wrong one. What the responses state is
 drawn first, blind to which value is right; then the best response, evenly; and only then which of
