@@ -1,4 +1,4 @@
-"""Which segments go through the network together: parts, filled by what is really read."""
+"""Splits segments into parts for one forward pass each, filled by the tokens really read."""
 
 from __future__ import annotations
 

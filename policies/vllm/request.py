@@ -1,4 +1,4 @@
-"""What a policy asks of an engine, here or in another process, and what it gets back."""
+"""Defines what a policy asks of an engine, in any process, and what it gets back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be sampled next in a turn, and where a stop string ends it; the same on both sides.
+"""Decides what may be sampled next in a turn, and where a stop string ends it; on both sides.
 
 The engine's workers mask logits by it (`processor`), the policy cuts turns by it. The rules are
 those of `TransformersPolicy`'s decoder, so that both sample from the same distribution and

@@ -1,4 +1,4 @@
-"""How an engine is to be started, in this process or as a server."""
+"""Defines how an engine is started, in this process or as a server."""
 
 from __future__ import annotations
 

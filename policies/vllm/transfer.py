@@ -1,4 +1,4 @@
-"""How weights get into an engine, by vLLM's own means.
+"""Transfers weights into an engine, by vLLM's own means.
 
 =========  ==================================================================================
 ``direct``  the engine computes in this process: its loader reads our tensors as they are

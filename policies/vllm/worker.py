@@ -1,4 +1,4 @@
-"""What our policy adds to vLLM's workers: sums and the identity of the weights they compute with.
+"""Adds to vLLM's workers sums and the identity of the weights they compute with.
 
 The identity is set by the sender of weights. A worker that was restarted has none, and one whose
 weights were changed by other means (another program's, or a sleep that dropped them) notices that
