@@ -1,4 +1,4 @@
-"""What a recipe holds: environments, model, phases of training, evaluation."""
+"""Defines the fields of a recipe: environments, model, phases of training, evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tokens of a step become one number.
+"""Aggregates the values of a step's tokens into one number.
 
 Each function gives a micro-batch's share of the step's number: the totals it divides by are those
 of the whole step, on all ranks, so the shares add up, however the step was cut. A sequence is a

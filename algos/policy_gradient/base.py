@@ -1,4 +1,4 @@
-"""What all algorithms of this folder share; a page of each then reads like its equation."""
+"""Holds what all algorithms of this folder share; a page of each then reads like its equation."""
 
 from __future__ import annotations
 

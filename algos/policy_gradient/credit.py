@@ -1,4 +1,4 @@
-"""Which turns of an episode get the credit: all alike, each its own return, or the state's."""
+"""Assigns credit to the turns of an episode: all alike, each its own return, or the state's."""
 
 from __future__ import annotations
 

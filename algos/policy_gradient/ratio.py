@@ -1,4 +1,4 @@
-"""How much likelier tokens have become, and what the clip makes of it."""
+"""Computes how much likelier tokens have become, and the clipped loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well the sampler and the trainer agree on how likely the sampled tokens were.
+"""Measures how well sampler and trainer agree on the probabilities of sampled tokens.
 
 The two run the same weights, maybe in different engines with different rounding. A sampler that
 reads other tokens, images or weights than the trainer shows here first.

@@ -1,4 +1,4 @@
-"""From advantages of episodes to advantages of tokens."""
+"""Turns advantages of episodes into advantages of tokens."""
 
 from __future__ import annotations
 

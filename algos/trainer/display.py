@@ -1,4 +1,4 @@
-"""What a person sees while it trains: two bars, and the latest numbers."""
+"""Shows progress to a person during training: two bars, and the latest numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the groups that are played a step learns from."""
+"""Selects which of the played groups a step learns from."""
 
 from __future__ import annotations
 
