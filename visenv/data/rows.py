@@ -1,4 +1,4 @@
-"""What data sets in files share: rows that can be unreadable, and one place that says which."""
+"""Holds what data sets in files share: rows that may be unreadable, and a list of those."""
 
 from __future__ import annotations
 

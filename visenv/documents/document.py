@@ -1,4 +1,4 @@
-"""What a document is to the rest of visenv: numbered pages, each with an image and a text layer."""
+"""Defines documents: numbered pages, each with an image and a text layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a turn's text becomes thought, calls and answer, and how a result becomes a message."""
+"""Defines how a turn's text becomes thought, calls and answer, and a result a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of a program."""
+"""Defines the result of a program."""
 
 from __future__ import annotations
 

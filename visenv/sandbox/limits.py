@@ -1,4 +1,4 @@
-"""What one execution may use."""
+"""Defines what one execution may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who runs next: a fair queue of programs, with a deadline and an account of the waiting.
+"""Decides which program runs next: a fair queue with a deadline that measures waits.
 
 After start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2): the start tag of an
 owner is the larger of the virtual time and its finish tag; a free worker takes a program of the

@@ -1,4 +1,4 @@
-"""What answers the requests of a scorer: the base classes of backends."""
+"""Defines what answers the requests of a scorer: the base classes of backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What simulators there are on this machine: interpreter, packages, OpenGL and players."""
+"""Finds the simulators of this machine: interpreter, packages, OpenGL and players."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of the host a program may read: what its imports need, and nothing beside them.
+"""Finds the files of the host that a program may read: what its imports need, no more.
 
 Not all of site-packages: it may hold data sets with their answers, or files that name private
 paths. Only packages that are loaded when the server starts are there, with the whole of the

@@ -1,4 +1,4 @@
-"""What a report says, as a function of its seed; `drawing` puts it on pages."""
+"""Makes the content of a report from its seed; `drawing` puts it on pages."""
 
 from __future__ import annotations
 
