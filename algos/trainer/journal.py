@@ -101,7 +101,7 @@ class Journal:
             )
 
     def read(self, step: int) -> Entries:
-        """Return the episodes of a step, from all processes.
+        """Return the episodes of a step from all processes, and the groups that it keeps.
 
         What `exact` forbids to use is removed.
         """
