@@ -79,7 +79,7 @@ class BaselineSession(Session):
 
 
 class _Baseline(Policy[BaselineSession]):
-    """What they share.
+    """Wraps a policy; the base class of the baselines.
 
     Args:
         policy: Who is asked, or the name of a registered policy.
@@ -156,7 +156,7 @@ class _Baseline(Policy[BaselineSession]):
 
 
 class DirectPolicy(_Baseline):
-    """Answers at once."""
+    """Answers in the first turn."""
 
     @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:

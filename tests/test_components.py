@@ -50,7 +50,7 @@ def row(output: str, title: str) -> str:
     return next((line for line in output.splitlines() if line.startswith(f"{title}:")), "")
 
 
-def test_the_list_names_what_ran_and_what_did_not(tmp_path: Path) -> None:
+def test_list_names_what_ran_and_what_did_not(tmp_path: Path) -> None:
     code, output = run(tmp_path, SUITE, ci=False)
     assert code == 0, output
     assert "torch" in row(output, "ran")
@@ -60,7 +60,7 @@ def test_the_list_names_what_ran_and_what_did_not(tmp_path: Path) -> None:
     assert "gone" in row(output, "missing")
 
 
-def test_a_whole_run_in_ci_fails_when_a_component_did_not_run(tmp_path: Path) -> None:
+def test_whole_run_in_ci_fails_when_a_component_did_not_run(tmp_path: Path) -> None:
     code, output = run(tmp_path, SUITE, ci=True)
     assert code == 1, output
     absent = row(output, "FAILED")
@@ -69,12 +69,12 @@ def test_a_whole_run_in_ci_fails_when_a_component_did_not_run(tmp_path: Path) ->
     assert "torch" not in absent
 
 
-def test_a_narrowed_run_in_ci_does_not_fail(tmp_path: Path) -> None:
+def test_narrowed_run_in_ci_does_not_fail(tmp_path: Path) -> None:
     code, output = run(tmp_path, SUITE, "-k", "test_ran", ci=True)
     assert code == 0, output
 
 
-def test_a_whole_run_in_ci_passes_when_all_ran(tmp_path: Path) -> None:
+def test_whole_run_in_ci_passes_when_all_ran(tmp_path: Path) -> None:
     only = "COMPONENTS.clear()\nCOMPONENTS['torch'] = lambda: '1.0'\n"
     suite = "import pytest\n\n@pytest.mark.component('torch')\ndef test_it(): pass\n"
     code, output = run(tmp_path, suite, ci=True, more=only)
@@ -82,7 +82,7 @@ def test_a_whole_run_in_ci_passes_when_all_ran(tmp_path: Path) -> None:
     assert "torch 1.0 (1)" in row(output, "ran")
 
 
-def test_an_unknown_component_is_refused_with_the_list(tmp_path: Path) -> None:
+def test_unknown_component_is_refused_with_the_list(tmp_path: Path) -> None:
     suite = "import pytest\n\n@pytest.mark.component('tensorflow')\ndef test_it(): pass\n"
     code, output = run(tmp_path, suite, ci=False)
     assert code == 4, output

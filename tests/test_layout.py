@@ -35,7 +35,7 @@ def tree() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("part", [*PARTS, "recipes"])
-def test_each_link_leads_to_its_folder(part: str) -> None:
+def test_links_lead_to_their_folders(part: str) -> None:
     link = ROOT / "visenv" / part
     assert link.is_symlink()
     assert link.readlink() == Path("..") / part
@@ -43,14 +43,14 @@ def test_each_link_leads_to_its_folder(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_refuses_any_other_name(part: str) -> None:
+def test_part_refuses_any_other_name(part: str) -> None:
     done = run(sys.executable, "-c", f"import {part}", cwd=ROOT)
     assert done.returncode == 1
     said = done.stderr.splitlines()[-1]
     assert said == f"ImportError: import visenv.{part}, not {part}: this folder is that package"
 
 
-def test_the_installed_package_is_this_tree(tmp_path: Path) -> None:
+def test_installed_package_is_this_tree(tmp_path: Path) -> None:
     code = (
         "import json, visenv.envs, visenv.policies, visenv.algos as algos, visenv;"
         "print(json.dumps([m.__file__ for m in (visenv.envs, visenv.policies, algos)]))"
@@ -85,7 +85,7 @@ print([name for name in loaded if name in sys.modules])
 """
 
 
-def test_no_module_of_the_core_loads_a_trainer_or_a_part(tmp_path: Path) -> None:
+def test_modules_of_the_core_load_no_trainer_and_no_part(tmp_path: Path) -> None:
     done = run(sys.executable, "-c", IMPORT_THE_CORE, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
@@ -95,12 +95,12 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
     return run(Path(sys.executable).parent / "lint-imports", "--no-cache", cwd=root)
 
 
-def test_the_import_contracts_are_kept() -> None:
+def test_import_contracts_are_kept() -> None:
     done = lint_imports(ROOT)
     assert done.returncode == 0, done.stdout
 
 
-def test_the_import_contracts_cover_a_new_module(tmp_path: Path) -> None:
+def test_import_contracts_cover_a_new_module(tmp_path: Path) -> None:
     for name in ("visenv", *PARTS):
         shutil.copytree(
             ROOT / name,
@@ -140,7 +140,7 @@ def expected_wheel() -> dict[str, bytes]:
     return files
 
 
-def test_the_wheel_holds_each_file_once(tmp_path: Path) -> None:
+def test_wheel_holds_each_file_once(tmp_path: Path) -> None:
     expected = expected_wheel()
     build(tmp_path, "--wheel")
     (wheel,) = tmp_path.glob("*.whl")
@@ -148,7 +148,7 @@ def test_the_wheel_holds_each_file_once(tmp_path: Path) -> None:
     assert "visenv/py.typed" in expected
 
 
-def test_the_source_archive_holds_each_file_once_and_builds_the_same_wheel(tmp_path: Path) -> None:
+def test_source_archive_holds_each_file_once_and_builds_the_same_wheel(tmp_path: Path) -> None:
     expected, expected_in_wheel = tree(), expected_wheel()
     build(tmp_path)  # the source archive, then the wheel from it alone
     (archive,) = tmp_path.glob("*.tar.gz")

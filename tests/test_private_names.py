@@ -327,7 +327,7 @@ def test_tested_versions_are_those_of_the_constraints() -> None:
     assert {name: list(versions) for name, versions in TESTED_VERSIONS.items()} == expected
 
 
-def test_the_gpu_set_has_the_tested_versions_and_fits_the_extras() -> None:
+def test_gpu_set_has_the_tested_versions_and_fits_the_extras() -> None:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 

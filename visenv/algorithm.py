@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some segments of one optimiser step, as tensors.
+    """Holds some segments of one optimizer step, as tensors.
 
     A step may be cut into several batches; `total_tokens` and `total_segments` count the whole
     step, so that losses of its batches add up to the loss of the step.
@@ -51,7 +51,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What `Algorithm.loss` returns.
+    """Holds what `Algorithm.loss` returns.
 
     Attributes:
         value: float ``[]``, with gradient; the batch's share of the step's loss.
@@ -63,7 +63,7 @@ class Loss:
 
 
 class Algorithm(ABC):
-    """Group credit and a loss: write these two methods and pass an instance to the trainer.
+    """Defines group credit and a loss: write these two methods and pass an instance to the trainer.
 
     Attributes:
         needs_reference: Whether `Batch.reference_logprobs` must be filled.

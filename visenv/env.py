@@ -54,7 +54,7 @@ from visenv.types.empty import EMPTY
 
 
 class Observation(TypedDict):
-    """What is new since the last action: text with one marker per image, and the images."""
+    """Holds what is new since the last action: text with one marker per image, and the images."""
 
     text: str
     images: tuple[Pixels, ...]

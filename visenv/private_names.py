@@ -33,7 +33,7 @@ TESTED_VERSIONS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class PrivateName(NamedTuple):
-    """One name of another package that its documentation does not promise.
+    """Describes one name of another package that its documentation does not promise.
 
     Attributes:
         path: Where the name is: ``"module"``, ``"module:name"`` or ``"module:Class.name"``. The

@@ -1,4 +1,4 @@
-"""What produced a file: versions of packages, and the git commit of visenv."""
+"""Records what produced a file: versions of packages, and the git commit of visenv."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ NAMESPACE = "visenv"
 
 
 class EnvEntry(NamedTuple):
-    """One environment: the function that makes it, and what it is in a line."""
+    """Describes one environment: the function that makes it, and what it is in a line."""
 
     entry_point: str
     summary: str

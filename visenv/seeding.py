@@ -1,4 +1,4 @@
-"""How a stream of random numbers becomes the seeds that `reset` takes."""
+"""Turns a stream of random numbers into the seeds that `reset` takes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _ALPHABET = np.array(list("abcdefghijklmnopqrstuvwxyz 0123456789<>/{}[]:,.\n\té
 
 
 class Unicode(gym.Space[str]):
-    """Any Python string.
+    """Contains all Python strings.
 
     `sample` draws short strings (at most `sample_length` characters) with tags, digits and
     non-ASCII characters among them.

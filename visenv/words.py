@@ -23,7 +23,7 @@ _TAGS = re.compile(r"(?:</?\w+>)+ ?")
 
 
 class Words(NamedTuple):
-    """What a tokenizer is made of.
+    """Holds what a tokenizer is made of.
 
     Attributes:
         tags: Tags that become one token each, but no special token: a parser must see them, and a

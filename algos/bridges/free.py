@@ -11,7 +11,7 @@ from visenv.types import Reply, Sampling, TurnRequest
 
 
 class FreePolicy(Policy[Session]):
-    """A policy whose turns are sampled without the form that an environment asks for.
+    """Samples the turns of a policy without the form that an environment asks for.
 
     It ignores `TurnRequest.regex`.
 

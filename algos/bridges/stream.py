@@ -12,7 +12,7 @@ from visenv.types import Image, Segment
 
 
 class Stream(NamedTuple):
-    """One segment, cut before its first sampled token.
+    """Holds one segment, cut before its first sampled token.
 
     Attributes:
         prompt_ids: What was shown before the policy first spoke, placeholders expanded.

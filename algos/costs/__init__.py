@@ -1,4 +1,4 @@
-"""What a step costs on paper: tokens, FLOPs and bytes, from the sizes of model and work."""
+"""Estimates the cost of a step: tokens, FLOPs and bytes, from the sizes of model and work."""
 
 from .memory import activation_bytes, exchanged_bytes, state_bytes
 from .model import QWEN2_5_VL, Model

@@ -12,7 +12,7 @@ _WINDOW = 64
 
 @dataclass(frozen=True)
 class Work:
-    """What a step plays; lengths are means, and episodes are taken to be alike.
+    """Describes what a step plays; lengths are means, and episodes are taken to be alike.
 
     The defaults are TextVQA shown at 1024 px (1024 x 768: 37 x 27 tokens) with one zoom.
     """

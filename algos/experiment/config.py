@@ -11,7 +11,7 @@ from visenv.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class EnvironmentConfig:
-    """One environment to train on, and how its held-out samples are made."""
+    """Names one environment to train on, and how its held-out samples are made."""
 
     id: str = "visenv/ZoomVQA-v0"
     """Environment id."""
@@ -60,7 +60,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class SamplerConfig:
-    """What samples the episodes in RL."""
+    """Selects what samples the episodes in RL."""
 
     name: str = "transformers"
     """"transformers", the model that is trained, or an engine that is sent its weights: "vllm".
@@ -71,7 +71,7 @@ class SamplerConfig:
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """Episodes that SFT learns from."""
+    """Describes the episodes that SFT learns from."""
 
     episodes: int = 0
     """Episodes that the oracle plays."""
@@ -104,7 +104,7 @@ class Demonstrations:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How the model is evaluated before and after each phase."""
+    """Sets how the model is evaluated before and after each phase."""
 
     episodes: int = 256
     """Held-out episodes of each environment."""

@@ -56,7 +56,7 @@ def run_recipe(recipe: Recipe, shared: Shared | None = None) -> None:
 
 
 class Shared(NamedTuple):
-    """Phases that another run has done.
+    """Names phases that another run has done.
 
     Attributes:
         folder: The folder of that run.

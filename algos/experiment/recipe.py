@@ -1,4 +1,4 @@
-"""What a recipe holds: environments, model, phases of training, evaluation."""
+"""Defines the fields of a recipe: environments, model, phases of training, evaluation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_folder_name(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of training: SFT on demonstrations, or RL."""
+    """Describes one phase of training: SFT on demonstrations, or RL."""
 
     algorithm: str = "grpo"
     """Name of the algorithm, or module:Class; "sft" learns from demonstrations."""

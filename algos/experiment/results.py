@@ -1,4 +1,4 @@
-"""What came of each phase: scores on held-out episodes, steps and seconds."""
+"""Keeps the results of each phase: scores on held-out episodes, steps and seconds."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SHARED = "shared"
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm of a sweep.
+    """Holds one arm of a sweep.
 
     Attributes:
         changes: What differs from the recipe, as tables of the same form.
@@ -66,7 +66,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Run:
-    """One arm with one seed.
+    """Names one arm with one seed.
 
     Attributes:
         arm: The name of the arm.

@@ -20,7 +20,7 @@ _DEVIATIONS = 4
 
 
 class GroupSizePlan(NamedTuple):
-    """A `GroupSizePlan` holds what theory and simulation say.
+    """Holds what theory and simulation say.
 
     Attributes:
         size: The smallest group size whose simulated probability is the largest one, up to the

@@ -14,7 +14,7 @@ from visenv.errors import ConfigurationError
 
 
 class Range(NamedTuple):
-    """A `Range` says which values an argument may have; they are finite in any case.
+    """Says which values an argument may have; they are finite in any case.
 
     Attributes:
         low: The lower end.

@@ -1,4 +1,4 @@
-"""How much better than its peers an episode, or a turn, did."""
+"""Compares an episode, or a turn, with its peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tokens of a step become one number.
+"""Aggregates the values of a step's tokens into one number.
 
 Each function gives a micro-batch's share of the step's number: the totals it divides by are those
 of the whole step, on all ranks, so the shares add up, however the step was cut. A sequence is a
@@ -24,7 +24,7 @@ def token_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 def sequence_mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
     """Return ``1/G Σ_i 1/|o_i| Σ_t v_it``, the mean over sequences of their means (GRPO, eq. 3)."""
-    lengths = batch.mask.sum(-1).clamp(min=1)
+    lengths = batch.mask.sum(-1).clamp(min=1)  # [segments]
     return (values.sum(-1) / lengths).sum() / max(batch.total_segments, 1)
 
 

@@ -1,4 +1,4 @@
-"""What all algorithms of this folder share; a page of each then reads like its equation."""
+"""Holds what all algorithms of this folder share; a page of each then reads like its equation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .ratio import TokenLosses, clipped, token_ratio
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyGradient(Algorithm):
-    """``aggregate(token_losses · correction + kl_weight · divergence)``.
+    """Computes ``aggregate(token_losses · correction + kl_weight · divergence)``.
 
     An algorithm says what a token costs, how tokens are aggregated, and what the advantages are;
     the options here are the same for all of them.
@@ -130,7 +130,7 @@ class PolicyGradient(Algorithm):
 
 @dataclass(frozen=True, kw_only=True)
 class Clipped(PolicyGradient):
-    """A probability ratio that counts near 1 alone."""
+    """Adds a probability ratio that counts only near 1."""
 
     clip_low: float = 0.2
     """How far below 1 the ratio still counts."""
@@ -146,7 +146,7 @@ class Clipped(PolicyGradient):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupRelative(PolicyGradient):
-    """Advantages relative to the episodes of the same sample."""
+    """Computes advantages relative to the episodes of the same sample."""
 
     scale: Scale = "group"
     """Whose standard deviation divides the advantages."""

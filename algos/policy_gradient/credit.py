@@ -1,4 +1,4 @@
-"""Which turns of an episode get the credit: all alike, each its own return, or the state's."""
+"""Assigns credit to the turns of an episode: all alike, each its own return, or the state's."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def by_turn(groups: Sequence[Group], scale: Scale, discount: float) -> list[list
     mean counts a longer episode more often.
     """
     returns = [[returns_to_go(episode, discount) for episode in group] for group in groups]
+    # Of each group [turns of all its episodes], cut into [turns] of each episode.
     relative = group_relative([np.concatenate([*group, []]) for group in returns], scale)
     return [
         np.split(given, np.cumsum([len(each) for each in group])[:-1]) if group else []

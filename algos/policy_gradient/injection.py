@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class GroundTruthInjectedGRPO(GRPO):
-    """GRPO on groups of which one member, drawn at random, is paid as the ground truth would be.
+    """Trains by GRPO on groups in which one random member gets the reward of the ground truth.
 
     Every replaced reward is logged, and a run's checkpoints record this algorithm.
     """

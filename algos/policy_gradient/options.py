@@ -1,4 +1,4 @@
-"""What the options of an algorithm may be, in one table: an option is the same everywhere."""
+"""Lists the allowed values of algorithms' options: an option is the same everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of episodes that are too long, or were cut off."""
+"""Treats episodes that are too long, or were cut off."""
 
 from __future__ import annotations
 

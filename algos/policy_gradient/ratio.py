@@ -1,4 +1,4 @@
-"""How much likelier tokens have become, and what the clip makes of it."""
+"""Computes how much likelier tokens have become, and the clipped loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LIMIT = 20.0
 
 
 class TokenLosses(NamedTuple):
-    """What every sampled token costs.
+    """Holds the loss of every sampled token.
 
     Attributes:
         values: float ``[segments, length]``, with gradient, 0 off the mask.
@@ -42,8 +42,8 @@ def sequence_ratio(batch: Batch) -> torch.Tensor:
 
     Source: GSPO (arXiv:2507.18071), equation 7, in the form of GSPO-token, equation 14.
     """
-    lengths = batch.mask.sum(-1, keepdim=True).clamp(min=1)
-    mean = (batch.logprobs - batch.old_logprobs).sum(-1, keepdim=True) / lengths
+    lengths = batch.mask.sum(-1, keepdim=True).clamp(min=1)  # [segments, 1]
+    mean = (batch.logprobs - batch.old_logprobs).sum(-1, keepdim=True) / lengths  # [segments, 1]
     return bounded_exp(mean.detach() + batch.logprobs - batch.logprobs.detach())
 
 

@@ -44,10 +44,10 @@ class ReinforcePlusPlus(Clipped):
         if not episodes:
             return [[] for _ in groups]
         returns = [self._returns(group) for group in groups]
-        flat = np.concatenate([each for group in returns for each in group])
-        counts = np.concatenate([sampled_tokens(episode) for episode in episodes])
+        flat = np.concatenate([each for group in returns for each in group])  # [turns of the step]
+        counts = np.concatenate([sampled_tokens(episode) for episode in episodes])  # as `flat`
         ends = np.cumsum([len(episode.turns) for episode in episodes])
-        parts = iter(np.split(whitened(flat, counts), ends[:-1]))
+        parts = iter(np.split(whitened(flat, counts), ends[:-1]))  # [turns] of each episode
         return [[next(parts) for _ in group] for group in groups]
 
     def _returns(self, group: Group) -> list[Floats]:

@@ -1,4 +1,4 @@
-"""How well the sampler and the trainer agree on how likely the sampled tokens were.
+"""Measures how well sampler and trainer agree on the probabilities of sampled tokens.
 
 The two run the same weights, maybe in different engines with different rounding. A sampler that
 reads other tokens, images or weights than the trainer shows here first.
@@ -20,7 +20,7 @@ _FEWEST = 64
 
 @dataclass
 class Agreement:
-    """Sums over tokens that were sampled with the present weights."""
+    """Sums differences over tokens that were sampled with the present weights."""
 
     tokens: float = 0.0
     distance: float = 0.0

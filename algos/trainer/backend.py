@@ -139,7 +139,7 @@ def _dimensions(parameter: torch.nn.Parameter) -> int:
 
 
 class Replicated(Backend):
-    """Every process holds all weights: one process alone, or several whose gradients are averaged.
+    """Holds all weights in every process: one alone, or several whose gradients are averaged.
 
     Args:
         policy: Whose weights change.

@@ -128,7 +128,7 @@ class Checkpoints:
         if changes := differences(state["identity"], self._identity):
             raise RunError(
                 f"{path} is of a run with other settings: {'; '.join(changes)}. "
-                "Give the old ones to continue it, or another run name to begin anew."
+                "Give the old ones to continue it, or another run name to start a new run."
             )
         if changes := differences(state["written_by"], self._writers):
             raise RunError(

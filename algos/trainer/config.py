@@ -30,7 +30,7 @@ def _within(config: object, low: float, high: float, *names: str) -> None:
 
 @dataclass(frozen=True)
 class Rollouts:
-    """How episodes are played."""
+    """Sets how episodes are played."""
 
     groups: int = 8
     """Samples in a step."""
@@ -70,7 +70,7 @@ class Rollouts:
 
 @dataclass(frozen=True)
 class Optimisation:
-    """How weights are changed."""
+    """Sets how weights are changed."""
 
     learning_rate: float = 1e-6
     """Largest learning rate of AdamW."""
@@ -128,7 +128,7 @@ class Optimisation:
 
 @dataclass(frozen=True)
 class Saving:
-    """What is written into the run's folder, and how often."""
+    """Sets what is written into the run's folder, and how often."""
 
     checkpoint_every: int = 50
     """Steps between checkpoints; the last step and Ctrl-C always make one."""
@@ -143,7 +143,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """All of a training run but the policy, the environment and the algorithm."""
+    """Holds all settings of a training run but the policy, the environment and the algorithm."""
 
     steps: int = 200
     """Steps of the run: each plays, or takes, a batch of episodes and learns from it."""

@@ -1,4 +1,4 @@
-"""From advantages of episodes to advantages of tokens."""
+"""Turns advantages of episodes into advantages of tokens."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Credited:
 
 
 class Size(NamedTuple):
-    """How much a group holds: sampled tokens, and segments."""
+    """Counts what a group holds: sampled tokens, and segments."""
 
     tokens: int
     segments: int
 
 
 class Credits(NamedTuple):
-    """What one process learns from in a step.
+    """Holds what one process learns from in a step.
 
     Attributes:
         own: The segments of this process's groups.

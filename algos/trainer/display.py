@@ -1,4 +1,4 @@
-"""What a person sees while it trains: two bars, and the latest numbers."""
+"""Shows progress to a person during training: two bars, and the latest numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = ("reward", "terms/", "metrics/", "loss", "entropy", "kl", "grad_norm")
 
 
 class Display:
-    """Progress on standard error; a line for every twentieth of the run where that is no terminal.
+    """Shows progress on standard error; a line for every twentieth of the run without a terminal.
 
     Args:
         label: What runs, for example ``"GRPO"``.

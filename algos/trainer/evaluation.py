@@ -45,7 +45,7 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Score:
-    """Means over the held-out episodes of one environment, played in one way.
+    """Holds means over the held-out episodes of one environment, played in one way.
 
     Attributes:
         episodes: Number of episodes that were not aborted.
@@ -96,7 +96,7 @@ Scores = Mapping[str, Mapping[str, Score]]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out samples, and when they are played during training.
+    """Sets the held-out samples, and when they are played during training.
 
     Attributes:
         make_envs: Makes one environment, by name.
@@ -182,7 +182,7 @@ def flattened(scores: Scores) -> dict[str, float]:
 
 
 class Evaluated(NamedTuple):
-    """One evaluation of `Evaluator`.
+    """Holds one evaluation of `Evaluator`.
 
     Attributes:
         metrics: The scores by name (`flattened`), of all processes.

@@ -14,7 +14,7 @@ _FIRST = 10
 
 
 class Guard:
-    """Looks at loss and gradient before each optimiser step; the same on every process.
+    """Checks loss and gradient before each optimizer step; the same on every process.
 
     Args:
         spike: How many times the median norm is too much; None is no limit.

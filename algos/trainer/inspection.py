@@ -1,4 +1,4 @@
-"""What is left of a step that could not be taken, for a person to look at."""
+"""Saves what is left of a step that could not be taken, for a person to look at."""
 
 from __future__ import annotations
 

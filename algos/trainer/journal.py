@@ -37,7 +37,7 @@ _SYNC_SECONDS = 1.0
 
 
 class Entries(NamedTuple):
-    """What a journal holds of one step.
+    """Holds what a journal knows of one step.
 
     Attributes:
         episodes: By group and member.
@@ -97,11 +97,11 @@ class Journal:
         elif json.loads(path.read_text(encoding="utf-8")) != run:
             raise RunError(
                 f"{self._folder} holds episodes of a run with other settings (run.json says which)."
-                " Give the old ones to continue it, or another run name to begin anew."
+                " Give the old ones to continue it, or another run name to start a new run."
             )
 
     def read(self, step: int) -> Entries:
-        """Return the episodes of a step, from all processes.
+        """Return the episodes of a step from all processes, and the groups that it keeps.
 
         What `exact` forbids to use is removed.
         """

@@ -46,7 +46,7 @@ MakeSupply = Callable[[Share, Revive], Supply]
 
 
 class Loop:
-    """One run of `Trainer`, set up where it begins or goes on.
+    """Runs a `Trainer` once, from where the run begins or is resumed.
 
     Args:
         policy: What learns.

@@ -31,7 +31,7 @@ class Filler(NamedTuple):
 
 
 class MicroBatch(NamedTuple):
-    """What one forward pass reads.
+    """Holds what one forward pass reads.
 
     Attributes:
         own: Segments that count.
@@ -52,7 +52,7 @@ class MicroBatch(NamedTuple):
 
 
 class _Need(NamedTuple):
-    """What a process sends to the others: its number of micro-batches, and its best filler."""
+    """Holds what a process sends to the others: its number of micro-batches, its best filler."""
 
     batches: int
     lacks_images: bool

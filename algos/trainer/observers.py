@@ -1,4 +1,4 @@
-"""What watches a run: the display, the metrics file, trackers and callbacks."""
+"""Notifies what watches a run: the display, the metrics file, trackers and callbacks."""
 
 from __future__ import annotations
 

@@ -174,6 +174,7 @@ class Updater:
         scores = self._backend(part.collated(self._policy))
         if part.filler is None:
             return scores, scores.logprobs.new_zeros(())
+        # [segments + 1, length]: the filler is the last row.
         return Scores(*(each[:-1] for each in scores)), scores.logprobs[-1].sum() * 0.0
 
     def _batch(
@@ -183,7 +184,7 @@ class Updater:
         size: Size,
         reference: torch.Tensor | None,
     ) -> Batch:
-        logprobs = scores.logprobs
+        logprobs = scores.logprobs  # [segments, length], as all that follow
         sampling = _padded([each.segment.logprobs for each in part], logprobs)
         old = sampling
         if self._optimisation.old_logprobs == "trainer":
@@ -219,7 +220,7 @@ class Updater:
             with torch.no_grad():
                 scores, _ = self._score(part)
             for each, row in zip(part.own, scores.logprobs.float().cpu().numpy(), strict=True):
-                known[id(each)] = row[: len(each.segment)]
+                known[id(each)] = row[: len(each.segment)]  # [tokens], without the padding
             if part.own:
                 self._compare(part.own, scores, agreement)
         return [replace(each, old_logprobs=known[id(each)]) for each in own]

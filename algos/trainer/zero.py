@@ -36,7 +36,7 @@ _DECIDED = ("gradient_clipping", "gradient_accumulation_steps", "train_micro_bat
 
 
 class Partitioned(Backend):
-    """Every process holds a part: of the optimiser and the gradients, in stage 3 of weights too.
+    """Holds a part of optimizer state and gradients in every process, in stage 3 of weights too.
 
     The module must call its parts equally often on all processes, whatever it is given.
 
@@ -121,6 +121,7 @@ class Partitioned(Backend):
 
         def asking(*arguments: Any, **options: Any) -> Any:
             computed = compute(*arguments, **options)
+            # Stage 2: one norm of all weights, []. Stage 3: a list of norms, one for each group.
             groups = computed if isinstance(computed, list) else [computed]
             norms = [float(each) for each in groups]
             valid = all(each >= 0 and math.isfinite(each) for each in norms)  # invalid ones are -1
@@ -194,6 +195,7 @@ class Partitioned(Backend):
         module = (policy or self._policy).module
         for parameter in module.parameters() if is_in_parts(module) else ():
             with self.whole([parameter]):
+                # The whole weight; outside the block `parameter.data` is a partition or empty, [0].
                 copy = parameter.detach().cpu().clone() if self._processes.first else None
             if copy is not None:
                 held.append((parameter, parameter.data, copy))

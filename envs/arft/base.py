@@ -1,4 +1,4 @@
-"""What coding and searching share: turns of tags, of which the last must answer, and the scores."""
+"""Holds what coding and searching share: turns of tags, a last turn that answers, and scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .rewards.qa import Compat, exact_match, token_f1
 
 
 class ArftEnv(VisEnv):
-    """Base of the two environments.
+    """Base class of the two environments.
 
     Attributes:
         actions: What a turn may do, beside answering.

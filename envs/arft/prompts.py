@@ -1,4 +1,4 @@
-"""What both ARFT environments say to the policy, and in which form."""
+"""Writes what both ARFT environments say to the policy, and in which form."""
 
 from __future__ import annotations
 

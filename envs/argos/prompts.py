@@ -1,4 +1,4 @@
-"""What the Argos environments and judges say: our words, the structure of the paper's figures."""
+"""Holds the texts of the environments and judges: our words, the structure of the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environments for plain questions say to the policy."""
+"""Writes what the environments for plain questions say to the policy."""
 
 from __future__ import annotations
 

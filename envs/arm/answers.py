@@ -1,4 +1,4 @@
-"""How answers to plain questions are scored: by the rule of the data set, or by a judge too."""
+"""Scores answers to plain questions: by the rule of the data set, or by a judge too."""
 
 from __future__ import annotations
 

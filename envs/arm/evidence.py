@@ -1,4 +1,4 @@
-"""Which tool calls count: what a call has to show before the tool terms of a reward are paid.
+"""Decides which tool calls count: what they have to show before tool terms are paid.
 
 ========= ========================================================================================
 rule      what counts

@@ -48,7 +48,7 @@ class Tie:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class JudgingTruth(GroundTruth):
-    """Ground truth of responses to judge; boxes are in native pixels.
+    """Holds the ground truth of responses to judge; boxes are in native pixels.
 
     Attributes:
         candidates: The responses, at least one.
@@ -98,7 +98,7 @@ class JudgingTruth(GroundTruth):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class DocumentTruth(GroundTruth):
-    """Ground truth of a plain question about a document.
+    """Holds the ground truth of a plain question about a document.
 
     Attributes:
         evidence_pages: The pages that hold the answer, from 1.
@@ -117,7 +117,7 @@ class DocumentTruth(GroundTruth):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class Constraint:
-    """One constraint of an instruction.
+    """Holds one constraint of an instruction.
 
     Attributes:
         key: Its name in the data set.
@@ -134,7 +134,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class InstructionTruth(GroundTruth):
-    """Ground truth of an instruction.
+    """Holds the ground truth of an instruction.
 
     Attributes:
         constraints: Its constraints.

@@ -1,4 +1,4 @@
-"""What the ARM environments say to the policy: our words, its figures' structure."""
+"""Writes what the ARM environments say to the policy: our words, its figures' structure."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ Score = Callable[[Log, Sample, "Reading", float], float]
 
 
 class Reading(NamedTuple):
-    """How an episode is read: as the public code does or not, and which tool calls count."""
+    """Describes how an episode is read: as in the public code or not, and which calls count."""
 
     compat: Compat = None
     call_rule: CallRule = "belongs"

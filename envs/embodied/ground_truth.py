@@ -15,7 +15,7 @@ from .world.tasks import TaskOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class HouseTruth(GroundTruth):
-    """Ground truth of a task. The seed and the options make the house again.
+    """Holds the ground truth of a task. The seed and the options make the house again.
 
     Attributes:
         seed: The seed of the task.

@@ -8,7 +8,7 @@ Compat = Literal["embodiedbench"] | None
 
 
 class Options(NamedTuple):
-    """What a user may change about prompts and observations.
+    """Holds what a user may change about prompts and observations.
 
     Attributes:
         n_shots: Examples in the prompt, 0 to 10 (EmbodiedBench uses 10).

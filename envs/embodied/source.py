@@ -13,7 +13,7 @@ from .world.tasks import TaskOptions, make_task
 
 
 class HouseTasks:
-    """Tasks with exact ground truth.
+    """Makes tasks with exact ground truth.
 
     Args:
         options: What tasks are drawn from.

@@ -1,4 +1,4 @@
-"""What a chunk of text means: 255 bins over [-1, 1], or OpenVLA's bins over its statistics."""
+"""Converts text into actions: 255 bins over [-1, 1], or OpenVLA's bins over its statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Libero says to the policy."""
+"""Writes what Libero says to the policy."""
 
 from __future__ import annotations
 

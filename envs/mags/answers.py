@@ -1,4 +1,4 @@
-"""How an answer is compared with the truth: exactly, by inclusion, and by a rule-based judge."""
+"""Compares an answer with the truth: exactly, by inclusion, and by a rule-based judge."""
 
 from __future__ import annotations
 

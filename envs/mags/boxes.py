@@ -1,4 +1,4 @@
-"""Which of the boxes that a policy wrote are valid, and what part of the native image they cut."""
+"""Checks the boxes that a policy wrote, and finds the part of the native image they cut."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Numbers = tuple[float, float, float, float]
 
 
 class CheckedBox(NamedTuple):
-    """One box that was examined.
+    """Holds one box that was examined.
 
     Attributes:
         box: ``(x1, y1, x2, y2)`` in pixels of the image as shown, or None if it has no four finite

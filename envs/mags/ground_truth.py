@@ -10,7 +10,7 @@ from visenv.worlds.scenes import SignTruth
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class MagsTruth(QuestionTruth):
-    """Ground truth of a question; boxes are in native pixels.
+    """Holds the ground truth of a question; boxes are in native pixels.
 
     `target_boxes` are the objects that the question is about: the counted ones, the two whose
     positions are compared, or the one with the attribute.

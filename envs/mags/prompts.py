@@ -1,4 +1,4 @@
-"""What the environments say, in our own words after appendix A, and what the oracle thinks."""
+"""Writes the environment's texts, in our own words after appendix A, and the oracle's thoughts."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _MISS = 0.05
 
 
 class RewardSettings(NamedTuple):
-    """What the reward depends on.
+    """Sets what the reward depends on.
 
     Attributes:
         stage: The stage whose zoom term is paid.
@@ -77,7 +77,7 @@ class Words(NamedTuple):
 
 
 class Zooming(NamedTuple):
-    """What a policy did in round 1.
+    """Describes what a policy did in round 1.
 
     Attributes:
         formed: Z, whether a closed thought holds exactly one zoom block with a box.

@@ -50,7 +50,7 @@ class ZoomArguments(Arguments):
 
 
 class ZoomSettings(NamedTuple):
-    """What a zoom shows.
+    """Sets what a zoom shows.
 
     Attributes:
         crop_pixels: Most pixels of one enlarged crop.

@@ -1,4 +1,4 @@
-"""What ZoomVQA says to the policy: our words, the paper's structure (appendix A)."""
+"""Writes what ZoomVQA says to the policy: our words, the paper's structure (appendix A)."""
 
 from __future__ import annotations
 

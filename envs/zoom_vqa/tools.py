@@ -77,7 +77,7 @@ class BoxArguments(Arguments):
 
 
 class _Zoom(Tool[ArgumentsT]):
-    """What both tools share: a window of the input image is cut and shown.
+    """Holds what both tools share: a window of the input image is cut and shown.
 
     Args:
         source: ``"view"`` cuts from the image as shown, ``"native"`` from the sample's own, which

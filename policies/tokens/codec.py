@@ -19,7 +19,7 @@ from .vocabulary import Vocabulary
 
 
 class Codec:
-    """Tokenizer, chat template and image processor of one checkpoint, proved to fit together.
+    """Combines tokenizer, chat template and image processor of a checkpoint, proved to fit.
 
     Args:
         model: A checkpoint folder or a hub name.

@@ -17,7 +17,7 @@ from .vocabulary import Vocabulary
 
 
 class Constraint:
-    """One regular expression over one vocabulary; shared by all turns that must match it.
+    """Applies one regular expression over one vocabulary; all turns that must match it share it.
 
     Attributes:
         start: The automaton's first state.

@@ -19,7 +19,7 @@ from .vision import ImageEncoder
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """One append-only stream of tokens, placeholders expanded; becomes a `Segment`.
+    """Holds one append-only stream of tokens, placeholders expanded; becomes a `Segment`.
 
     Attributes:
         token_ids: What the policy saw and said.

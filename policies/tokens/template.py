@@ -42,7 +42,7 @@ class Piece(NamedTuple):
 
 
 class Increment(NamedTuple):
-    """Tokens to append before the policy's turn.
+    """Holds the tokens to append before the policy's turn.
 
     Attributes:
         token_ids: One placeholder for each image, not yet expanded.

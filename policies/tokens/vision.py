@@ -21,7 +21,7 @@ _LONGEST_RATIO = 200
 
 
 class Patches(NamedTuple):
-    """One processed image.
+    """Holds one processed image.
 
     Attributes:
         values: float32 ``[patches, channels * time * height * width]``, normalised.
@@ -91,6 +91,7 @@ class ImageEncoder:
             processed = self._processor(images=pixels, return_tensors="pt")
             grids = [tuple(grid) for grid in processed["image_grid_thw"].tolist()]
             sizes = [int(np.prod(grid)) for grid in grids]
+            # [patches of all images, values of a patch], cut into the patches of each image.
             values = torch.split(processed["pixel_values"].float(), sizes)
             # Each image its own memory, so that dropping one frees it.
             return [Patches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)]
@@ -118,6 +119,7 @@ def rope_positions(length: int, spans: Iterable[ImageSpan], merge: int) -> NDArr
         position += text
         end = span.offset + span.length
         grid = (span.grid[0], span.grid[1] // merge, span.grid[2] // merge)
+        # [3, time, height, width] becomes [3, placeholders].
         positions[:, span.offset : end] = position + np.indices(grid).reshape(3, -1)
         position += max(grid[1:])
     positions[:, end:] = position + np.arange(length - end)

@@ -1,4 +1,4 @@
-"""What each token id stands for: bytes, control token, or nothing at all.
+"""Says what each token id stands for: bytes, control token, or nothing at all.
 
 Byte-level BPE tokens are byte strings, and a character may be spread over several of them; decoding
 here joins bytes first. Text is encoded so that no control token can come out of it.

@@ -30,7 +30,7 @@ _ALIKE = 0.75
 
 
 class Call(NamedTuple):
-    """Streams that attend together; they lie end to end in the packed row, as calls do.
+    """Lists streams that attend together; they lie end to end in the packed row, as calls do.
 
     Attributes:
         lengths: Tokens of each stream.
@@ -94,7 +94,7 @@ def attend(
         scale=scaling,
         enable_gqa=True,
     )
-    return attended.transpose(1, 2).contiguous(), None
+    return attended.transpose(1, 2).contiguous(), None  # [rows, tokens, heads, size]
 
 
 transformers.AttentionInterface.register(ATTENTION, attend)
@@ -113,10 +113,11 @@ def _packed(
     not added to a whole row for each stream.
     """
     lengths = [length for call in layout for length in call.lengths]
-    # Tokens come first, so that a stream is a slice of them.
+    # Tokens come first, so that a stream is a slice of them: [1, heads, tokens, size] becomes
+    # [tokens, heads, size].
     query, key, value = (each[0].transpose(0, 1) for each in (query, key, value))
-    queries = query.split(lengths)  # of [tokens, heads, size]: [length, heads, size] each
-    keys, values = key.split(lengths), value.split(lengths)
+    queries = query.split(lengths)  # of each stream [length, heads, size]
+    keys, values = key.split(lengths), value.split(lengths)  # [length, key-value heads, size]
     attended: list[torch.Tensor] = []
     first = 0
     for call in layout:
@@ -125,7 +126,7 @@ def _packed(
         seen_values = _seen([values[stream] for stream in call.before], values[own])
         attended += _call(_batch(queries[own]), seen_keys, seen_values, call.lengths, scaling)
         first = own.stop
-    return torch.cat(attended)[None]
+    return torch.cat(attended)[None]  # [1, tokens, heads, size]
 
 
 def _call(
@@ -149,21 +150,23 @@ def _call(
     attended = F.scaled_dot_product_attention(
         queries.transpose(1, 2),  # [streams, heads, longest, size]
         keys.transpose(1, 2),  # [streams, key-value heads, before + longest, size]
-        values.transpose(1, 2),
+        values.transpose(1, 2),  # [streams, key-value heads, before + longest, size]
         attn_mask=causal_lower_right(queries.shape[1], keys.shape[1]),
         scale=scaling,
         enable_gqa=True,
     ).transpose(1, 2)  # [streams, longest, heads, size]
+    # [longest, heads, size] of each stream, without its padding.
     return [each[:length] for each, length in zip(attended.unbind(), lengths, strict=True)]
 
 
 def _seen(before: Sequence[torch.Tensor], own: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return keys or values of streams, ``[streams, before + longest, heads, size]``."""
-    batch = _batch(own)
+    batch = _batch(own)  # [streams, longest, heads, size]
     if not before:
         return batch
     shared = torch.cat([*before])  # [before, heads, size]
-    return torch.cat([shared.expand(len(own), -1, -1, -1), batch], 1)
+    shared = shared.expand(len(own), -1, -1, -1)  # [streams, before, heads, size], not copied
+    return torch.cat([shared, batch], 1)
 
 
 def _batch(streams: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -15,7 +15,7 @@ _GROWTH = 64
 
 
 class SlotCache:
-    """What the attention layers of transformers call `update` on.
+    """Provides the `update` that the attention layers of transformers call.
 
     Args:
         rows: Rows of the batch.
@@ -30,7 +30,7 @@ class SlotCache:
     ) -> None:
         # Slots of one head side by side: attention over a new token then reads memory in order.
         self._data = like.new_zeros((layers, 2, rows, heads, 0, head_size))
-        self._rows = torch.arange(rows, device=like.device)[:, None]
+        self._rows = torch.arange(rows, device=like.device)[:, None]  # [rows, 1]
         self._slots = self._rows
         self._used = 0
 
@@ -58,7 +58,8 @@ class SlotCache:
         self, key: torch.Tensor, value: torch.Tensor, layer_idx: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Store keys and values ``[rows, heads, tokens, head size]``; return all that are used."""
-        keys, values = self._data[layer_idx]
+        keys, values = self._data[layer_idx]  # [rows, heads, slots, head size]
+        # Indexed by [rows, 1] and [rows, tokens], around a slice: [rows, tokens, heads, head size].
         keys[self._rows, :, self._slots] = key.transpose(1, 2)
         values[self._rows, :, self._slots] = value.transpose(1, 2)
         return keys[:, :, : self._used], values[:, :, : self._used]
@@ -75,4 +76,4 @@ class SlotCache:
         """Keep these rows, in this order; a row may be repeated."""
         index = torch.tensor(rows, device=self._data.device)
         self._data = self._data.index_select(2, index)
-        self._rows = torch.arange(len(rows), device=index.device)[:, None]
+        self._rows = torch.arange(len(rows), device=index.device)[:, None]  # [rows, 1]

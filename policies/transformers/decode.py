@@ -118,10 +118,10 @@ class Decoder:
             if stream.memory is not None:
                 cache.store(row, stream.memory)
         hidden = self._read(distinct, known, token_ids, positions, cache)
-        last = hidden[torch.arange(len(distinct)), torch.tensor(new) - 1]
+        last = hidden[torch.arange(len(distinct)), torch.tensor(new) - 1]  # [distinct, width]
         if len(distinct) < len(turns):
             cache.select(index)
-            last = last[index]
+            last = last[index]  # [turns, width]
         return cache, last, torch.from_numpy(following[index])
 
     def _read(
@@ -134,11 +134,12 @@ class Decoder:
     ) -> torch.Tensor:
         device = self._network.device
         width = token_ids.shape[1]
-        slots = torch.tensor(known)[:, None] + torch.arange(width)
+        slots = torch.tensor(known)[:, None] + torch.arange(width)  # [rows, tokens]
         used = int(slots.max()) + 1
         cache.place(slots.to(device), used)
         visible = None
         if any(known):
+            # [used] against [rows, 1, tokens, 1]: [rows, 1, tokens, used].
             visible = (torch.arange(used) <= slots[:, None, :, None]).to(device)
         return self._network.read(
             torch.from_numpy(token_ids).to(device),
@@ -166,14 +167,15 @@ class Decoder:
     ) -> torch.Tensor:
         """Read each row's last token."""
         device = self._network.device
-        token_ids = torch.tensor([[turn.token_ids[-1]] for turn in rows])
-        slots = torch.tensor([[turn.read] for turn in rows])
-        step = torch.tensor([len(turn.token_ids) - 1 for turn in rows])
+        token_ids = torch.tensor([[turn.token_ids[-1]] for turn in rows])  # [rows, 1]
+        slots = torch.tensor([[turn.read] for turn in rows])  # [rows, 1]
+        step = torch.tensor([len(turn.token_ids) - 1 for turn in rows])  # [rows]
         used = int(slots.max()) + 1
         cache.place(slots.to(device), used)
-        visible = (torch.arange(used) <= slots[:, None, :, None]).to(device)
-        where = (positions + step).to(device)[None, :, None].expand(3, -1, -1)
-        return self._network.read(token_ids.to(device), where, (), cache, visible)[:, 0]
+        visible = (torch.arange(used) <= slots[:, None, :, None]).to(device)  # [rows, 1, 1, used]
+        where = (positions + step).to(device)[None, :, None].expand(3, -1, -1)  # [3, rows, 1]
+        hidden = self._network.read(token_ids.to(device), where, (), cache, visible)
+        return hidden[:, 0]  # [rows, width]
 
     def _choose(self, rows: Sequence[Turn], hidden: torch.Tensor) -> tuple[list[int], list[float]]:
         """Return one token for each row, and its log-probability."""

@@ -1,4 +1,4 @@
-"""The model's head: log-probabilities of drawn tokens, without keeping anybody's logits.
+"""The model's head: log-probabilities of sampled tokens, without keeping their logits.
 
 Logits are made for the places that are scored and for nothing else, chunk by chunk; a chunk's are
 dropped after use and made again for the gradient. So memory does not grow with vocabulary times
@@ -26,7 +26,7 @@ CHUNK = 2**28
 
 
 class Exclusions(NamedTuple):
-    """Which tokens could not be drawn at each place, beside the banned ones.
+    """Says which tokens could not be sampled at each place, besides the banned ones.
 
     Attributes:
         distinct: bool ``[kinds, vocabulary]``: True for a token that was excluded; the first kind
@@ -59,11 +59,14 @@ class Exclusions(NamedTuple):
                         kinds[kind] = len(rows)
                         rows.append(~constraint.allowed(state))
                     which.append(kinds[kind])
-        return cls(torch.stack(rows), torch.tensor(which, dtype=torch.int64))
+        return cls(
+            torch.stack(rows),  # [kinds, vocabulary]
+            torch.tensor(which, dtype=torch.int64),  # [places]
+        )
 
 
 class Places(NamedTuple):
-    """Where tokens were drawn.
+    """Lists where tokens were sampled.
 
     Attributes:
         tokens: int64 ``[places]``: what was drawn.
@@ -142,7 +145,7 @@ class Head(torch.nn.Module):
 
 
 class _Drawn(torch.autograd.Function):
-    """Log-probability and entropy of drawn tokens, `Head.forward` says of what.
+    """Computes log-probability and entropy of sampled tokens, as `Head.forward` describes.
 
     With ``x`` the logits at temperature ``T``, ``Z`` the logarithm of the sum of their exponentials
     and ``p = exp(x - Z)``: the log-probability is ``x[token] - Z``, the entropy ``Z - p x``, and
@@ -159,6 +162,7 @@ class _Drawn(torch.autograd.Function):
             _drawn(head, head.cast(hidden[part]), projected, places.at(part))
             for part in _chunks(hidden, weight)
         ]
+        # Chunks [rows], end to end: [places] each.
         picked, entropy, total = (torch.cat(each) for each in zip(*done, strict=True))
         ctx.save_for_backward(hidden, weight, total)
         ctx.head, ctx.places = head, places
@@ -176,15 +180,17 @@ class _Drawn(torch.autograd.Function):
         by_weight: torch.Tensor | None = None
         by_hidden = []
         for part in _chunks(hidden, weight):
-            states, tokens = head.cast(hidden[part]), places.tokens[part, None]
-            logits = _logits(head, states, projected, places.at(part))
-            scale = upstream[part, None] / places.temperature[part, None]
+            states = head.cast(hidden[part])  # [rows, width]
+            tokens = places.tokens[part, None]  # [rows, 1]
+            logits = _logits(head, states, projected, places.at(part))  # [rows, vocabulary]
+            scale = upstream[part, None] / places.temperature[part, None]  # [rows, 1]
             slope = logits.sub_(total[part, None]).exp_().mul_(-scale)
-            slope = slope.scatter_add_(1, tokens, scale).to(states.dtype)
-            by_hidden.append(slope @ projected)
+            slope = slope.scatter_add_(1, tokens, scale).to(states.dtype)  # [rows, vocabulary]
+            by_hidden.append(slope @ projected)  # [rows, width]
             if ctx.needs_input_grad[1]:
                 by_weight = _with_product(by_weight, slope.t(), states)
         by_weight = None if by_weight is None else by_weight.to(weight.dtype)
+        # [places, width] and [vocabulary, width].
         return torch.cat(by_hidden).to(hidden.dtype), by_weight, None, None
 
 
@@ -212,19 +218,19 @@ def _drawn(
     head: Head, states: torch.Tensor, weight: torch.Tensor, places: Places
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return log-probability, entropy and ``Z`` of one chunk; its logits are freed."""
-    logits = _logits(head, states, weight, places)
-    largest = logits.amax(-1)
+    logits = _logits(head, states, weight, places)  # [rows, vocabulary]
+    largest = logits.amax(-1)  # [rows]
     logits.sub_(largest[:, None])  # so that the exponentials neither overflow nor vanish
     probability = logits.exp()
     size = probability.sum(-1)
     total = size.log()
-    picked = logits.gather(1, places.tokens[:, None])[:, 0] - total
+    picked = logits.gather(1, places.tokens[:, None])[:, 0] - total  # [rows]
     entropy = total - probability.mul_(logits).sum(-1) / size  # in place, see `possible`
     return picked, entropy, total + largest
 
 
 def _logits(head: Head, states: torch.Tensor, weight: torch.Tensor, places: Places) -> torch.Tensor:
     """Return the logits of one chunk at its temperatures; excluded tokens are `IMPOSSIBLE`."""
-    logits = head.possible(F.linear(states, weight), places.temperature)
+    logits = head.possible(F.linear(states, weight), places.temperature)  # [rows, vocabulary]
     distinct, which = places.exclusions
     return logits.masked_fill_(distinct[which], IMPOSSIBLE) if len(distinct) > 1 else logits

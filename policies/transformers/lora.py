@@ -26,7 +26,7 @@ _PREFIX = "base_model.model."
 
 @dataclass(frozen=True, slots=True)
 class LoraSettings:
-    """Which part of the language model learns. There is no dropout: scores would not be exact.
+    """Sets which part of the language model learns. There is no dropout: scores would not be exact.
 
     Attributes:
         rank: Rank of each change.

@@ -96,13 +96,14 @@ class Network:
         embedded = self._text.embed_tokens(token_ids)
         extra: dict[str, Any] = {} if layout is None else {"layout": layout}
         if features:
-            seen = token_ids == self._placeholder
+            seen = token_ids == self._placeholder  # [rows, tokens]
+            # [placeholders of all images, width], in the order of the True cells of `seen`.
             stacked = torch.cat([one.embedded for one in features]).to(embedded.dtype)
-            embedded = embedded.masked_scatter(seen[..., None], stacked)
+            embedded = embedded.masked_scatter(seen[..., None], stacked)  # [rows, tokens, width]
             layers = range(len(features[0].deep))
             if layers:
                 extra["visual_pos_masks"] = seen
-                extra["deepstack_visual_embeds"] = [
+                extra["deepstack_visual_embeds"] = [  # of each layer [placeholders, width]
                     torch.cat([one.deep[layer] for one in features]) for layer in layers
                 ]
         with without(self.model) if self._bare else nullcontext():

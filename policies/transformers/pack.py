@@ -76,16 +76,17 @@ def pack(
     patches = codec.encoder.encode([images[sha256] for sha256 in distinct])
     sampled = [np.flatnonzero(segment.loss_mask) for segment in segments]
     before = [row.where(index, each - 1) for index, each in enumerate(sampled)]
-    mask = np.zeros((len(segments), max(map(len, segments))), np.bool_)
+    mask = np.zeros((len(segments), max(map(len, segments))), np.bool_)  # [segments, length]
     for line, segment in zip(mask, segments, strict=True):
         line[: len(segment)] = segment.loss_mask
     return Packed(
-        token_ids=torch.from_numpy(np.concatenate(row.token_ids))[None],
+        token_ids=torch.from_numpy(np.concatenate(row.token_ids))[None],  # [1, tokens]
+        # [3, length] of each stream, end to end: [3, 1, tokens].
         positions=torch.from_numpy(np.concatenate(row.positions, 1))[:, None],
         layout=tuple(row.layout),
         images=dict(zip(distinct, patches, strict=True)),
         shown=tuple(row.shown),
-        before=torch.from_numpy(np.concatenate(before)),
+        before=torch.from_numpy(np.concatenate(before)),  # [places], segment by segment
         places=_places(codec, segments),
         mask=torch.from_numpy(mask),
     )
@@ -151,7 +152,7 @@ class _Row:
         part = slice(node.start, node.end)
         whole = rope_positions(len(segment), segment.images, segment.merge)  # [3, length]
         self.token_ids.append(segment.token_ids[part].astype(np.int64))
-        self.positions.append(whole[:, part])
+        self.positions.append(whole[:, part])  # [3, node]
         self.shown += [span.sha256 for span in segment.images if _within(span, node)]
         for member in node.members:
             self._runs.setdefault(member, []).append((node.start, self.length))
@@ -178,7 +179,7 @@ def _places(codec: Codec, segments: Sequence[Segment]) -> Places:
     temperature = [np.full(len(own), segment.temperature or 1.0, np.float32)
                    for own, segment in zip(tokens, segments, strict=True)]  # fmt: skip
     return Places(
-        torch.from_numpy(np.concatenate(tokens)),
-        torch.from_numpy(np.concatenate(temperature)),
+        torch.from_numpy(np.concatenate(tokens)),  # [places]
+        torch.from_numpy(np.concatenate(temperature)),  # [places]
         Exclusions.of(codec.constraints, segments),
     )

@@ -1,4 +1,4 @@
-"""Which segments go through the network together: parts, filled by what is really read."""
+"""Splits segments into parts for one forward pass each, filled by the tokens really read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .trees import Node, Prefixes, size
 
 
 class _Cost(NamedTuple):
-    """What one forward pass reads."""
+    """Counts what one forward pass reads."""
 
     tokens: int
     patches: int
@@ -27,7 +27,7 @@ class _Cost(NamedTuple):
 
 @dataclass(slots=True)
 class _Part:
-    """What goes through the network together.
+    """Holds the segments that go through the network together.
 
     Attributes:
         members: The segments, in the order in which they came.
@@ -43,7 +43,7 @@ class _Part:
 
 
 class _Splitter:
-    """Shares segments out over parts. The arguments are those of `split`."""
+    """Distributes segments over parts. The arguments are those of `split`."""
 
     def __init__(self, segments: Sequence[Segment], budget: Budget) -> None:
         self._prefixes = Prefixes(segments)

@@ -36,10 +36,10 @@ class Scorer(torch.nn.Module):
             [seen[sha256] for sha256 in packed.shown],
             layout=packed.layout,
         )
-        before = hidden[0].index_select(0, packed.before.to(device))
-        picked, entropy = network.head(before, packed.places.to(device))
+        before = hidden[0].index_select(0, packed.before.to(device))  # [places, width]
+        picked, entropy = network.head(before, packed.places.to(device))  # [places] each
         if BLANK in seen:
             picked = picked + seen[BLANK].none_of_it()
-        mask = packed.mask.to(device)
+        mask = packed.mask.to(device)  # [segments, length], True in `places` cells
         zeros = picked.new_zeros(mask.shape)
         return Scores(zeros.masked_scatter(mask, picked), zeros.masked_scatter(mask, entropy), mask)

@@ -65,7 +65,7 @@ PRE_TOKENIZER = (
 
 @dataclass(frozen=True, slots=True)
 class TinyConfig:
-    """Sizes and initialisation of a tiny Qwen-VL; the defaults are those of the main job.
+    """Sets sizes and initialization of a tiny Qwen-VL; the defaults are those of the main job.
 
     Attributes:
         architecture: ``"qwen3_vl"`` learns sooner: it has learned absolute positions in its vision

@@ -22,7 +22,7 @@ _WORTH = 64
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """Tokens that are read once for all segments that begin with them and with what precedes them.
+    """Holds tokens that are read once for all segments that begin with them and their ancestors.
 
     Attributes:
         members: The segments, in ascending order.
@@ -55,7 +55,7 @@ def size(forest: Iterable[Node]) -> int:
 
 
 class Prefixes:
-    """What segments have in common at their beginning.
+    """Finds the common prefixes of segments.
 
     In lexical order, segments that begin alike are neighbors, and several have as many first tokens
     in common as those two neighbors among them that have the fewest.
@@ -102,6 +102,7 @@ class Prefixes:
         if len(order) < 2:
             return []
         ranks = [self._rank[index] for index in order]
+        # The minimum over each run of ranks: [segments - 1].
         least: list[int] = np.minimum.reduceat(self._common[: ranks[-1]], ranks[:-1]).tolist()
         return least
 
@@ -130,5 +131,5 @@ def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:
 def _common(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
     """Return how many first tokens are the same."""
     length = min(len(one), len(other))
-    different = np.flatnonzero(one[:length] != other[:length])
+    different = np.flatnonzero(one[:length] != other[:length])  # [places that differ]
     return int(different[0]) if len(different) else length

@@ -91,14 +91,14 @@ def choose(rows: Sequence[Turn], logits: torch.Tensor) -> tuple[list[int], list[
         rows: Each draws from its own generator, one uniform number.
         logits: ``[rows, vocabulary]``, at their temperatures; what is excluded is changed in them.
     """
-    logprobs = torch.log_softmax(_constrain(rows, logits), -1)
-    chosen = logprobs.argmax(-1)
+    logprobs = torch.log_softmax(_constrain(rows, logits), -1)  # [rows, vocabulary]
+    chosen = logprobs.argmax(-1)  # [rows]
     if any(turn.rng is not None for turn in rows):
         drawn = [0.0 if turn.rng is None else turn.rng.random() for turn in rows]
         uniform = torch.tensor(drawn, dtype=torch.float64, device=logits.device)
         greedy = torch.tensor([turn.rng is None for turn in rows], device=logits.device)
         chosen = torch.where(greedy, chosen, draw(logprobs, uniform))
-    picked = logprobs.gather(1, chosen[:, None])[:, 0]
+    picked = logprobs.gather(1, chosen[:, None])[:, 0]  # [rows]
     return chosen.tolist(), picked.tolist()
 
 
@@ -113,8 +113,8 @@ def draw(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
         int64 ``[rows]``: the first token whose cumulative probability exceeds the uniform number.
     """
     cumulative = torch.softmax(scores, -1).double().cumsum(-1)
-    total = cumulative[:, -1:].contiguous()
-    drawn = torch.searchsorted(cumulative, uniform[:, None] * total, right=True)
+    total = cumulative[:, -1:].contiguous()  # [rows, 1]
+    drawn = torch.searchsorted(cumulative, uniform[:, None] * total, right=True)  # [rows, 1]
     # Rounding may lift the product to the total: then it is the last token that adds to it.
     return torch.minimum(drawn, torch.searchsorted(cumulative, total))[:, 0]
 
@@ -124,6 +124,6 @@ def _constrain(rows: Sequence[Turn], logits: torch.Tensor) -> torch.Tensor:
     if not bound:
         return logits
     allowed = [turn.constraint.allowed(turn.state) for turn in rows if turn.constraint is not None]
-    excluded = ~torch.stack(allowed).to(logits.device)
+    excluded = ~torch.stack(allowed).to(logits.device)  # [bound rows, vocabulary]
     logits[bound] = logits[bound].masked_fill(excluded, IMPOSSIBLE)
     return logits

@@ -16,7 +16,7 @@ BLANK = ""
 
 
 class Features(NamedTuple):
-    """What the vision tower made of one image.
+    """Holds the vision tower's output for one image.
 
     Attributes:
         embedded: ``[placeholders, width]``, in place of the placeholders' embeddings.
@@ -81,11 +81,13 @@ class Vision:
         if not images:
             return {}
         device = self._model.device
+        # [patches of all images, channels * temporal size * patch size**2] and [images, 3].
         values = torch.cat([image.values for image in images.values()]).to(device)
         grids = torch.tensor([image.grid for image in images.values()], device=device)
         with _constant() if self.frozen else nullcontext():
             seen = self._model.model.get_image_features(values, grids, return_dict=True)
-        sizes = [len(one) for one in seen.pooler_output]
+        sizes = [len(one) for one in seen.pooler_output]  # placeholders of each image
+        # Of each layer [placeholders of all images, width], cut into [placeholders, width].
         deep = [torch.split(layer, sizes) for layer in getattr(seen, "deepstack_features", ())]
         features = [
             Features(one, tuple(layer[place] for layer in deep))

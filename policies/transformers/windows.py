@@ -50,16 +50,18 @@ def attend_windows(
         ``[1, patches, heads, size]``.
     """
     lengths = [query.shape[2]] if cu_seq_lens_q is None else cu_seq_lens_q.diff().tolist()
+    # Of each window [1, heads, length, size].
     queries, keys, values = (each.split(lengths, 2) for each in (query, key, value))
     attended: dict[int, torch.Tensor] = {}
     for windows in _equal(lengths):
         found = F.scaled_dot_product_attention(
             torch.cat([queries[window] for window in windows]),  # [windows, heads, length, size]
-            torch.cat([keys[window] for window in windows]),
-            torch.cat([values[window] for window in windows]),
+            torch.cat([keys[window] for window in windows]),  # [windows, heads, length, size]
+            torch.cat([values[window] for window in windows]),  # [windows, heads, length, size]
             scale=scaling,
         ).transpose(1, 2)  # [windows, length, heads, size]
         attended.update(zip(windows, found.unbind(), strict=True))
+    # [length, heads, size] of each window, end to end: [1, patches, heads, size].
     return torch.cat([attended[window] for window in range(len(lengths))])[None], None
 
 

@@ -329,7 +329,7 @@ class ServerClient:
             self.stale = True
             raise PolicyError(
                 f"The vLLM server at {self._control.url} does not hold the weights of version "
-                f"{self.version}: it was started anew, or another program has sent it others. "
+                f"{self.version}: it was restarted, or another program has sent it others. "
                 "They must be loaded again."
             )
 

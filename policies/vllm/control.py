@@ -20,7 +20,7 @@ _SHOWN = 400
 
 
 class ServerControl:
-    """Calls to one server, each tried again while trying again can help.
+    """Calls one server, and repeats calls while that can help.
 
     Args:
         url: Where it answers, without ``/v1``.

@@ -42,7 +42,7 @@ _FINISH: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
 
 
 class Engine:
-    """vLLM's `LLMEngine`. Everything but `render` belongs to one thread.
+    """Wraps vLLM's `LLMEngine`. Everything but `render` belongs to one thread.
 
     Args:
         arguments: Of vLLM's `EngineArgs`.

@@ -1,4 +1,4 @@
-"""How an engine in this process runs its only worker: on this process's GPU, alone.
+"""Runs the only worker of an engine in this process: on this process's GPU, alone.
 
 vLLM's own executor takes the first GPU there is, and in 0.26 finds itself by a TCP store, which
 under a launcher of torch is taken for the launcher's.

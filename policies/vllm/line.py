@@ -12,7 +12,7 @@ Job = Callable[[], None]
 
 
 class Line:
-    """Jobs in the order they came; between them, while there is something to repeat, that.
+    """Runs jobs in the order they came; between them it repeats one, while there is one.
 
     The thread is a daemon: one that hangs does not keep the process from ending.
 

@@ -30,7 +30,7 @@ from vllm.v1.sample.logits_processor.builtin import process_dict_updates  # noqa
 
 
 class Row:
-    """One request of the batch that has stop strings or a regular expression.
+    """Holds one request of the batch that has stop strings or a regular expression.
 
     Args:
         state: Where its turn stands.
@@ -81,6 +81,7 @@ class TurnProcessor(LogitsProcessor):
         masks = {row: mask for row, mask in bound.items() if mask is not None}
         if masks:
             rows = list(masks)
+            # [bound rows, vocabulary]
             allowed = torch.stack([masks[row] for row in rows]).to(logits.device)
             logits[rows] = logits[rows].masked_fill(~allowed, -torch.inf)
         return logits

@@ -1,4 +1,4 @@
-"""What a policy asks of an engine, here or in another process, and what it gets back."""
+"""Defines what a policy asks of an engine, in any process, and what it gets back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ARGUMENT = "visenv_turn"
 
 
 class Request(NamedTuple):
-    """One turn to be sampled.
+    """Holds one turn to be sampled.
 
     Attributes:
         token_ids: The prompt, with one placeholder for each image.
@@ -54,7 +54,7 @@ class Request(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What an engine sampled for one request.
+    """Holds what an engine sampled for one request.
 
     Attributes:
         prompt_ids: The prompt as the engine read it, placeholders expanded; None if it read none.

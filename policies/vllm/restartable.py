@@ -19,7 +19,7 @@ EngineClient = TypeVar("EngineClient", bound=Client)
 
 
 class RestartableSampler(EngineSampler, Generic[EngineClient]):
-    """An engine that died is restarted for the next turn.
+    """Restarts an engine that died for the next turn.
 
     One that had been sent weights is restarted for the next `load`: until then `stale` is True,
     and turns are refused. A subclass calls `_start` once its `_begin` can work.

@@ -1,4 +1,4 @@
-"""What may be sampled next in a turn, and where a stop string ends it; the same on both sides.
+"""Decides what may be sampled next in a turn, and where a stop string ends it; on both sides.
 
 The engine's workers mask logits by it (`processor`), the policy cuts turns by it. The rules are
 those of `TransformersPolicy`'s decoder, so that both sample from the same distribution and
@@ -16,7 +16,7 @@ from ..tokens.codec import Codec
 
 
 class Rules:
-    """What a model may say.
+    """Says which tokens a model may sample.
 
     Args:
         codec: Of the model's checkpoint.
@@ -47,7 +47,7 @@ class Rules:
 
 
 class TurnState:
-    """Where a turn stands.
+    """Holds the state of a turn under its rules.
 
     Args:
         rules: Of the model.

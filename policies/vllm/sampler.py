@@ -27,7 +27,7 @@ _LOWEST_TEMPERATURE = 0.01
 
 @dataclass(slots=True)
 class Said:
-    """What a turn has said so far.
+    """Holds what was sampled of a turn so far.
 
     Attributes:
         token_ids: The tokens.
@@ -41,7 +41,7 @@ class Said:
 
 
 class EngineSampler(EnginePolicy[TokenSession]):
-    """What every policy with an engine has in common.
+    """Holds what every policy with an engine has in common.
 
     Args:
         model: A checkpoint folder or a hub name.

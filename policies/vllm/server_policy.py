@@ -29,7 +29,7 @@ _TRANSFERS = ("folder", "ipc", "nccl")
 
 
 class VLLMServerPolicy(RestartableSampler[ServerClient]):
-    """What `VLLMPolicy` is, with the engine behind a server: on other GPUs, or another machine.
+    """Samples like `VLLMPolicy`, with the engine behind a server on other GPUs or machines.
 
     A server of its own that died is restarted for the next turn; if it had been sent weights,
     for the next `load`. One that has lost the weights it was sent, because someone restarted it

@@ -1,4 +1,4 @@
-"""How an engine is to be started, in this process or as a server."""
+"""Defines how an engine is started, in this process or as a server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Options of every engine that this package starts.
+    """Holds the options of every engine that this package starts.
 
     Attributes:
         model: A checkpoint folder or a hub name.

@@ -1,4 +1,4 @@
-"""How weights get into an engine, by vLLM's own means.
+"""Transfers weights into an engine, by vLLM's own means.
 
 =========  ==================================================================================
 ``direct``  the engine computes in this process: its loader reads our tensors as they are
@@ -46,7 +46,7 @@ class Transfer(Protocol):
 
 
 class Direct:
-    """The engine's only worker is in this process.
+    """Hands weights to the engine's only worker, which is in this process.
 
     vLLM's `load_weights` alone will not do on a CPU, where layers are packed after loading;
     `reload_weights` packs them again, and keeps the addresses that CUDA graphs have recorded.
@@ -63,7 +63,7 @@ class Direct:
 
 
 class Native:
-    """vLLM's weight transfer between processes, from this one as the only sender.
+    """Sends weights by vLLM's transfer between processes, from this one as the only sender.
 
     Args:
         client: Drives the engine's side: `EngineControl`, or vLLM's `HTTPVLLMWeightSyncClient`.
@@ -113,7 +113,7 @@ class Native:
 
 
 class _Source:
-    """vLLM's `WeightSource`: what is to be sent, and, before it is, the names and shapes.
+    """Implements vLLM's `WeightSource`: what is to be sent, and first the names and shapes.
 
     vLLM builds its batches from these, so the weights must come in the model's own order.
     """

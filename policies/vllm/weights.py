@@ -47,8 +47,8 @@ def columns(inputs: int) -> torch.Tensor:
 def sum_of(tensor: torch.Tensor) -> int:
     """Return the sum of a weight, of its columns that count if it has any."""
     if tensor.ndim > 1:
-        matrix = tensor.flatten(1)
-        tensor = matrix[:, columns(matrix.shape[1]).to(matrix.device)]
+        matrix = tensor.flatten(1)  # [outputs, inputs]
+        tensor = matrix[:, columns(matrix.shape[1]).to(matrix.device)]  # [outputs, columns]
     return bits_of(tensor)
 
 
@@ -86,7 +86,7 @@ class Manifest:
 
 
 class Delivery:
-    """One set of weights, by their names in transformers; iterate once, then ask `problem`.
+    """Holds one set of weights, by their names in transformers; iterate once, then ask `problem`.
 
     A wrong weight ends the iteration instead of raising out of it: vLLM's loader must come to its
     end, or what it has put aside spoils the next transfer.

@@ -1,4 +1,4 @@
-"""What our policy adds to vLLM's workers: sums and the identity of the weights they compute with.
+"""Adds to vLLM's workers sums and the identity of the weights they compute with.
 
 The identity is set by the sender of weights. A worker that was restarted has none, and one whose
 weights were changed by other means (another program's, or a sleep that dropped them) notices that
@@ -21,7 +21,7 @@ _FIRST = 64
 
 
 class WeightSums:
-    """Mixed into vLLM's worker class by ``worker_extension_cls``.
+    """Extends vLLM's worker class by ``worker_extension_cls``.
 
     Attributes:
         model_runner: vLLM's; holds the model.
@@ -77,7 +77,7 @@ class WeightSums:
 @torch.inference_mode()
 def beginnings(model: torch.nn.Module) -> str:
     """Return a digest of the first values of every weight: a training step changes some of them."""
-    parts = [
+    parts = [  # of each weight the bytes of its first values, uint8 [bytes]
         (weight if weight.ndim == 1 else weight[0]).flatten()[:_FIRST].view(torch.uint8)
         for weight in model.parameters()
         if weight.numel() and weight.ndim
@@ -109,6 +109,7 @@ def _sum_by_use(module: Any, device: torch.device, dtype: torch.dtype) -> int:
         for name in ("input_size_per_partition", "input_size", "embedding_dim")
         if hasattr(module, name)
     )
+    # [columns, inputs], a unit vector in each row.
     unit = torch.zeros(len(columns(inputs)), inputs, dtype=dtype, device=device)
     unit[torch.arange(len(unit)), columns(inputs)] = 1
     return bits_of(module.quant_method.apply(module, unit))

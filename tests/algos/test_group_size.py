@@ -37,31 +37,31 @@ def test_golden_values(
 
 
 @given(st.floats(0.005, 1.0), st.floats(0.05, 7.0))
-def test_the_best_size_is_that_of_a_search_over_all(beta: float, cm: float) -> None:
+def test_best_size_is_that_of_a_search_over_all(beta: float, cm: float) -> None:
     bounds = [pareto_bound(n, beta, cm) for n in range(1, math.ceil(math.exp(cm)) + 3)]
     assert pareto_bound(best_group_size(beta, cm), beta, cm) == pytest.approx(max(bounds))
 
 
-def test_the_bound_is_never_negative() -> None:
+def test_bound_is_never_negative() -> None:
     assert pareto_bound(100, 0.5, 1.0) == 0.0
     assert pareto_bound(1, 0.25, 1.0) == 0.25
     assert best_group_size(0.0, 3.0) == 1
 
 
-def test_the_rate_is_that_of_the_definition() -> None:
+def test_rate_is_that_of_the_definition() -> None:
     # delta^2 w_min^2 m / (4 sigma^2 w_max^2) = 0.04 * 1 * 3 / (4 * 0.01 * 4)
     assert exploitation_rate(0.2, 0.1, 3, [1.0, 2.0, 1.5]) == pytest.approx(0.75)
     assert exploitation_rate(0.2, 0.1, 3) == pytest.approx(3.0)
 
 
-def test_the_gated_bound_by_hand() -> None:
+def test_gated_bound_by_hand() -> None:
     # n = 2, beta = 0.5, C m = 2, m = 2, gamma / sigma = 2: 0.75 * (1 - 2 e^-2) * (1 - e^-3)
     expected = 0.75 * (1 - 2 * math.exp(-2)) * (1 - math.exp(-3))
     assert gated_bound(2, 0.5, 2.0, 2, 2.0) == pytest.approx(expected)
     assert gated_bound(100, 0.5, 2.0, 2, 2.0) == 0.0
 
 
-def test_the_counterexample_breaks_the_bound() -> None:
+def test_counterexample_breaks_the_bound() -> None:
     components, delta = 4, 1.0
     sigma = math.sqrt(delta**2 * components / 12)  # C m = 3
     rewards = np.array([[0.0], [-0.99 * delta], [-delta]]).repeat(components, axis=1)
@@ -86,7 +86,7 @@ def test_the_counterexample_breaks_the_bound() -> None:
     assert exact == pytest.approx(0.3041, abs=5e-5)
 
 
-def test_the_plan_keeps_quiet_where_the_bound_holds() -> None:
+def test_plan_keeps_quiet_where_the_bound_holds() -> None:
     rewards = np.array([[1.0, 1.0], [0.0, 0.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -97,7 +97,7 @@ def test_the_plan_keeps_quiet_where_the_bound_holds() -> None:
     assert not plan.is_bound_violated
 
 
-def test_the_plan_takes_the_smallest_size_within_the_error_of_the_best() -> None:
+def test_plan_takes_the_smallest_size_within_the_error_of_the_best() -> None:
     # The noise hides the rewards: each size finds the better response in half of the trials.
     plan = plan_group_size([[1.0, 1.0], [0.0, 0.0]], sigma=1000.0, delta=0.5)
     assert plan.simulated[0] < max(plan.simulated)
@@ -105,7 +105,7 @@ def test_the_plan_takes_the_smallest_size_within_the_error_of_the_best() -> None
 
 
 @pytest.mark.parametrize("cm", [709.0, 1000.0, 1e6])
-def test_the_approximation_of_a_large_rate_is_finite(cm: float) -> None:
+def test_approximation_of_a_large_rate_is_finite(cm: float) -> None:
     # ln(1 + x) is ln(x) for a large x, and ln(beta e^cm) is cm + ln(beta).
     assert approximate_group_size(0.5, cm) == pytest.approx((cm + math.log(0.5)) / 0.5)
     assert best_group_size(0.5, cm) >= 1

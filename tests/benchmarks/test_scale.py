@@ -45,7 +45,7 @@ def test_seconds_by_hand(scale: ModuleType) -> None:
     assert made.rollout_seconds(rates) == pytest.approx(reading + 2 * 2 * max(moved, computed))
 
 
-def test_an_engine_gets_as_many_gpus_as_it_needs(scale: ModuleType) -> None:
+def test_engine_gets_as_many_gpus_as_it_needs(scale: ModuleType) -> None:
     weights, context = 2 * SMALL.parameters, 15 * 32
     assert scale.engine_for(SMALL, WORK, 1, weights + 6 * context) == scale.Engine(1, 6)
     # Too little for all six on one GPU; two have twice the room, where no trainer is beside them.
@@ -68,7 +68,7 @@ def test_sharding_is_the_least_that_fits(scale: ModuleType) -> None:
     assert chosen("72B", 64) == (False, 3)
 
 
-def test_a_measured_mfu_is_taken_from_the_results(scale: ModuleType, tmp_path: Path) -> None:
+def test_measured_mfu_is_taken_from_the_results(scale: ModuleType, tmp_path: Path) -> None:
     cpu = "ceiling 4.50x, reached 3.9x = 87%\n"
     (tmp_path / "2026-11-21-update.txt").write_text(cpu)
     assert scale.measured_mfu(tmp_path) is None
@@ -79,7 +79,7 @@ def test_a_measured_mfu_is_taken_from_the_results(scale: ModuleType, tmp_path: P
     assert source == "measured: median of 2026-12-01-update-h200.txt"
 
 
-def test_every_rate_says_where_it_comes_from() -> None:
+def test_rates_say_where_they_come_from() -> None:
     command = [str(SCALE), "--mfu", "0.31", "--gpus", "8"]
     done = run_python(*command)
     assert done.returncode == 0, done.stderr
@@ -91,7 +91,7 @@ def test_every_rate_says_where_it_comes_from() -> None:
     assert done.stdout.count("\n   8  ") == 3
 
 
-def test_an_engine_that_needs_several_gpus_is_a_server_on_half_of_them(scale: ModuleType) -> None:
+def test_engine_that_needs_several_gpus_is_a_server_on_half_of_them(scale: ModuleType) -> None:
     """72B: 147 GB of weights do not fit beside a trainer's share on one GPU of 141 GB."""
     model = QWEN2_5_VL["72B"]
     made = scale.plan(model, Work(), 64, 16384, 0.9 * 141e9)

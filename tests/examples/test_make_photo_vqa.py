@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.component("scikit-image")
 @pytest.mark.parametrize(("split", "questions", "photos"), [("train", 35, 8), ("val", 10, 3)])
-def test_the_loader_reads_it_back(folder: Path, split: str, questions: int, photos: int) -> None:
+def test_loader_reads_it_back(folder: Path, split: str, questions: int, photos: int) -> None:
     source = open_data(f"textvqa:{folder}?split={split}")
     assert isinstance(source, TextVQA)
     samples = [source[index] for index in range(len(source))]

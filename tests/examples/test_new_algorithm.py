@@ -31,7 +31,7 @@ def _episode(reward: float, tokens: int) -> Episode:
 
 
 @pytest.mark.component("torch")
-def test_the_baseline_counts_tokens(example: ModuleType) -> None:
+def test_baseline_counts_tokens(example: ModuleType) -> None:
     # (3 · 1 + 1 · 0 + 4 · .5) / 8 = .625
     group = [_episode(1.0, 3), _episode(0.0, 1), _episode(0.5, 4)]
     assert example.baseline(group) == 0.625
@@ -40,7 +40,7 @@ def test_the_baseline_counts_tokens(example: ModuleType) -> None:
 
 
 @pytest.mark.component("torch")
-def test_the_loss_by_hand(example: ModuleType) -> None:
+def test_loss_by_hand(example: ModuleType) -> None:
     import torch
 
     from visenv.algorithm import Batch
@@ -56,7 +56,7 @@ def test_the_loss_by_hand(example: ModuleType) -> None:
 
 
 @pytest.mark.component("torch", "transformers", "tensorboard")
-def test_it_runs_as_the_page_says(tmp_path: Path) -> None:
+def test_new_algorithm_runs_as_its_page_says(tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--groups", "2", "--group-size", "2", "--threads", "1"]
     command = [str(EXAMPLE), *sizes, "--folder", str(tmp_path / "opo")]
     done = run_python(*command, cwd=tmp_path)

@@ -24,7 +24,7 @@ def example() -> ModuleType:
     return load_program("examples/plug_new_algorithm.py")
 
 
-def test_what_went_worse_than_the_group_teaches_nothing(example: ModuleType) -> None:
+def test_episodes_worse_than_the_group_teach_nothing(example: ModuleType) -> None:
     turn = Turn((), "", 0.0, (), "stop")
     group = [
         Episode("e-v0", "s", "", 0, 0, 0, (replace(turn, reward=reward),), "terminated")
@@ -36,7 +36,7 @@ def test_what_went_worse_than_the_group_teaches_nothing(example: ModuleType) -> 
     assert float(worse) == 0
 
 
-def test_the_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Path) -> None:
+def test_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Path) -> None:
     import torch
 
     policy = load("policy", "transformers")(load("model", "tiny")(tmp_path, seed=0), threads=1)
@@ -61,7 +61,7 @@ def test_the_tensors_score_as_our_scorer_does(example: ModuleType, tmp_path: Pat
 
 
 @pytest.mark.parametrize("height", ["algorithm", "episodes", "gymnasium"])
-def test_it_runs_as_the_page_says(height: str, tmp_path: Path) -> None:
+def test_plug_new_algorithm_runs_as_its_page_says(height: str, tmp_path: Path) -> None:
     sizes = ["--steps", "2", "--groups", "2", "--group-size", "2"]
     command = [str(EXAMPLE), "--height", height, *sizes]
     command += ["--folder", str(tmp_path / "plug")]
@@ -75,9 +75,7 @@ def test_it_runs_as_the_page_says(height: str, tmp_path: Path) -> None:
         assert said == ["step 1", "step 2"]
 
 
-def test_the_learner_of_texts_learns(
-    example: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_learner_of_texts_learns(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     example.main(example.Args(height="gymnasium", steps=10, groups=6))
     rewards = [float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()]
     assert sum(rewards[-3:]) > sum(rewards[:3]) + 0.1

@@ -91,7 +91,7 @@ def test_chain_of_thought_thinks_and_takes_no_step() -> None:
     assert episode.metrics["f1"] == pytest.approx(2 / 3)
 
 
-def test_without_words_the_turn_s_beginning_leads() -> None:
+def test_beginning_of_the_turn_leads_without_words() -> None:
     listener = Listener("<answer>yes</answer>")
     played(coding(), DirectPolicy, listener, instruct=False)
     assert "inside <answer>" not in listener.shown[0][-1].plain()
@@ -111,16 +111,14 @@ def test_without_words_the_turn_s_beginning_leads() -> None:
         "<answer>yes</answer><answer>indeed</answer>",
     ],
 )
-def test_without_an_answer_s_tags_all_that_was_said_is_the_answer(
-    made: type[DirectPolicy], said: str
-) -> None:
+def test_reply_without_answer_tags_is_the_answer(made: type[DirectPolicy], said: str) -> None:
     episode = played(coding(), made, Listener(said))
     assert episode.status == "terminated"
     assert episode.metrics["accuracy"] == 1.0
 
 
 @given(st.text(alphabet="<>/answerthinkcode ", max_size=40) | st.text(max_size=20))
-def test_whatever_is_said_answers(said: str) -> None:
+def test_reply_of_any_text_answers(said: str) -> None:
     env = coding()
     for made in (DirectPolicy, ChainOfThoughtPolicy):
         episode = played(env, made, Listener(said))
@@ -157,7 +155,7 @@ def test_retrieval_without_words_searches_for_the_question_alone() -> None:
     assert call.arguments == {"query": "Who owns this?"}
 
 
-def test_a_prompt_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
+def test_prompt_that_is_made_anew_takes_the_place_of_the_old_one() -> None:
     env = make_search(preset="tiny", hops=[1], compat="arft")
     listener = Listener("cyan square", "<answer>nobody</answer>")
     played(env, RetrievalPolicy, listener)  # type: ignore[arg-type]
@@ -171,7 +169,7 @@ def test_retrieval_needs_something_to_search() -> None:
         played(coding(), RetrievalPolicy, Listener())
 
 
-def test_by_name_on_the_command_line() -> None:
+def test_baselines_by_name_on_the_command_line() -> None:
     policy = make_policy("direct", ["policy=openai", "model=some", "instruct=false"])
     assert isinstance(policy, DirectPolicy)
     assert (

@@ -146,7 +146,7 @@ def ask_once(
 # ---------------------------------------------------------------------------- what is sent
 
 
-def test_the_request_holds_the_conversation_and_the_sampling(server: Server) -> None:
+def test_request_holds_the_conversation_and_the_sampling(server: Server) -> None:
     server.script = [said("<answer>7</answer>")]
     pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
     messages = (
@@ -186,7 +186,7 @@ def test_extra_fields_win(server: Server) -> None:
     assert server.bodies[0]["seed"] is None
 
 
-def test_the_key_comes_from_the_environment_at_each_request(
+def test_key_comes_from_the_environment_at_each_request(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
@@ -198,7 +198,7 @@ def test_the_key_comes_from_the_environment_at_each_request(
     assert server.keys == [f"Bearer {KEY}", "Bearer rotated"]
 
 
-def test_the_key_is_not_kept_shown_logged_or_in_errors(
+def test_key_is_not_kept_shown_logged_or_in_errors(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -248,7 +248,7 @@ def test_prefilled_text_holds_the_prefix_exactly_once(server: Server, content: s
     assert (body["continue_final_message"], body["add_generation_prompt"]) == (True, False)
 
 
-def test_without_prefill_the_prefix_is_not_sent_and_the_reply_is_the_whole_turn(
+def test_prefix_is_not_sent_without_prefill_and_the_reply_is_the_whole_turn(
     server: Server,
 ) -> None:
     server.script = [said("Straight to it.")]
@@ -259,7 +259,7 @@ def test_without_prefill_the_prefix_is_not_sent_and_the_reply_is_the_whole_turn(
     assert "continue_final_message" not in body
 
 
-def test_a_turn_without_prefix_is_not_continued(server: Server) -> None:
+def test_turn_without_prefix_is_not_continued(server: Server) -> None:
     server.script = [said("x")]
     ask_once(OpenAIPolicy("m", server.url, prefill=True))
     assert [message["role"] for message in server.bodies[0]["messages"]] == ["user"]
@@ -307,14 +307,14 @@ def test_text_after_a_stop_string_is_cut_where_the_server_ignores_stops(server: 
     assert (reply.text, reply.finish_reason) == ("<tool>a</tool>", "stop")
 
 
-def test_a_stop_string_inside_the_prefix_does_not_end_the_turn(server: Server) -> None:
+def test_stop_string_inside_the_prefix_does_not_end_the_turn(server: Server) -> None:
     server.script = [said("b</tool>")]
     request = TurnRequest(prefill="<tool>a</tool><tool>", stop=STOP)
     reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), request)
     assert reply.text == "<tool>a</tool><tool>b</tool>"
 
 
-def test_a_tag_that_the_prefix_closes_is_not_closed_again(server: Server) -> None:
+def test_tag_that_the_prefix_closes_is_not_closed_again(server: Server) -> None:
     server.script = [said(" and so on")]
     request = TurnRequest(prefill="<tool>a</tool>", stop=STOP)
     reply = ask_once(OpenAIPolicy("m", server.url, prefill=True), request)
@@ -332,7 +332,7 @@ def test_a_tag_that_the_prefix_closes_is_not_closed_again(server: Server) -> Non
         ("regex", ("regex",)),
     ],
 )
-def test_a_regex_is_sent_in_the_field_the_server_knows(
+def test_regex_is_sent_in_the_field_the_server_knows(
     server: Server, field: Any, path: tuple[str, ...]
 ) -> None:
     server.script = [said("7</answer>")]
@@ -344,7 +344,7 @@ def test_a_regex_is_sent_in_the_field_the_server_knows(
     assert sent == r"\d</answer>"
 
 
-def test_without_prefill_the_regex_covers_the_prefix(server: Server) -> None:
+def test_regex_covers_the_prefix_without_prefill(server: Server) -> None:
     server.script = [said("<think> (a|b)? 7")]
     policy = OpenAIPolicy("m", server.url, regex_field="regex")
     ask_once(policy, TurnRequest(prefill="<think> (a|b)? ", regex=r"7|8"))
@@ -353,7 +353,7 @@ def test_without_prefill_the_regex_covers_the_prefix(server: Server) -> None:
     assert re.fullmatch(expression, "<think> (a|b)? 8")
 
 
-def test_no_regex_is_sent_unless_configured_and_asked(server: Server) -> None:
+def test_regex_is_sent_only_if_configured_and_asked(server: Server) -> None:
     server.script = [said("7"), said("7")]
     ask_once(OpenAIPolicy("m", server.url), TurnRequest(regex="7"))
     ask_once(OpenAIPolicy("m", server.url, regex_field="structured_outputs"))
@@ -456,14 +456,14 @@ def test_retry_after_is_honoured(
 
 
 @pytest.mark.parametrize("status", [307, 400, 401, 404, 422])
-def test_a_refused_request_is_not_sent_again(server: Server, status: int) -> None:
+def test_refused_request_is_not_sent_again(server: Server, status: int) -> None:
     server.script = [Answer("no such model", status)]
     with pytest.raises(PolicyError, match=f"refused the request. HTTP {status}: no such model"):
         ask_once(OpenAIPolicy("m", server.url))
     assert len(server.bodies) == 1
 
 
-def test_a_long_error_page_is_cut(server: Server) -> None:
+def test_long_error_page_is_cut(server: Server) -> None:
     server.script = [Answer("x" * 10_000, 400)]
     with pytest.raises(PolicyError) as caught:
         ask_once(OpenAIPolicy("m", server.url))
@@ -482,7 +482,7 @@ def test_empty_content_is_a_turn(server: Server) -> None:
     assert ask_once(OpenAIPolicy("m", server.url)).text == ""
 
 
-def test_a_refused_connection_is_named(waits: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_connection_is_named(waits: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with socket.socket() as taken:  # bound and not listening: nobody else gets the port
         taken.bind(("127.0.0.1", 0))
@@ -492,7 +492,7 @@ def test_a_refused_connection_is_named(waits: list[float], monkeypatch: pytest.M
     assert len(waits) == 2
 
 
-def test_a_failing_server_aborts_the_episode(server: Server, waits: list[float]) -> None:
+def test_failing_server_aborts_the_episode(server: Server, waits: list[float]) -> None:
     server.script = [said("noise"), Answer("down", 500)]
     env = gym.make(toy.register())
     policy = OpenAIPolicy("m", server.url, retries=0)

@@ -42,7 +42,7 @@ def test_plays_through_the_grammar_of_the_environment() -> None:
     assert answers == [str(first + second)]
 
 
-def test_a_thought_replaces_the_thoughts_and_nothing_else() -> None:
+def test_thought_replaces_the_thoughts_and_nothing_else() -> None:
     plain = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(), EpisodeSpec(3)))
     spoken = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(thought="hm"), EpisodeSpec(3)))
     assert spoken.turns[0].text.startswith("<think>hm</think>")
@@ -50,7 +50,7 @@ def test_a_thought_replaces_the_thoughts_and_nothing_else() -> None:
     assert rest[0] == rest[1]
 
 
-def test_an_environment_that_knows_no_ground_truth_is_named() -> None:
+def test_environment_that_knows_no_ground_truth_is_named() -> None:
     episode = asyncio.run(play(Foreign(), OraclePolicy(), EpisodeSpec(0)))
     assert episode.failure == Failure(
         "policy",
@@ -59,7 +59,7 @@ def test_an_environment_that_knows_no_ground_truth_is_named() -> None:
     )
 
 
-def test_a_loop_that_gives_no_advice_is_named() -> None:
+def test_loop_that_gives_no_advice_is_named() -> None:
     policy = OraclePolicy()
     with pytest.raises(PolicyError, match=r"The oracle policy takes turns .* and got none"):
         asyncio.run(policy.respond(policy.open(0), TurnRequest(), Sampling()))
@@ -71,14 +71,14 @@ def hasty(care: float) -> list[bool]:
     return [len(episode.turns) == 1 for episode in episodes]
 
 
-def test_the_seed_decides_which_episodes_are_hasty() -> None:
+def test_seed_decides_which_episodes_are_hasty() -> None:
     assert hasty(0.25) == hasty(0.25)
     # 150 of 200 expected, standard deviation sqrt(200 * 0.25 * 0.75) = 6.1: five of them are 31
     assert 119 <= sum(hasty(0.25)) <= 181
     assert not any(hasty(1.0))
 
 
-def test_in_a_hurry_it_gives_up_without_a_tool() -> None:
+def test_hasty_oracle_gives_up_without_a_tool() -> None:
     episode = asyncio.run(play(gym.make(ENV_ID), OraclePolicy(care=0.0), EpisodeSpec(0)))
     assert not any(isinstance(event, ToolCalled) for event in episode.events)
     assert [event.answer for event in episode.events if isinstance(event, Answered)] == ["unknown"]

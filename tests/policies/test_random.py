@@ -22,7 +22,7 @@ def played(seed: int, member: int = 0) -> Episode:
     return asyncio.run(play(gym.make(ENV_ID), RandomPolicy(), EpisodeSpec(seed, member=member)))
 
 
-def test_one_seed_one_episode() -> None:
+def test_random_policy_is_seeded() -> None:
     assert played(7).turns == played(7).turns
 
 
@@ -60,7 +60,7 @@ def test_leaves_the_generators_of_the_environment_alone() -> None:
     assert touched.np_random.random() == untouched.np_random.random()
 
 
-def test_a_loop_that_gives_no_advice_is_named() -> None:
+def test_loop_that_gives_no_advice_is_named() -> None:
     policy = RandomPolicy()
     with pytest.raises(PolicyError, match=r"The random policy takes turns .* and got none"):
         asyncio.run(policy.respond(policy.open(0), TurnRequest(), Sampling()))

@@ -27,7 +27,7 @@ def test_says_its_turns_in_order_in_every_episode() -> None:
         assert episode.status == "terminated"
 
 
-def test_two_sessions_read_the_script_independently() -> None:
+def test_sessions_read_the_script_independently() -> None:
     policy = ScriptedPolicy(["one", "two"])
     first, second = policy.open(0), policy.open(0)
 
@@ -41,7 +41,7 @@ def test_two_sessions_read_the_script_independently() -> None:
     assert first.messages == [Message("assistant", ("one",)), Message("assistant", ("two",))]
 
 
-def test_a_script_that_runs_out_says_so() -> None:
+def test_script_that_runs_out_says_so() -> None:
     policy = ScriptedPolicy(["only turn"])
     session = policy.open(0)
     asyncio.run(policy.respond(session, TurnRequest(), Sampling()))
@@ -49,7 +49,7 @@ def test_a_script_that_runs_out_says_so() -> None:
         asyncio.run(policy.respond(session, TurnRequest(), Sampling()))
 
 
-def test_a_short_script_aborts_the_episode_with_the_reason() -> None:
+def test_short_script_aborts_the_episode_with_the_reason() -> None:
     episode = asyncio.run(play(gym.make(ENV_ID), ScriptedPolicy(["noise"]), EpisodeSpec(0)))
     assert episode.status == "aborted"
     assert episode.failure is not None
@@ -57,7 +57,7 @@ def test_a_short_script_aborts_the_episode_with_the_reason() -> None:
     assert "The script has 1 turns" in episode.failure.reason
 
 
-def test_a_function_sees_the_conversation_and_the_ask() -> None:
+def test_function_sees_the_conversation_and_the_ask() -> None:
     seen: list[tuple[int, TurnRequest]] = []
 
     def answer_at_the_second_turn(messages: object, request: TurnRequest) -> str:
@@ -73,7 +73,7 @@ def test_a_function_sees_the_conversation_and_the_ask() -> None:
     assert seen[0][1].stop == ("</tool>", "</answer>")
 
 
-def test_one_string_is_refused_because_it_is_a_sequence_too() -> None:
+def test_string_as_a_script_is_refused() -> None:
     with pytest.raises(TypeError, match="sequence of turns"):
         ScriptedPolicy("answer")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from visenv.cache import SharedCache
 
 
-def test_a_value_is_made_once_while_it_is_kept() -> None:
+def test_value_is_made_once_while_it_is_kept() -> None:
     made: list[str] = []
     cache: SharedCache[str, str] = SharedCache(2)
 
@@ -24,7 +24,7 @@ def test_a_value_is_made_once_while_it_is_kept() -> None:
     assert made == ["a", "b"]
 
 
-def test_the_least_recently_used_goes_first() -> None:
+def test_least_recently_used_goes_first() -> None:
     cache: SharedCache[str, str] = SharedCache(2)
     for key in ("a", "b", "a", "c"):  # a was asked for after b, so c takes the place of b
         cache.get(key, partial(str, key))
@@ -40,20 +40,20 @@ def test_never_above_the_budget(asked: list[tuple[int, int]]) -> None:
         assert cache.size <= 40
 
 
-def test_what_costs_more_than_everything_is_returned_and_not_kept() -> None:
+def test_value_larger_than_the_cache_is_returned_and_not_kept() -> None:
     cache: SharedCache[str, bytes] = SharedCache(3, len)
     assert cache.get("a", lambda: b"1234") == b"1234"
     assert len(cache) == 0
 
 
-def test_a_failure_is_raised_and_not_kept() -> None:
+def test_failure_is_raised_and_not_kept() -> None:
     cache: SharedCache[str, int] = SharedCache(3)
     with pytest.raises(ZeroDivisionError):
         cache.get("a", lambda: 1 // 0)
     assert cache.get("a", lambda: 5) == 5
 
 
-def test_it_pickles_empty() -> None:
+def test_cache_pickles_empty() -> None:
     cache: SharedCache[str, bytes] = SharedCache(3, len)
     cache.get("a", lambda: b"1")
     again = pickle.loads(pickle.dumps(cache))
@@ -62,7 +62,7 @@ def test_it_pickles_empty() -> None:
     assert again.size == 2
 
 
-def test_a_forked_child_can_use_it_though_another_thread_held_the_lock() -> None:
+def test_forked_child_can_use_it_though_another_thread_held_the_lock() -> None:
     cache: SharedCache[str, str] = SharedCache(3)
     cache.get("a", lambda: "parent's")
     with cache._lock:

@@ -79,7 +79,7 @@ def test_reset_shows_the_opening_and_asks_for_a_turn() -> None:
     assert (info["aborted"], info["truncated_by"], env.turns_left) == ("", "", 4)
 
 
-def test_a_tool_call_shows_its_result() -> None:
+def test_tool_call_shows_its_result() -> None:
     env = adder()
     env.reset(seed=0)
     observation, reward, terminated, truncated, info = env.step(ADD.format(12))
@@ -93,7 +93,7 @@ def test_a_tool_call_shows_its_result() -> None:
     assert list(env.log) == list(record(info).events)
 
 
-def test_a_right_answer_terminates_with_its_outcome_and_metrics() -> None:
+def test_right_answer_terminates_with_its_outcome_and_metrics() -> None:
     env = adder()
     env.reset(seed=0)
     total = env.sample.answers[0]
@@ -106,7 +106,7 @@ def test_a_right_answer_terminates_with_its_outcome_and_metrics() -> None:
     assert env.metrics() == {"accuracy": 1.0}
 
 
-def test_a_wrong_answer_terminates_with_nothing() -> None:
+def test_wrong_answer_terminates_with_nothing() -> None:
     env = adder()
     env.reset(seed=0)
     assert env.step("<answer>-1</answer>")[1:4] == (0.0, True, False)
@@ -124,7 +124,7 @@ def test_a_wrong_answer_terminates_with_nothing() -> None:
         ("<tool>\nname: add\namount: 1\nextra: 2\n</tool>", "extra"),
     ],
 )
-def test_what_cannot_be_done_is_told_and_costs_a_turn(turn: str, says: str) -> None:
+def test_call_that_cannot_be_done_is_answered_and_costs_a_turn(turn: str, says: str) -> None:
     env = adder()
     env.reset(seed=0)
     observation, reward, terminated, truncated, _ = env.step(turn)
@@ -133,7 +133,7 @@ def test_what_cannot_be_done_is_told_and_costs_a_turn(turn: str, says: str) -> N
     assert (reward, terminated, truncated, env.turns_left) == (0.0, False, False, 3)
 
 
-def test_a_malformed_turn_and_a_failed_call_are_different_events() -> None:
+def test_malformed_turn_and_a_failed_call_are_different_events() -> None:
     env = adder(turns=9)
     env.reset(seed=0)
     assert kinds(env.step("hello")[4]) == [TurnTaken, Malformed]
@@ -146,7 +146,7 @@ def test_a_malformed_turn_and_a_failed_call_are_different_events() -> None:
     assert [call.ok for call in env.log.tool_calls] == [False, False]
 
 
-def test_the_last_turn_truncates() -> None:
+def test_last_turn_truncates() -> None:
     env = adder(turns=2)
     env.reset(seed=0)
     env.step(ADD.format(1))
@@ -157,7 +157,7 @@ def test_the_last_turn_truncates() -> None:
     assert record(info).metrics == {"accuracy": 0.0}
 
 
-def test_an_answer_in_the_last_turn_terminates() -> None:
+def test_answer_in_the_last_turn_terminates() -> None:
     env = adder(turns=1)
     env.reset(seed=0)
     assert env.step("<answer>0</answer>")[2:4] == (True, False)
@@ -174,7 +174,7 @@ def test_invalid_actions_truncate_and_valid_ones_do_not_count() -> None:
     assert not env.step("hello")[3], "a new episode counts from nothing"
 
 
-def test_a_failed_service_aborts() -> None:
+def test_failed_service_aborts() -> None:
     env = adder(trouble=True)
     env.reset(seed=0)
     observation, reward, terminated, truncated, info = env.step(TROUBLE.format("service"))
@@ -187,14 +187,14 @@ def test_a_failed_service_aborts() -> None:
         env.step("x")
 
 
-def test_a_failed_service_can_raise_instead() -> None:
+def test_failed_service_can_raise_instead() -> None:
     env = adder(trouble=True, on_abort="raise")
     env.reset(seed=0)
     with pytest.raises(ServiceError, match="search: the server is down"):
         env.step(TROUBLE.format("service"))
 
 
-def test_a_bug_in_a_tool_is_not_hidden() -> None:
+def test_bug_in_a_tool_is_not_hidden() -> None:
     env = adder(trouble=True)
     env.reset(seed=0)
     with pytest.raises(RuntimeError, match="a bug in a tool"):
@@ -211,7 +211,7 @@ def test_stepping_what_is_over_or_not_begun_raises() -> None:
         env.step("x")
 
 
-def test_an_action_that_is_no_string_is_the_callers_fault() -> None:
+def test_action_that_is_no_string_is_the_callers_fault() -> None:
     env = adder()
     env.reset(seed=0)
     with pytest.raises(TypeError, match="a string, got bytes"):
@@ -219,7 +219,7 @@ def test_an_action_that_is_no_string_is_the_callers_fault() -> None:
 
 
 @given(st.text(alphabet=st.characters(), max_size=200))
-def test_no_text_makes_step_raise(text: str) -> None:
+def test_step_never_raises_for_a_text(text: str) -> None:
     env = adder(turns=2)
     env.reset(seed=0)
     observation, reward, *_ = env.step(text)
@@ -227,7 +227,7 @@ def test_no_text_makes_step_raise(text: str) -> None:
     assert 0.0 <= reward <= 1.0
 
 
-def test_one_seed_one_episode() -> None:
+def test_episode_is_seeded() -> None:
     one, other = adder(), adder()
     assert one.reset(seed=5)[0] == other.reset(seed=5)[0]
     assert one.step(ADD.format(3))[0] == other.step(ADD.format(3))[0]
@@ -282,7 +282,7 @@ def test_options_that_cannot_be_used(options: dict[str, Any], says: str) -> None
         of_rows().reset(options=options)
 
 
-def test_a_procedural_source_has_no_index() -> None:
+def test_procedural_source_has_no_index() -> None:
     with pytest.raises(ConfigurationError, match="procedural: pass a seed"):
         adder().reset(options={"index": 0})
 
@@ -322,7 +322,7 @@ def test_rendering_without_a_mode_or_an_image() -> None:
     assert env.render().shape == (1, 1, 3)
 
 
-def test_a_copy_pickled_in_the_middle_goes_on_the_same() -> None:
+def test_copy_pickled_in_the_middle_goes_on_the_same() -> None:
     env = adder()
     env.reset(seed=4)
     env.step(ADD.format(7))
@@ -398,7 +398,7 @@ def test_long_errors_of_tools_are_cut() -> None:
     assert f"Error: {called.reason}\n" in observation["text"]
 
 
-def test_an_observation_shares_no_memory_with_the_episode() -> None:
+def test_observation_shares_no_memory_with_the_episode() -> None:
     env = with_camera()
     env.reset(seed=0)
     observation, *_ = env.step("<tool>\nname: look\n</tool>")
@@ -445,7 +445,7 @@ def test_tools_are_opened_once_and_reset_for_each_episode() -> None:
     assert tool.calls[6:] == ["open", "reset"]
 
 
-def test_the_oracle_is_right_and_the_random_answer_a_number() -> None:
+def test_oracle_is_right_and_the_random_answer_a_number() -> None:
     env = adder()
     env.reset(seed=2)
     result: tuple[Any, ...] = ()
@@ -465,7 +465,7 @@ class Unreadable(Rows):
         return super().__getitem__(index)
 
 
-def test_a_reset_that_fails_leaves_no_old_episode() -> None:
+def test_reset_that_fails_leaves_no_old_episode() -> None:
     env = toy.Adder(source=Unreadable(), grammar=KeyValueGrammar(), limits=Limits(2))
     env.reset(options={"index": 0})
     with pytest.raises(DataError, match="row 1"):

@@ -214,7 +214,7 @@ def episodes(draw: st.DrawFn) -> Episode:
 
 @settings(deadline=None, max_examples=100)
 @given(written=st.lists(episodes(), max_size=3))
-def test_what_is_read_equals_what_was_written(
+def test_episodes_as_read_equal_those_written(
     tmp_path_factory: pytest.TempPathFactory, written: list[Episode]
 ) -> None:
     path = tmp_path_factory.mktemp("episodes") / "some.jsonl"
@@ -222,7 +222,7 @@ def test_what_is_read_equals_what_was_written(
     assert list(read_episodes(path)) == written
 
 
-def test_every_bit_of_every_array_comes_back(tmp_path: Path) -> None:
+def test_arrays_come_back_to_the_bit(tmp_path: Path) -> None:
     nan = np.array([0x7FC00001, 0x80000000], np.uint32).view(np.float32)  # a marked NaN, -0.0
     tokens = np.array([2**31 - 1, 1, 2], np.int32)
     segment = Segment(
@@ -315,7 +315,7 @@ def _shows(*images: Image) -> Episode:
 # ---------------------------------------------------------------------------------- images
 
 
-def test_an_image_is_stored_once_and_shared(tmp_path: Path) -> None:
+def test_image_is_stored_once_and_shared(tmp_path: Path) -> None:
     twin = Image.from_pixels(np.array(PICTURES[0].pixels))
     write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0]), _shows(twin, PICTURES[1])])
     write_episodes(tmp_path / "b.jsonl", [_shows(PICTURES[0])])
@@ -325,14 +325,14 @@ def test_an_image_is_stored_once_and_shared(tmp_path: Path) -> None:
     assert first.images[0] is second.images[0]
 
 
-def test_a_missing_image_is_named(tmp_path: Path) -> None:
+def test_missing_image_is_named(tmp_path: Path) -> None:
     write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0])])
     (tmp_path / "images" / f"{PICTURES[0].sha256}.png").unlink()
     with pytest.raises(DataError, match=rf"a\.jsonl, line 1 .*no image file.*{PICTURES[0].sha256}"):
         list(read_episodes(tmp_path / "a.jsonl"))
 
 
-def test_a_changed_image_is_noticed(tmp_path: Path) -> None:
+def test_changed_image_is_noticed(tmp_path: Path) -> None:
     write_episodes(tmp_path / "a.jsonl", [_shows(PICTURES[0])])
     (tmp_path / "images" / f"{PICTURES[0].sha256}.png").write_bytes(PICTURES[1].png())
     with pytest.raises(DataError, match="are not those it was saved with"):
@@ -356,7 +356,7 @@ def test_read_episodes_without_a_check_of_pixels_finds_a_missing_image_on_use(
         _ = episode.images[0].pixels
 
 
-def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+def test_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
     PIL.Image.new("RGB", (2, 2)).save(tmp_path / "secret.png")
     (tmp_path / "run").mkdir()
     write_episodes(tmp_path / "run" / "a.jsonl", [_shows(PICTURES[0])])
@@ -390,7 +390,7 @@ def _lines(tmp_path: Path) -> tuple[Path, list[bytes]]:
         b'{"format": 2}',
     ],
 )
-def test_a_broken_line_is_named_and_those_before_it_are_read(tmp_path: Path, broken: bytes) -> None:
+def test_broken_line_is_named_and_those_before_it_are_read(tmp_path: Path, broken: bytes) -> None:
     path, lines = _lines(tmp_path)
     path.write_bytes(lines[0] + broken + b"\n" + lines[2])
     reader = read_episodes(path)
@@ -411,7 +411,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @settings(deadline=None, max_examples=100)
 @given(data=st.data())
-def test_any_change_of_a_line_gives_an_episode_or_a_named_error(
+def test_changed_line_gives_an_episode_or_a_named_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("changed") / "a.jsonl"
@@ -504,12 +504,12 @@ def test_times_do_not_count_when_episodes_are_compared() -> None:
     assert turn != replace(turn, advantage=1.0)
 
 
-def test_there_must_be_a_file(tmp_path: Path) -> None:
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no file of episodes .*typo\.jsonl"):
         list(read_episodes(tmp_path / "typo.jsonl"))
 
 
-def test_what_json_lacks_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
+def test_value_that_json_lacks_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
     path, lines = _lines(tmp_path)
     turn = Turn((), "?", 0.0, (), "stop")
     truth = UnknownRecord("Truth", {"box": np.int64(3)})
@@ -568,7 +568,7 @@ append_episode(path, small)
 
 @pytest.mark.parametrize("what", ["text", "image"])
 @pytest.mark.parametrize("how", ["append", "write"])
-def test_a_full_disk_leaves_the_file_as_it_was(how: str, what: str, tmp_path: Path) -> None:
+def test_full_disk_leaves_the_file_as_it_was(how: str, what: str, tmp_path: Path) -> None:
     """The text or the image of the second episode is larger than the disk has room for."""
     small = _shows(PICTURES[0])
     noise = np.random.default_rng(0).integers(0, 256, (300, 300, 3), np.uint8)

@@ -9,7 +9,7 @@ import pytest
 from visenv.files import replacing
 
 
-def test_the_file_appears_when_the_block_ends(tmp_path: Path) -> None:
+def test_file_appears_when_the_block_ends(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
     with replacing(path) as partial:
@@ -20,7 +20,7 @@ def test_the_file_appears_when_the_block_ends(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
     with pytest.raises(RuntimeError), replacing(path) as partial:  # noqa: PT012

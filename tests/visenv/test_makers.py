@@ -10,7 +10,7 @@ from visenv.errors import ConfigurationError, UnknownNameError
 from visenv.makers import env_id, find_model, held_out_data, settings
 
 
-def test_the_namespace_may_be_left_out() -> None:
+def test_namespace_may_be_left_out() -> None:
     assert env_id("ZoomVQA-v0") == env_id("visenv/ZoomVQA-v0") == "visenv/ZoomVQA-v0"
     with pytest.raises(UnknownNameError, match="visenv/ZoomVQA-v0"):
         env_id("ZoomVQ-v0")
@@ -28,7 +28,7 @@ def test_values_are_json_or_plain_text() -> None:
 
 
 @pytest.mark.parametrize("word", ["stage", "=3", "two words=3", "2=3", ""])
-def test_what_is_no_option_is_refused(word: str) -> None:
+def test_unknown_option_is_refused(word: str) -> None:
     with pytest.raises(ConfigurationError, match="key=value"):
         settings([word])
 
@@ -39,7 +39,7 @@ def test_sets_with_splits_are_told_from_those_without() -> None:
     assert held_out_data("vstar:data") is None
 
 
-def test_a_checkpoint_is_its_own_name(tmp_path: Path) -> None:
+def test_checkpoint_is_its_own_name(tmp_path: Path) -> None:
     assert find_model("Qwen/Qwen2.5-VL-3B-Instruct", tmp_path / "model") == (
         "Qwen/Qwen2.5-VL-3B-Instruct"
     )
@@ -47,7 +47,7 @@ def test_a_checkpoint_is_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("torch", "transformers")
-def test_a_tiny_model_is_built_once_and_whole(
+def test_tiny_model_is_built_once_and_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run" / "model"

@@ -25,6 +25,6 @@ def test_text_that_is_no_list_of_pairs_is_refused(query: str) -> None:
 
 
 @given(st.dictionaries(st.text(string.ascii_letters + "_", min_size=1), st.text("abc /:0.9")))
-def test_any_pairs_are_read_back(options: dict[str, str]) -> None:
+def test_pairs_of_any_kind_are_read_back(options: dict[str, str]) -> None:
     query = "&".join(f"{name}={value.replace(' ', '+')}" for name, value in options.items())
     assert read_options(query, "a scorer") == options

@@ -69,7 +69,7 @@ def test_names_of_a_package_are_found(install: Install) -> None:
     pool.close()
 
 
-def test_a_wrong_name_lists_those_of_packages(install: Install) -> None:
+def test_wrong_name_lists_those_of_packages(install: Install) -> None:
     install("some-names", "some_names", GOOD, policies={"calm": "some_names:Calm"})
     with pytest.raises(UnknownNameError, match=r"Did you mean 'calm'.* Known: calm, cot"):
         load("policy", "clam")
@@ -93,7 +93,7 @@ BROKEN_IMPORTS = {
         ("data", "data set", ("rollout", "ZoomVQA-v0", "--data", "broken/Thing-v0:folder")),
     ],
 )
-def test_a_package_that_fails_to_import_is_named(
+def test_package_that_fails_to_import_is_named(
     number: int,
     group: str,
     kind: str,
@@ -113,20 +113,20 @@ def test_a_package_that_fails_to_import_is_named(
     assert said.count("\n") == 1
 
 
-def test_an_algorithm_that_fails_to_import_is_named(install: Install) -> None:
+def test_algorithm_that_fails_to_import_is_named(install: Install) -> None:
     install("bad-loss", "bad_loss", "1 / 0", algorithms={"bad": "bad_loss:Bad"})
     with pytest.raises(ConfigurationError, match="'bad' of the package 'bad-loss' cannot be imp"):
         load("algorithm", "bad")
 
 
 @pytest.mark.parametrize("value", ["module_alone", "a:b:c", "a:", ":b", "a b:c d", "..:x"])
-def test_a_value_that_is_no_place_is_named(value: str, install: Install) -> None:
+def test_value_that_is_no_place_is_named(value: str, install: Install) -> None:
     install("odd-value", "odd_value", "", policies={"odd": value})
     with pytest.raises(ConfigurationError, match="'odd' of the package 'odd-value'"):
         load("policy", "odd")
 
 
-def test_a_name_that_is_taken_is_reported_and_not_used(
+def test_name_that_is_taken_is_reported_and_not_used(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
     taken = {"visenv/ZoomVQA-v0": "thief:make", "CartPole-v1": "thief:make"}
@@ -145,7 +145,7 @@ def test_a_name_that_is_taken_is_reported_and_not_used(
     assert load("policy", "random").__name__ == "RandomPolicy"
 
 
-def test_a_name_of_two_packages_is_refused(
+def test_name_of_two_packages_is_refused(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in (1, 2):
@@ -159,7 +159,7 @@ def test_a_name_of_two_packages_is_refused(
     assert make_policy("calm1") is not None  # the other names of both packages stay usable
 
 
-def test_an_environment_needs_an_id(install: Install) -> None:
+def test_environment_needs_an_id(install: Install) -> None:
     install("odd-id", "odd_id", GOOD, environments={"not an id": "odd_id:make"})
     with pytest.raises(ConfigurationError, match="'odd-id' has a name that is not an id of Gym"):
         env_spec("not an id")
@@ -187,7 +187,7 @@ def needs(*, model): return toy.make()
         ("needs", "needs the option 'model': add --option model=VALUE"),
     ],
 )
-def test_an_environment_that_cannot_be_made_is_named(
+def test_environment_that_cannot_be_made_is_named(
     function: str, problem: str, install: Install
 ) -> None:
     module = f"makers_{function}"
@@ -199,7 +199,7 @@ def test_an_environment_that_cannot_be_made_is_named(
         env_maker("bad/X-v0")
 
 
-def test_an_unknown_option_of_an_environment_lists_those_there_are(install: Install) -> None:
+def test_unknown_option_of_an_environment_lists_those_there_are(install: Install) -> None:
     install(
         "few-options", "few_options", CONSTRUCTORS, environments={"few/X-v0": "few_options:needs"}
     )
@@ -214,7 +214,7 @@ def none(folder): return [folder]
 """
 
 
-def test_a_data_set_that_cannot_be_opened_is_named(install: Install, tmp_path: Path) -> None:
+def test_data_set_that_cannot_be_opened_is_named(install: Install, tmp_path: Path) -> None:
     names = {name: f"bad_sources:{name}" for name in ("raises", "missing", "none")}
     install("bad-sources", "bad_sources", SOURCES, data=names)
     title = "The data set '{}' of the package 'bad-sources' cannot be opened: "
@@ -255,7 +255,7 @@ def test_record_types_of_two_packages_are_not_mixed_up(install: Install) -> None
         truth_from_json({"type": "BothTruth", "fields": {"card": 3}})
 
 
-def test_a_record_type_that_no_package_names_is_refused() -> None:
+def test_record_type_that_no_package_names_is_refused() -> None:
     class Unnamed:
         pass
 
@@ -292,7 +292,7 @@ def test_module_and_class_needs_no_registration() -> None:
     "name",
     ["no_such_module:X", "visenv.testing.toy:Nothing", ":", "visenv.testing.toy:", ":X", "a::b"],
 )
-def test_a_place_that_does_not_exist_is_one_sentence(name: str) -> None:
+def test_place_that_does_not_exist_is_one_sentence(name: str) -> None:
     for kind in ("environment", "policy"):
         with pytest.raises(ConfigurationError) as error:
             load(kind, name)
@@ -300,7 +300,7 @@ def test_a_place_that_does_not_exist_is_one_sentence(name: str) -> None:
         assert "\n" not in str(error.value)
 
 
-def test_an_environment_of_gymnasium_gets_the_pool_by_one_line() -> None:
+def test_environment_of_gymnasium_gets_the_pool_by_one_line() -> None:
     env_id = "pooled/Adder-v0"
     gym.register(env_id, "visenv.testing.toy:make")
     gym.spec(env_id).vector_entry_point = f"visenv.rollout.vector_entry_points:{env_id}"
@@ -321,6 +321,6 @@ def test_registering_the_same_again_changes_nothing() -> None:
     assert gym.registry[ENV_ID] is before
 
 
-def test_a_long_error_is_cut() -> None:
+def test_long_error_is_cut() -> None:
     said = plugins.describe_error(ValueError("x" * 10_000))
     assert said == f"ValueError: {'x' * 300}…"

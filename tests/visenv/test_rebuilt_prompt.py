@@ -34,7 +34,7 @@ def step(env: RebuiltAdder, text: str) -> Any:
     return env.step(text)[4]["step"]
 
 
-def test_each_turn_has_one_message_and_replaces_the_context() -> None:
+def test_turns_have_one_message_and_replace_the_context() -> None:
     env = make()
     first = env.reset(seed=0)[1]["step"]
     question = env.sample.question
@@ -45,7 +45,7 @@ def test_each_turn_has_one_message_and_replaces_the_context() -> None:
     assert result.request.context == "replace"
 
 
-def test_an_error_is_shown_by_the_next_prompt_alone() -> None:
+def test_error_is_shown_by_the_next_prompt_alone() -> None:
     env = make()
     env.reset(seed=0)
     result = step(env, "<think>a</think><tool>\nname: add\namount: 700\n</tool>")
@@ -54,7 +54,7 @@ def test_an_error_is_shown_by_the_next_prompt_alone() -> None:
     assert text.count("less than or equal to 99") == 1
 
 
-def test_the_last_turn_is_followed_by_no_prompt() -> None:
+def test_last_turn_is_followed_by_no_prompt() -> None:
     env = make()
     env.reset(seed=0)
     result = step(env, f"<think>a</think><answer>{env.sample.answers[0]}</answer>")

@@ -62,7 +62,7 @@ def test_terms_read_the_log_and_the_sample() -> None:
     assert rewards == [0.0, 0.0, 1.0]
 
 
-def test_a_truncated_episode_is_paid() -> None:
+def test_truncated_episode_is_paid() -> None:
     env = paying(constant("format", 0.5, 1.0), turns=1)
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step(ADD)
@@ -70,7 +70,7 @@ def test_a_truncated_episode_is_paid() -> None:
     assert info["step"].terms == {"format": 1.0}
 
 
-def test_an_aborted_episode_is_not() -> None:
+def test_aborted_episode_is_not() -> None:
     env = paying(constant("format", 0.5, 1.0), trouble=True)
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step(
@@ -81,7 +81,7 @@ def test_an_aborted_episode_is_not() -> None:
     assert info["step"].terms == {}
 
 
-def test_a_term_that_cannot_be_computed_aborts() -> None:
+def test_term_that_cannot_be_computed_aborts() -> None:
     env = paying(constant("format", 0.5, 1.0), RewardTerm("judged", 1.0, of_log(judge_is_down)))
     env.reset(seed=0)
     env.step(ADD)
@@ -94,21 +94,21 @@ def test_a_term_that_cannot_be_computed_aborts() -> None:
     assert (record.terms, record.metrics, record.request) == ({}, {}, None)
 
 
-def test_a_truncated_episode_whose_term_fails_is_aborted_only() -> None:
+def test_truncated_episode_whose_term_fails_is_aborted_only() -> None:
     env = paying(RewardTerm("judged", 1.0, of_log(judge_is_down)), turns=1)
     env.reset(seed=0)
     *_, info = env.step(ADD)
     assert (info["aborted"], info["truncated_by"]) == ("judge: no reply", "")
 
 
-def test_a_term_that_cannot_be_computed_can_raise_instead() -> None:
+def test_term_that_cannot_be_computed_can_raise_instead() -> None:
     env = paying(RewardTerm("judged", 1.0, of_log(judge_is_down)), on_abort="raise")
     env.reset(seed=0)
     with pytest.raises(ServiceError, match="judge: no reply"):
         env.step("<answer>1</answer>")
 
 
-def test_the_spec_is_the_environments_own() -> None:
+def test_spec_is_the_environments_own() -> None:
     env = gym.make(toy.register(), turns=5)
     assert env.spec is not None
     assert env.spec.additional_wrappers == ()

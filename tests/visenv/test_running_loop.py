@@ -52,7 +52,7 @@ def test_groups_are_the_same_inside_a_running_loop() -> None:
     assert in_a_cell(groups) == groups()
 
 
-def test_a_plain_step_pays_its_asynchronous_terms_inside_a_running_loop() -> None:
+def test_plain_step_pays_its_asynchronous_terms_inside_a_running_loop() -> None:
     def paid() -> float:
         env = judged()
         env.reset(seed=0)
@@ -61,7 +61,7 @@ def test_a_plain_step_pays_its_asynchronous_terms_inside_a_running_loop() -> Non
     assert in_a_cell(paid) == 1.0
 
 
-def test_the_checks_of_an_environment_play_inside_a_running_loop() -> None:
+def test_checks_of_an_environment_play_inside_a_running_loop() -> None:
     assert in_a_cell(lambda: played(toy.make(), "oracle", 0)).status == "terminated"
 
 
@@ -80,7 +80,7 @@ def test_run_here_leaves_no_thread() -> None:
     assert {*threading.enumerate()} <= before
 
 
-def test_an_interrupt_cancels_what_runs() -> None:
+def test_interrupt_cancels_what_runs() -> None:
     ended = threading.Event()
 
     async def long() -> None:

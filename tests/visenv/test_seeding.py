@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from visenv.seeding import seeds
 
 
-def test_a_stream_gives_the_same_seeds_in_every_release() -> None:
+def test_stream_gives_the_same_seeds_in_every_release() -> None:
     # NumPy keeps the words of a stream stable: 15793235383387715774 and 12390638538380655177 for
     # SeedSequence(0). Half of each, rounded down.
     assert seeds(np.random.SeedSequence(0), 2) == [7896617691693857887, 6195319269190327588]
@@ -25,7 +25,7 @@ def test_seeds_are_plain_and_fit_a_signed_64_bit_integer(entropy: int, count: in
     assert json.loads(json.dumps(drawn)) == drawn
 
 
-def test_more_seeds_of_a_stream_begin_with_the_fewer() -> None:
+def test_seeds_of_a_longer_stream_begin_with_the_shorter() -> None:
     stream = np.random.SeedSequence(7)
     assert seeds(stream, 9)[:4] == seeds(stream, 4)
 

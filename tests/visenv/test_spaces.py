@@ -16,12 +16,12 @@ from visenv.spaces import RgbImage, Unicode, observation_space
 
 
 @given(st.text())
-def test_any_text_is_in_unicode(text: str) -> None:
+def test_unicode_contains_any_text(text: str) -> None:
     assert Unicode().contains(text)
 
 
 @pytest.mark.parametrize("other", [b"bytes", None, 3, ["a"], np.array("a")])
-def test_nothing_else_is_in_unicode(other: Any) -> None:
+def test_unicode_contains_nothing_else(other: Any) -> None:
     assert not Unicode().contains(other)
 
 
@@ -36,7 +36,7 @@ def test_nothing_else_is_in_unicode(other: Any) -> None:
         None,
     ],
 )
-def test_what_is_no_rgb_image(other: Any) -> None:
+def test_rgb_image_refuses_other_values(other: Any) -> None:
     assert not RgbImage().contains(other)
 
 
@@ -77,7 +77,7 @@ def test_equality_is_by_kind_and_bounds() -> None:
     assert Unicode() != RgbImage()
 
 
-def test_the_observation_space_batches_and_pickles() -> None:
+def test_observation_space_batches_and_pickles() -> None:
     space = observation_space()
     assert pickle.loads(pickle.dumps(space)) == space
     batched = batch_space(space, 3)
@@ -86,7 +86,7 @@ def test_the_observation_space_batches_and_pickles() -> None:
     assert not batched.contains({"text": ("a", "b"), "images": ((), ())})
 
 
-def test_neither_has_a_flat_form() -> None:
+def test_spaces_have_no_flat_form() -> None:
     assert not Unicode().is_np_flattenable
     assert not RgbImage().is_np_flattenable
     assert repr(Unicode()) == "Unicode()"

@@ -27,7 +27,7 @@ _MARKS = {"zoom": "#c2410c", "rejected": "#dc2626", "truth": "#15803d", "hit": "
 
 
 class Scene(NamedTuple):
-    """One frame of the picture.
+    """Holds one frame of the picture.
 
     Attributes:
         speaker: ``"environment"``, ``"policy"`` or ``"result"``.

@@ -51,7 +51,7 @@ class TermFact(NamedTuple):
 
 @dataclass(frozen=True)
 class EnvCard:
-    """Everything that the card of an environment shows.
+    """Holds everything that the card of an environment shows.
 
     Attributes:
         env_id: The id.

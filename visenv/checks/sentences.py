@@ -28,7 +28,7 @@ texts on every machine.
 
 
 class SentenceSplitter(NamedTuple):
-    """Which parameters split sentences in this process.
+    """Says which parameters split sentences in this process.
 
     Attributes:
         name: ``"punkt_tab"``, NLTK's trained set, or ``"built-in"``, ours. Scores to be compared
@@ -75,7 +75,7 @@ def sentence_splitter() -> SentenceSplitter:
 
 
 class _Orthography(dict[str, int]):
-    """How words were seen written, 0 for a word never seen.
+    """Says how words were seen written, 0 for a word never seen.
 
     NLTK's own is a defaultdict, which keeps every word that is asked for.
     """

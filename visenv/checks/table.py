@@ -37,7 +37,7 @@ ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 @dataclass(frozen=True, slots=True)
 class TextCheck(Generic[ArgumentsT]):
-    """One check: a row of the table.
+    """Describes one check: a row of the table.
 
     Attributes:
         name: As the papers' tools are called.

@@ -1,4 +1,4 @@
-"""What the checks see in a text: its lines cleaned, its paragraphs, words, sentences and verse."""
+"""Splits a text for the checks: its lines cleaned, its paragraphs, words, sentences and verse."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from visenv.registration import load
 
 
 class Command(NamedTuple):
-    """Where a command is, and what it does in a line."""
+    """Names where a command is, and what it does in a line."""
 
     place: str
     summary: str

@@ -1,4 +1,4 @@
-"""`visenv card ENV`."""
+"""Implements `visenv card ENV`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`visenv doctor`."""
+"""Implements `visenv doctor`."""
 
 from __future__ import annotations
 

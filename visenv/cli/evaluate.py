@@ -1,4 +1,4 @@
-"""`visenv eval ENV --policy …`."""
+"""Implements `visenv eval ENV --policy …`."""
 
 from __future__ import annotations
 

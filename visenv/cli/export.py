@@ -1,4 +1,4 @@
-"""`visenv export RUN --to inspect`."""
+"""Implements `visenv export RUN --to inspect`."""
 
 from __future__ import annotations
 

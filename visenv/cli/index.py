@@ -1,4 +1,4 @@
-"""`visenv index DOCUMENTS --out INDEX`."""
+"""Implements `visenv index DOCUMENTS --out INDEX`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`visenv judge-check`."""
+"""Implements `visenv judge-check`."""
 
 from __future__ import annotations
 

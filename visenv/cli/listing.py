@@ -1,4 +1,4 @@
-"""`visenv list`."""
+"""Implements `visenv list`."""
 
 from __future__ import annotations
 

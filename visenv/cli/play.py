@@ -1,4 +1,4 @@
-"""`visenv play ENV`: a person takes the turns."""
+"""Implements `visenv play ENV`: a person takes the turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `visenv rollout` and `visenv eval` share: they play episodes into a folder, and resume."""
+"""Holds what `visenv rollout` and `visenv eval` share: playing into a folder, resuming."""
 
 from __future__ import annotations
 

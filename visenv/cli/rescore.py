@@ -1,4 +1,4 @@
-"""`visenv rescore FILE --reward …`."""
+"""Implements `visenv rescore FILE --reward …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`visenv rollout ENV --policy …`."""
+"""Implements `visenv rollout ENV --policy …`."""
 
 from __future__ import annotations
 

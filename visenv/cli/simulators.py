@@ -1,4 +1,4 @@
-"""`visenv simulators install`."""
+"""Implements `visenv simulators install`."""
 
 from __future__ import annotations
 

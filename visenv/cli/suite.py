@@ -1,4 +1,4 @@
-"""`visenv suite NAME --folder NAME=PATH`."""
+"""Implements `visenv suite NAME --folder NAME=PATH`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`visenv validate ENV`."""
+"""Implements `visenv validate ENV`."""
 
 from __future__ import annotations
 

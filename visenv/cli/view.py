@@ -1,4 +1,4 @@
-"""`visenv view RUN`."""
+"""Implements `visenv view RUN`."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ScoredSource(IndexedSource, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Difficulty:
-    """How difficulty is measured, and what is kept.
+    """Sets how difficulty is measured, and what is kept.
 
     Attributes:
         samples: Tries of each sample.
@@ -97,7 +97,7 @@ ARM_THINKER = Difficulty(samples=5, max_tokens=2048, threshold=1.0)
 
 
 class Subset:
-    """Some rows of a source, in the order given, with the source's own scoring."""
+    """Selects some rows of a source, in the order given, with the source's own scoring."""
 
     def __init__(self, source: ScoredSource, indices: Sequence[int]) -> None:
         self.source = source

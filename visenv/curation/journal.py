@@ -30,7 +30,7 @@ Status = Literal["kept", "dropped", "failed"]
 
 
 class Outcome(NamedTuple):
-    """What became of one row.
+    """Describes what became of one row.
 
     Attributes:
         status: ``"kept"``; ``"dropped"`` by the step's rule; or ``"failed"``: it could not be
@@ -62,7 +62,7 @@ def failed(reason: str, error: object, **detail: Any) -> Outcome:
 
 
 class _Entry(NamedTuple):
-    """Where an outcome stands in the file, and whether it counts for the row as it is now."""
+    """Holds where an outcome stands in the file, and whether it counts for the row as it is now."""
 
     digest: str
     failed: bool

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 class Line(NamedTuple):
-    """One row to work on, or what is wrong with it.
+    """Holds one row to work on, or what is wrong with it.
 
     Attributes:
         id: Unique in its file: the row's own, or where it stands when it has none that can be used.
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 
 class Lines(Protocol):
-    """Rows that can be gone through more than once, in the same order each time."""
+    """Holds rows that can be gone through more than once, in the same order each time."""
 
     def __len__(self) -> int:
         """Return the number of lines, those that cannot be read included."""

@@ -38,7 +38,7 @@ _FAILURES: dict[type[Exception], str] = {
 
 
 class Account(NamedTuple):
-    """What became of all rows; the counts add up to `lines`.
+    """Counts what became of all rows; the counts add up to `lines`.
 
     Attributes:
         lines: Rows of the input.
@@ -143,7 +143,7 @@ def seed_of(*parts: int | str) -> int:
 
 
 class _Work:
-    """Going through the rows, some at a time."""
+    """Goes through the rows, some at a time."""
 
     def __init__(self, step: Step, journal: Journal, on_line: Callable[[], None]) -> None:
         self._step = step

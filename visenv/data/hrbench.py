@@ -43,7 +43,7 @@ _COLUMNS = ("index", "question", "image", *_LETTERS, "answer", "category")
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class HRBenchTruth(QuestionTruth):
-    """Ground truth of a row of HR-Bench.
+    """Holds the ground truth of a row of HR-Bench.
 
     Attributes:
         index: The number of the row.
@@ -55,7 +55,7 @@ class HRBenchTruth(QuestionTruth):
 
 
 class HRBench(RowSource):
-    """HR-Bench of one size from a local folder.
+    """Loads HR-Bench of one size from a local folder.
 
     Opening a TSV file reads it once from end to end and keeps the small columns; images are read
     when their row is asked for. `Sample.answers` is the right letter; `Sample.kind` is ``"single"``

@@ -1,4 +1,4 @@
-"""What data sets in files share: rows that can be unreadable, and one place that says which."""
+"""Holds what data sets in files share: rows that may be unreadable, and a list of those."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEPT = 4
 
 
 class Place(NamedTuple):
-    """Where a row stands: its file, and its line or row in it, the first being 1."""
+    """Holds where a row stands: its file, and its line or row in it, the first being 1."""
 
     file: str
     row: int

@@ -13,7 +13,7 @@ _MOST_LINES = 100
 
 
 class Record(NamedTuple):
-    """Where a record lies: its first line, and its bytes in the file."""
+    """Holds where a record lies: its first line, and its bytes in the file."""
 
     line: int
     offset: int
@@ -24,7 +24,7 @@ _LONGEST_REFERENCE = 64
 
 
 class TsvImages:
-    """Which record holds the image of each row: its own, or the one whose index it names.
+    """Finds which record holds the image of each row: its own, or the one whose index it names.
 
     VLMEvalKit stores an image once: an ``image`` of at most 64 characters is the ``index`` of the
     row that holds it.

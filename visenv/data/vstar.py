@@ -46,7 +46,7 @@ _OPTION_LINE = re.compile(r"^\(([A-Z])\)[ \t]*(.+)$", re.MULTILINE)
 
 
 class VStarBench(RowSource):
-    """V*Bench from a local folder.
+    """Loads V*Bench from a local folder.
 
     `Sample.answers` is the right letter; `Sample.kind` the category. `Sample.ground_truth` is a
     `QuestionTruth`, with boxes and names of the target objects where they are published.

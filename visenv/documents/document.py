@@ -1,4 +1,4 @@
-"""What a document is to the rest of visenv: numbered pages, each with an image and a text layer."""
+"""Defines documents: numbered pages, each with an image and a text layer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Outlined(Protocol):
 
 @runtime_checkable
 class Library(Protocol):
-    """Documents by name. A source whose samples are about documents has one as ``library``."""
+    """Holds documents by name. A source of samples about documents has one as ``library``."""
 
     def document(self, name: str) -> Document:
         """Return the document of that name.

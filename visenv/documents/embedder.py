@@ -1,4 +1,4 @@
-"""What turns pages and queries into vectors, and how the two are compared.
+"""Defines embedders of pages and queries, and how their vectors are compared.
 
 One vector per page (CLIP) or several (passages of a page, or one per patch as in ColPali) make no
 difference to what stores and compares them: the comparison is late interaction throughout.

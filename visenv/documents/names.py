@@ -1,4 +1,4 @@
-"""What to say of a document that is not there."""
+"""Writes the error for a document that is not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All pages of a document in one image: thumbnails in a grid, each under its number.
+"""Shows all pages of a document in one image: thumbnails in a grid, each under its number.
 
 Read from left to right, then from top to bottom, from page 1. The paper's prompt describes such an
 image and its code does not make one, so grid and sizes are ours:

@@ -22,7 +22,7 @@ PASSAGE_WORDS = 170
 
 
 class ClipEmbedder:
-    """One vector per page image, by a CLIP model of sentence-transformers.
+    """Makes one vector per page image, by a CLIP model of sentence-transformers.
 
     CLIP sees 224 px and 77 tokens: it finds pages by their look and their pictures, and cannot read
     small print.
@@ -56,7 +56,7 @@ class ClipEmbedder:
 
 
 class TextEmbedder:
-    """One vector per passage of a page's text layer, by a sentence encoder.
+    """Makes one vector per passage of a page's text layer, by a sentence encoder.
 
     A page is as near to a query as its nearest passage. On technical pages BM25 found more than
     this did (`Bm25Ranker`); it helps where queries and pages use different words.
@@ -102,7 +102,7 @@ class TextEmbedder:
         cut = [passages(document.page_text(page), self.passage_words) for page in pages]
         vectors = self._encoder.encode([each for page in cut for each in page])
         ends = np.cumsum([len(page) for page in cut])
-        return np.split(vectors, ends[:-1])
+        return np.split(vectors, ends[:-1])  # [passages of all pages, dimension], cut by page
 
 
 def passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:

@@ -14,7 +14,7 @@ from visenv.types import Episode
 
 
 class MetricDifference(NamedTuple):
-    """One metric of both evaluations, over the samples that both have.
+    """Compares one metric of both evaluations, over the samples that both have.
 
     Attributes:
         metric: Its name.
@@ -32,7 +32,7 @@ class MetricDifference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two evaluations compared.
+    """Compares two evaluations.
 
     Attributes:
         metrics: A row for each metric that both have.

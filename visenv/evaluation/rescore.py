@@ -149,7 +149,7 @@ def _made_again(episode: Episode, options: Mapping[str, Any]) -> Env:
 
 
 class _Payment(NamedTuple):
-    """Events that were logged, and then paid for.
+    """Holds events that were logged, and then paid for.
 
     Attributes:
         events: The events.

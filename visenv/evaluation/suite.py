@@ -23,7 +23,7 @@ METRIC = "accuracy"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
+    """Describes one column of a table.
 
     Attributes:
         name: Its heading.
@@ -74,7 +74,7 @@ class Suite:
 
 
 class ColumnResult(NamedTuple):
-    """What a column came to.
+    """Holds the result of a column.
 
     Attributes:
         name: Its heading.

@@ -20,7 +20,7 @@ ANY_TOOL = "any tool"
 
 
 class Row(NamedTuple):
-    """One line of an evaluation.
+    """Holds one line of an evaluation.
 
     Attributes:
         grouping: What the episodes are grouped by, ``""`` for all of them.
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 
 class ToolRow(NamedTuple):
-    """How one tool was used in the episodes counted.
+    """Says how one tool was used in the episodes counted.
 
     Attributes:
         tool: Its name, `ANY_TOOL` for all together; ``""`` for calls that could not be read.
@@ -94,7 +94,7 @@ class FailedItem(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What an evaluation came to.
+    """Holds the result of an evaluation.
 
     Attributes:
         rows: All episodes first, then each group of each grouping, and the mean of its groups.

@@ -60,7 +60,7 @@ def write_inspect_logs(folder: Path, out: Path) -> list[Path]:
 
 @dataclass
 class _Summary:
-    """What the header of a log says about its samples: their ids, and the sums of their scores."""
+    """Holds what the header of a log says about its samples: ids, and sums of scores."""
 
     env_id: str
     saved_in: str

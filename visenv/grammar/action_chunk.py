@@ -33,7 +33,7 @@ _OPENING, _CLOSING = "<think>", "</think>"
 
 
 class ActionChunkGrammar:
-    """One JSON object per turn, after an optional thought.
+    """Reads one JSON object per turn, after an optional thought.
 
     Args:
         form: The form of a turn, for error messages, for example ``{"actions": [[…], …]}``.

@@ -1,4 +1,4 @@
-"""How a turn's text becomes thought, calls and answer, and how a result becomes a message."""
+"""Defines how a turn's text becomes thought, calls and answer, and a result a message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Call(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Why a turn, or a part of it, cannot be acted on.
+    """Explains why a turn, or a part of it, cannot be acted on.
 
     Attributes:
         code: Short and stable, for counting.
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 class ParsedTurn(NamedTuple):
-    """What a turn says. With a problem, nothing of it is acted on."""
+    """Holds what a turn says. With a problem, nothing of it is acted on."""
 
     thought: str | None = None
     calls: tuple[Call, ...] = ()
@@ -42,7 +42,7 @@ class ParsedTurn(NamedTuple):
 
 
 class Grammar(Protocol):
-    """One protocol of speaking. `parse` is total: no text makes it raise or backtrack.
+    """Defines how turns and results are written. `parse` never raises or backtracks.
 
     Attributes:
         stop: Strings that end a turn, kept in its text.

@@ -30,7 +30,7 @@ _LONGEST_VALUE = 4096
 
 
 class KeyValueGrammar:
-    """Thought, then a tool call in `key: value` lines, or the answer."""
+    """Reads a thought, then a tool call in `key: value` lines, or the answer."""
 
     stop: tuple[str, ...] = ("</tool>", "</answer>")
     result_prefix = "tool_result_"

@@ -48,7 +48,7 @@ _DIGITS = r"(?:0|[1-9][0-9]{0,3})"
 
 
 class PlanGrammar(SilentResults):
-    """Plans of numbered actions. A prompt that is rebuilt every turn shows their results.
+    """Reads plans of numbered actions. A prompt that is rebuilt every turn shows their results.
 
     Args:
         actions: The names of the episode's actions; the id of an action is its index.

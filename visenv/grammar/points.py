@@ -86,7 +86,7 @@ class SpanNote(NamedTuple):
 
 
 class References(NamedTuple):
-    """`References` hold what a trace refers to, without duplicates.
+    """Holds what a trace refers to, without duplicates.
 
     Attributes:
         points: The points in order.

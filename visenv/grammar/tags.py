@@ -38,7 +38,7 @@ _BAD_LABELS = Problem(
 
 
 class TagGrammar:
-    """Thought, then one action in its own tag, or the answer.
+    """Reads a thought, then one action in its own tag, or the answer.
 
     Args:
         actions: The actions there are, of ``"search"``, ``"problem"`` and ``"code"``; each calls

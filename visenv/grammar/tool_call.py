@@ -41,7 +41,7 @@ _PUBLISHED_ANSWER = (re.compile("<answer>", re.IGNORECASE), re.compile("</answer
 
 
 class ToolCallGrammar:
-    """Thought, then a tool call in JSON, or the answer.
+    """Reads a thought, then a tool call in JSON, or the answer.
 
     Args:
         compat: ``"arm"`` reads turns as the public code does. A turn is cut after its first
@@ -157,7 +157,7 @@ def _as_json(call: Call) -> str:
 
 
 class _Schema(GenerateJsonSchema):
-    """In the order models know, and without the titles that pydantic makes out of field names."""
+    """Writes the schema in the order models know, without the titles that pydantic makes."""
 
     @override
     def sort(self, value: Any, parent_key: str | None = None) -> Any:

@@ -134,7 +134,7 @@ def _read_thought(pieces: list[str]) -> tuple[str, tuple[str, ...], str]:
 
 
 class ZoomInThinkGrammar:
-    """Boxes inside the thought in round 1; a second thought and the answer in round 2."""
+    """Reads boxes inside the thought in round 1; a second thought and the answer in round 2."""
 
     stop: tuple[str, ...] = ("</think>", "</answer>")
     result_prefix = "crop_"

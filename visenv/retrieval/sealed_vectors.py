@@ -30,7 +30,7 @@ _FORMAT = 2
 
 
 class Seal(NamedTuple):
-    """What a folder holds since it was last sealed.
+    """Describes what a folder holds since it was last sealed.
 
     Attributes:
         embedder: Name of the embedder.

@@ -32,7 +32,7 @@ _UNSEALED = "unsealed"
 
 
 class Item(NamedTuple):
-    """Something that has vectors: a page of a document, or a passage.
+    """Describes something that has vectors: a page of a document, or a passage.
 
     Attributes:
         key: Names the item in the store.

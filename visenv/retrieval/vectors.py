@@ -16,7 +16,7 @@ _UNIT_TOLERANCE = 1e-3
 
 
 class VectorMaker(Protocol):
-    """Anything that makes vectors.
+    """Makes vectors.
 
     Attributes:
         name: Names the weights. Vectors of one name cannot be searched with those of another.

@@ -17,7 +17,7 @@ TermFunction = Callable[["RewardContext"], "float | Awaitable[float | None] | No
 
 
 class RewardTerm(NamedTuple):
-    """One named part of a reward.
+    """Describes one named part of a reward.
 
     Attributes:
         name: Its key in `StepResult.terms`.
@@ -42,7 +42,7 @@ class RewardTerm(NamedTuple):
 
 
 class RewardContext:
-    """Everything that a term may read: the events, the sample, and the terms before it.
+    """Holds everything that a term may read: the events, the sample, and the terms before it.
 
     Args:
         log: The events of the episode.

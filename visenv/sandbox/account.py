@@ -1,4 +1,4 @@
-"""What a piece of code has waited for workers of sandboxes, as a step of an environment does.
+"""Accounts for the time that a step of an environment waited for workers of sandboxes.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Where programs run: this machine, or whatever else takes a `Program` and gives an `Execution`."""
+"""Defines where programs run: here, or wherever a `Program` gives an `Execution`."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Cause = Literal["done", "ended", "wall", "output"]
 
 
 class Ending(NamedTuple):
-    """How an execution ended.
+    """Describes how an execution ended.
 
     Attributes:
         cause: ``"done"``: with its results sealed. ``"ended"``: by itself, or killed by the kernel.

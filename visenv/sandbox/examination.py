@@ -1,4 +1,4 @@
-"""What `visenv doctor` reports of the sandbox: the layers there are, and whether they hold."""
+"""Examines the sandbox for `visenv doctor`: the layers there are, and whether they hold."""
 
 from __future__ import annotations
 

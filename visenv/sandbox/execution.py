@@ -1,4 +1,4 @@
-"""What came of a program."""
+"""Defines the result of a program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ image is larger than allowed, so it was not run. ``crashed``: its process ended 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One run of a program.
+    """Holds the result of one run of a program.
 
     Attributes:
         status: How it ended.

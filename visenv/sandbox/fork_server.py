@@ -44,7 +44,7 @@ class CellLostError(Exception):
 
 
 class Hello(NamedTuple):
-    """What a server says first.
+    """Holds the first message of a server.
 
     Attributes:
         mode: ``"namespaces"``, ``"landlock"`` or ``"none"``; None when it refuses.

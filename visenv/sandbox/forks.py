@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 
 class Forkable(Protocol):
-    """Something with a state of this process."""
+    """Marks an object with a state of this process."""
 
     def after_fork(self) -> None:
         """Forget it, without touching what the parent goes on using."""

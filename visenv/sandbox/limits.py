@@ -1,4 +1,4 @@
-"""What one execution may use."""
+"""Defines what one execution may use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from visenv.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one execution may use; whatever goes beyond is refused by the kernel or ends it.
+    """Sets what one execution may use; the kernel refuses what goes beyond, or ends the program.
 
     Attributes:
         wall_seconds: From the program's first line; then everything it started is killed.

@@ -241,7 +241,7 @@ def refusal(hello: Hello, isolation: str) -> str:
     )
     wanted = "" if isolation == "auto" else f" with isolation={isolation!r}"
     return (
-        f"This machine does not grant what it takes to run code that nobody trusts{wanted}: a "
+        f"This machine does not grant what it takes to run untrusted code{wanted}: a "
         f"{probe.SECCOMP}, {probe.PRIVILEGES}, and either a {probe.NAMESPACES} or "
         f"{probe.LANDLOCK.title()}. Missing: {', '.join(missing)}. `visenv doctor` says more; "
         "LocalBackend(unsafe=True) runs programs all the same."

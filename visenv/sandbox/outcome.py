@@ -1,4 +1,4 @@
-"""From how a process ended and what it left behind to an `Execution`."""
+"""Turns the end of a process, and what it left behind, into an `Execution`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend is asked to run, checked."""
+"""Checks what a backend is asked to run."""
 
 from __future__ import annotations
 

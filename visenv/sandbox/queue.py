@@ -1,4 +1,4 @@
-"""Who runs next: a fair queue of programs, with a deadline and an account of the waiting.
+"""Decides which program runs next: a fair queue with a deadline that measures waits.
 
 After start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2): the start tag of an
 owner is the larger of the virtual time and its finish tag; a free worker takes a program of the
@@ -24,7 +24,7 @@ from visenv.sandbox.account import add_wait
 
 
 class Waits(NamedTuple):
-    """What programs have waited for a worker.
+    """Holds how long programs have waited for a worker.
 
     Attributes:
         programs: How many programs got a worker.

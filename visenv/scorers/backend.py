@@ -1,4 +1,4 @@
-"""What answers the requests of a scorer: the base classes of backends."""
+"""Defines what answers the requests of a scorer: the base classes of backends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SECONDS_TO_FINISH = 5.0
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """How a service sends requests to its backend; every field is an option of every `Scorer`.
+    """Sets how a service sends requests to its backend; every field is an option of `Scorer`.
 
     Attributes:
         max_batch_size: Most requests in one batch.
@@ -150,7 +150,7 @@ class InProcessBackend(Backend):
 
 
 class ModelThread:
-    """One daemon thread that runs one function at a time.
+    """Runs one function at a time in a daemon thread.
 
     `ThreadPoolExecutor` is unsuitable: at exit the interpreter waits for its threads, and a judge
     that hangs would keep the process alive.

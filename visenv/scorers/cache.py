@@ -58,7 +58,7 @@ class MemoryCache:
 
 
 class DiskCache:
-    """Values in one SQLite file, which threads and processes of one machine may share.
+    """Stores values in one SQLite file, which threads and processes of one machine may share.
 
     A damaged file is set aside with a warning, and a new one is begun. A full or read-only disk
     costs the cache and never a verdict. SQLite's locks do not work on every network file system.

@@ -33,7 +33,7 @@ class ChatMessage(BaseModel):
 
 
 class Choice(BaseModel):
-    """One completion. `stop_reason` is vLLM's: the stop string at which the server cut the text."""
+    """Holds one completion. `stop_reason` is vLLM's: the stop string that ended the text."""
 
     message: ChatMessage
     finish_reason: str | None = None

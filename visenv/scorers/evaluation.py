@@ -1,4 +1,4 @@
-"""How good a judge is: its agreement with exact ground truth, and answers that it must reject.
+"""Evaluates a judge: its agreement with exact ground truth, and answers that it must reject.
 
 The questions come from procedural samples, whose right answers are known exactly. The probes are
 answers that fool weak judges: they are wrong whatever the question is.

@@ -1,4 +1,4 @@
-"""What a scorer is asked: frozen requests, known by a digest of their content.
+"""Defines what a scorer is asked: frozen requests, known by a digest of their content.
 
 A backend declares the requests that it answers. A family may add its own, for example::
 

@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
 
 @dataclass
 class ServiceCounts:
-    """What a service has done so far, in requests but for `batches`.
+    """Counts what a service has done so far, in requests but for `batches`.
 
     Attributes:
         requests: All that were not answered from memory at once.
@@ -60,7 +60,7 @@ class ServiceCounts:
 
 
 class Service(Protocol):
-    """What a handle resolves to: the instance of this process, or of the parent process."""
+    """Answers the requests of a handle: the instance of this process, or of the parent process."""
 
     def recall(self, digest: str) -> Verdict | None:
         """Return the verdict if it is in memory; any thread may ask."""

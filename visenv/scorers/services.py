@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Services:
-    """What this process holds; a forked child begins with an empty one."""
+    """Holds the services of this process; a forked child begins with an empty one."""
 
     def __init__(self, parent: Address | None = None) -> None:
         self.lock = threading.RLock()

@@ -1,4 +1,4 @@
-"""How a worker process reaches the scorers of the process that started it: a Unix socket.
+"""Connects a worker process to the scorers of the process that started it: a Unix socket.
 
 Both ends live on their process's loop of scorers. A message is a number that pairs request and
 reply, a length, and that many bytes. A client must first send the key, which only a pickled
@@ -31,7 +31,7 @@ _KEY_BYTES = 32
 
 
 class Address(NamedTuple):
-    """Where the scorers of a process are reached.
+    """Says where the scorers of a process are reached.
 
     Attributes:
         path: The socket.

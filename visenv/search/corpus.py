@@ -20,7 +20,7 @@ _URL_KEYS = ("url", "link", "href")
 
 
 class Corpus:
-    """Passages of files, in the order of the files' names.
+    """Reads the passages of files, in the order of the files' names.
 
     A ``.txt`` or ``.md`` file is one article, titled by its name. A line of a ``.jsonl`` file is an
     object with ``text`` (or ``contents``, FlashRAG's name, whose first line is the title where

@@ -1,4 +1,4 @@
-"""What a search gives back, and what every engine is."""
+"""Defines the results of a search, and the interface of engines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST_QUERY = 500
 
 
 class Passage(NamedTuple):
-    """One result.
+    """Holds one result.
 
     Attributes:
         title: Of the page or article.

@@ -25,7 +25,7 @@ Call = tuple[str, Any]
 
 
 class SimulatorReply(NamedTuple):
-    """What a call returned.
+    """Holds what a call returned.
 
     Attributes:
         facts: What the simulator returned, as JSON.

@@ -32,7 +32,7 @@ _WAIT_S = 600.0
 
 
 class SimulatorPool:
-    """Hosts of simulators, shared by the threads of a process.
+    """Holds hosts of simulators, shared by the threads of a process.
 
     Args:
         budget_bytes: Memory of all simulators together. By default three quarters of the machine's,

@@ -1,4 +1,4 @@
-"""What a simulator is: a class with seven methods that exchange JSON, bytes and frames.
+"""Defines a simulator: a class with seven methods that exchange JSON, bytes and frames.
 
 The class may run in this process, or in a child whose interpreter is Python 3.9 or newer with NumPy
 and the packages of the simulator, but without visenv's own dependencies. Its module therefore
@@ -26,7 +26,7 @@ class SetupError(RuntimeError):
 
 
 class Simulator(Protocol):
-    """One simulated world. It is made without arguments, and used by one thread."""
+    """Runs one simulated world. It is made without arguments, and used by one thread."""
 
     def start(self, options: Mapping[str, Any]) -> Facts:
         """Load the packages and return facts about them, for example their versions.

@@ -1,4 +1,4 @@
-"""Which simulator runs where, and within which limits."""
+"""Defines which simulator runs where, and within which limits."""
 
 from __future__ import annotations
 

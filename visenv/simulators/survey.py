@@ -1,4 +1,4 @@
-"""What simulators there are on this machine: interpreter, packages, OpenGL and players."""
+"""Finds the simulators of this machine: interpreter, packages, OpenGL and players."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CODE = (
 
 
 class Finding(NamedTuple):
-    """One thing that was looked for.
+    """Describes one thing that was looked for.
 
     Attributes:
         name: The thing.

@@ -1,4 +1,4 @@
-"""What proves an environment: its contract as tests (`contract`), and a toy to try things on."""
+"""Tests environments: their contract as tests (`contract`), and a toy to try things on."""
 
 from visenv.testing.contract import EnvContract, check_all
 

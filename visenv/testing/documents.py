@@ -81,7 +81,7 @@ def page_colour(page: int) -> tuple[int, int, int]:
 
 
 class WordEmbedder:
-    """One vector per line of a page's text: its words, each a fixed random direction, added up.
+    """Makes one vector per line of a page's text: the sum of its words' random directions.
 
     Args:
         name: What it is called.

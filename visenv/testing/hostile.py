@@ -1,4 +1,4 @@
-"""What a policy should never write, and one day will."""
+"""Holds turns that a policy should never write, and one day will."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Add(Tool[AddArguments]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class SumTruth(GroundTruth):
-    """Ground truth of a sum.
+    """Holds the ground truth of a sum.
 
     Attributes:
         add: The numbers to add, in order.
@@ -96,7 +96,7 @@ class Sums:
 
 
 class Adder(VisEnv):
-    """Two additions, then the answer; the arguments are those of `VisEnv`."""
+    """Asks for two additions, then the answer; the arguments are those of `VisEnv`."""
 
     @override
     def initial_messages(self) -> list[Message]:

@@ -30,7 +30,7 @@ from visenv.testing.survival import (
 
 
 class CheckResult(NamedTuple):
-    """How a check ended.
+    """Says how a check ended.
 
     Attributes:
         name: The check, without ``check_``.
@@ -47,7 +47,7 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What `validate` found.
+    """Holds what `validate` found.
 
     Attributes:
         checks: One result for each check, in order.

@@ -1,4 +1,4 @@
-"""Which pixels a zoom shows: a box made large enough to be seen, and the size it is shown at.
+"""Computes what a zoom shows: a box large enough to be seen, and the size it is shown at.
 
 ARM-Thinker, appendix E, and its ``image_zoom_in_tool.py``; Qwen's ``smart_resize``.
 """

@@ -19,7 +19,7 @@ Status = Literal["terminated", "truncated", "aborted"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One exchange: messages of the environment, the policy's turn, and the result.
+    """Holds one exchange: messages of the environment, the policy's turn, and the result.
 
     Attributes:
         messages: Messages shown before the policy's turn.
@@ -50,7 +50,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One finished episode.
+    """Holds one finished episode.
 
     Attributes:
         env_id: Registered id, version included.

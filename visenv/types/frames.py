@@ -19,7 +19,7 @@ _SKIPPED_AT_MOST = 64
 
 
 class VideoFacts(NamedTuple):
-    """What the header of a video file says.
+    """Holds what the header of a video file says.
 
     Attributes:
         frames: The number of frames; an estimate for some containers.

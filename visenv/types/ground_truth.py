@@ -53,7 +53,7 @@ class GroundTruth:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class QuestionTruth(GroundTruth):
-    """Ground truth of a question about an image; boxes are in native pixels.
+    """Holds the ground truth of a question about an image; boxes are in native pixels.
 
     Attributes:
         options: All possible answers, if there is a choice.

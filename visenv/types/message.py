@@ -20,7 +20,7 @@ _MARKER_AS_TEXT = "< image>"
 
 
 class Message(NamedTuple):
-    """One chat message.
+    """Holds one chat message.
 
     Attributes:
         role: The speaker.

@@ -13,7 +13,7 @@ TruthT = TypeVar("TruthT")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One question with its images and ground truth.
+    """Holds one question with its images and ground truth.
 
     Attributes:
         id: An identifier that is unique within the source and stable across runs.

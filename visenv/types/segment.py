@@ -82,7 +82,7 @@ class VideoSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """One append-only stream of tokens.
+    """Holds one append-only stream of tokens.
 
     Attributes:
         token_ids: int32 ``[length]``, image placeholders expanded.

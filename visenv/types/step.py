@@ -65,7 +65,7 @@ class StepResult(NamedTuple):
 
 
 class EpisodeInfo(NamedTuple):
-    """Facts about an episode that are known when it starts.
+    """Holds facts about an episode that are known when it starts.
 
     Attributes:
         env_id: The registered id of the environment, or the name of its class.

@@ -33,7 +33,7 @@ class TurnRequest(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """Sampling settings.
+    """Holds sampling settings.
 
     Attributes:
         temperature: 0 is greedy; 1 samples from the policy's own distribution.
@@ -47,7 +47,7 @@ class Sampling(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """One turn of a policy.
+    """Holds one turn of a policy.
 
     Attributes:
         text: The whole turn, prefill included: the action for `step`.

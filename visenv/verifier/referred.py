@@ -1,4 +1,4 @@
-"""What a response refers to, as events: points, frames and spans, and the scoring functions."""
+"""Records what a response refers to: points, frames and spans, and the scoring functions."""
 
 from __future__ import annotations
 

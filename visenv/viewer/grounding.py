@@ -1,4 +1,4 @@
-"""What a response points to, as the page draws it: points, masks, and spans on a time bar."""
+"""Prepares what a response points to for the page: points, masks, and spans on a time bar."""
 
 from __future__ import annotations
 

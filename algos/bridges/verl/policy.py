@@ -24,7 +24,7 @@ SECONDS: ContextVar[list[float]] = ContextVar("SECONDS")
 
 
 class Room(NamedTuple):
-    """What a row of verl holds.
+    """Holds the limits of a row of verl.
 
     Attributes:
         prompt: Most tokens before the policy first speaks.

@@ -29,7 +29,7 @@ _SECONDS_TO_CLOSE = 10.0
 
 
 class Ahead(Supply):
-    """Like `Played`, with sampling going on in a thread of its own during the update.
+    """Supplies episodes like `Played`, and samples in its own thread during the update.
 
     Each step keeps to its own scenes, those that `Played` would give it, but begins up to
     `max_staleness` steps early, so that all its tokens are sampled with weights of at most so many

@@ -29,7 +29,7 @@ def random_stream(seed: int, *keys: int) -> np.random.SeedSequence:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which part of a step one process supplies; what all of them supply does not depend on it.
+    """Says which part of a step one process supplies; what all supply does not depend on it.
 
     Attributes:
         rank: The number of this process, from 0.

@@ -18,7 +18,7 @@ from .selection import Selection
 
 
 class Played(Supply):
-    """Episodes on fresh scenes, in groups, with the weights of the step.
+    """Plays episodes on fresh scenes, in groups, with the weights of the step.
 
     Args:
         collector: Plays.

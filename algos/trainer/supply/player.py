@@ -21,7 +21,7 @@ Known = Mapping[tuple[int, int], Episode]
 
 
 class Kept(NamedTuple):
-    """What a step learns from.
+    """Holds what a step learns from.
 
     Attributes:
         groups: The groups.

@@ -18,7 +18,7 @@ _ROWS = 7
 
 
 class Task(NamedTuple):
-    """What the order of samples needs to know of an environment.
+    """Holds what the order of samples needs to know of an environment.
 
     Attributes:
         rows: Rows of its data set; None if the data are procedural.

@@ -1,4 +1,4 @@
-"""Which sample each group of a run plays: the environment, and the row of a finite data set."""
+"""Chooses the sample of each group of a run: the environment, and the row of a data set."""
 
 from __future__ import annotations
 

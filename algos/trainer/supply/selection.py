@@ -1,4 +1,4 @@
-"""Which of the groups that are played a step learns from."""
+"""Selects which of the played groups a step learns from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import OnExhausted, teachable
 
 @dataclass(frozen=True)
 class Selection:
-    """How groups are chosen; by default the first ones drawn are taken as they come out."""
+    """Sets how groups are chosen; by default the first ones drawn are taken as they come out."""
 
     distinct: bool = False
     """Whether groups in which all got the same reward, which teach nothing, are replaced by others

@@ -17,7 +17,7 @@ _ORDER = 2
 
 
 class Taken(Supply):
-    """Episodes taken from a list, in a new random order each time all have been used.
+    """Takes episodes from a list, in a new random order each time all have been used.
 
     Args:
         episodes: All of them, with segments.

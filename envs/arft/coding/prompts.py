@@ -1,4 +1,4 @@
-"""What ArftCoding says to the policy: our words, the structure of figure 6."""
+"""Writes what ArftCoding says to the policy: our words, the structure of figure 6."""
 
 from __future__ import annotations
 

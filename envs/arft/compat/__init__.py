@@ -1,1 +1,1 @@
-"""What both ARFT environments do otherwise with ``compat="arft"``: the public code's behavior."""
+"""Holds the public code's behavior in both ARFT environments, for ``compat="arft"``."""

@@ -1,4 +1,4 @@
-"""What Visual-ARFT's public code pays otherwise, for ``compat="arft"``.
+"""Computes the rewards of Visual-ARFT's public code, for ``compat="arft"``.
 
 A turn is paid by what its text holds, and by the step that stands at its place in the sample: the
 turns are those of its training rows, each of which is one step.

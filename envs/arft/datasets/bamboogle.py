@@ -21,7 +21,7 @@ from .multi_hop import MultiHopSource, Row
 
 
 class Bamboogle(MultiHopSource):
-    """Bamboogle; its answers are published, though its one split is called ``"test"``."""
+    """Loads Bamboogle; its answers are published, though its one split is called ``"test"``."""
 
     name = "bamboogle"
     splits = ("test",)

@@ -16,7 +16,7 @@ from .multi_hop import MultiHopSource, Row, contexts, supporting_titles
 
 
 class HotpotQA(MultiHopSource):
-    """HotpotQA. `Sample.kind` is ``"bridge"`` or ``"comparison"``.
+    """Loads HotpotQA. `Sample.kind` is ``"bridge"`` or ``"comparison"``.
 
     It has no gold sub-queries: the titles of the supporting articles stand for them.
     """

@@ -1,4 +1,4 @@
-"""What the two sets of MAT (Visual-ARFT, arXiv 2505.14246) share; hub: ``laolao77/MAT``."""
+"""Holds what the two sets of MAT (Visual-ARFT, arXiv 2505.14246) share; hub: ``laolao77/MAT``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 class MatSource(RowSource):
-    """Questions about one image each, scored by F1 and reported by split."""
+    """Loads questions about one image each, scored by F1 and reported by split."""
 
     def score(self, answer: str, sample: Sample, compat: Compat = None) -> float:
         """Return token F1 of the answer, 0 to 1."""

@@ -56,7 +56,7 @@ _LABELS = re.compile(r"<problem>\s*\{([^}]*)\}")
 
 
 class MatCoding(MatSource):
-    """MAT-Coding from a local folder.
+    """Loads MAT-Coding from a local folder.
 
     `Sample.ground_truth` is a `CodingTruth`. Distortions of the published sets are known by name
     alone; the box of a crop stands in its question. A crop has the original image, as in the public
@@ -172,7 +172,7 @@ def _box(question: str) -> Region:
 def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
     r"""Return every accepted answer; one with line feeds written as ``\\n`` also with blanks.
 
-    The public scorer deletes the backslash, and so gives nobody a point who reads such a sign.
+    The public scorer deletes the backslash, so a policy that reads such a sign gets no point.
     """
     listed = answers_of(row.get("answers"))
     readable = (answer.replace("\\n", " ") for answer in listed)

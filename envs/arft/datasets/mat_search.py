@@ -45,7 +45,7 @@ _SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL)
 
 
 class MatSearch(MatSource):
-    """MAT-Search from a local folder.
+    """Loads MAT-Search from a local folder.
 
     `Sample.kind` is ``"search"``. The `SearchTruth` holds the gold sub-queries of the training set
     and ``split``: ``"train"``, or ``"simple"`` or ``"hard"`` of the benchmark, by which it is

@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 
 
 class MultiHopSource(RowSource):
-    """One split of a set of multi-hop questions from a local folder.
+    """Loads one split of a set of multi-hop questions from a local folder.
 
     `Sample.ground_truth` is a `SearchTruth`. A split whose answers are not published has none, and
     scoring one raises a `DataError`.

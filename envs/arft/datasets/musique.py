@@ -25,7 +25,7 @@ _HOPS = re.compile(r"[2-4]hop\d?(?=__)")
 
 
 class MuSiQue(MultiHopSource):
-    """MuSiQue. `Sample.kind` is the shape of its hops, ``"2hop"``, ``"3hop1"``, … of the id.
+    """Loads MuSiQue. `Sample.kind` is the shape of its hops, ``"2hop"``, ``"3hop1"``, … of the id.
 
     Gold sub-queries are the decomposition, answers of earlier hops put in for ``#1``, ``#2``… and
     ``Green >> performer`` written as ``Green performer``.

@@ -24,7 +24,7 @@ ALIASES = "id_aliases.json"
 
 
 class WikiMultihop(MultiHopSource):
-    """2WikiMultihopQA. `Sample.kind` is ``"comparison"``, ``"compositional"``, … as published.
+    """Loads 2WikiMultihopQA. `Sample.kind` is ``"comparison"``, ``"compositional"``, … as there.
 
     Gold sub-queries are subject and relation of each evidence, ``"Xawery Żuławski mother"``; where
     there are none, the titles of the supporting articles.

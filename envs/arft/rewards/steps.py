@@ -21,7 +21,7 @@ ANSWER = "answer"
 
 
 class StepRewardWrapper(RewardWrapper):
-    """Pays, after every turn, what the terms have grown by; the sum is their value at the end.
+    """Pays the growth of the terms after every turn; the sum is their value at the end.
 
     ``info["step"].terms`` holds their values so far. An aborted step gets 0, and so do the steps
     before it in an `Episode`. The arguments are those of `RewardWrapper`.
@@ -71,7 +71,7 @@ class GoldStep(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What turns are worth, each part 0 to 1."""
+    """Holds the value of turns, each part 0 to 1."""
 
     accuracy: float = 0.0
     form: float = 0.0

@@ -1,4 +1,4 @@
-"""What ArftSearch says to the policy: our words, the structure of figure 5."""
+"""Writes what ArftSearch says to the policy: our words, the structure of figure 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near a search query is to the one that was wanted (arXiv 2505.14246, R_sem of equation 4).
+"""Compares a search query with the wanted one (arXiv 2505.14246, R_sem of equation 4).
 
 A sentence encoder puts "who won in 2020" and "who won in 2021" at a cosine near 1, and one name
 near another. A score is therefore 0 where a number or a name is not the wanted one (`same_facts`),
@@ -75,7 +75,7 @@ def word_similarity(query: str, wanted: str, names: Sequence[str] = ()) -> float
 
 
 class SentenceSimilarity:
-    """Cosine of the queries' sentence vectors; the encoder is shared by all of a process.
+    """Computes the cosine of sentence vectors of the queries; all callers share the encoder.
 
     Args:
         model: See `visenv.retrieval.encoder.Encoder`; None takes all-MiniLM-L6-v2.

@@ -1,1 +1,1 @@
-"""What the procedural worlds of both ARFT environments share."""
+"""Holds what the procedural worlds of both ARFT environments share."""

@@ -1,4 +1,4 @@
-"""What the models that curate traces are asked: our words, the structure of figures 5, 6, 8, 9."""
+"""Holds the prompts for curating traces: our words, the structure of figures 5, 6, 8, 9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loaders share: samples, letters, means of groups."""
+"""Holds what the loaders share: samples, letters, means of groups."""
 
 from __future__ import annotations
 

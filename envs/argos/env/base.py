@@ -1,4 +1,4 @@
-"""What both Argos environments share: one turn of grounded reasoning with an answer."""
+"""Holds what both Argos environments share: one turn of grounded reasoning with an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What images and videos share: places for things, tints, and the sample that comes out."""
+"""Holds what images and videos share: places for things, tints, and the sample that comes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a label names: words and their synonyms, compared with the attributes of a thing."""
+"""Resolves labels: words and their synonyms, compared with the attributes of a thing."""
 
 from __future__ import annotations
 

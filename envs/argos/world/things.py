@@ -1,4 +1,4 @@
-"""Things of a scene, and which pixel shows which: exact masks from their geometry."""
+"""Defines the things of a scene, and which pixel shows which: exact masks from their geometry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gives a judging item away: the right answer in a wrong response, or talk of correctness.
+"""Finds leaks in judging items: the right answer in a wrong response, talk of correctness.
 
 Texts are compared by their words: case, punctuation, articles and the way a number is written
 ("three", "3", "3.0", "1,000") do not count.

@@ -1,4 +1,4 @@
-"""What writers of data are asked. The wording is ours; the tasks are those of the paper.
+"""Holds the prompts of the writers of data. The wording is ours; the tasks are those of the paper.
 
 ARM-Thinker (arXiv 2512.05111), section 3.2 (flawed responses) and appendix F, figures 8 (long
 responses) and 9 (descriptions). Each prompt ends with the JSON object that is wanted.

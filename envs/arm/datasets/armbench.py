@@ -52,7 +52,7 @@ _TRUTH = {"true": True, "false": False}
 
 
 class ARMBench(RowSource):
-    """ARMBench-VL from a local folder.
+    """Loads ARMBench-VL from a local folder.
 
     `Sample.kind` is the ``rm_tag``. Results are reported by ``track`` and ``rm_tag``. A row is left
     out, and listed in `problems`, if its image is missing, so that no response is judged blind, or

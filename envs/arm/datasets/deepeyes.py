@@ -28,7 +28,7 @@ _IMAGE_TOKEN = re.compile(r"<image>\n?")
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class DeepEyesTruth(QuestionTruth):
-    """Ground truth of a row of DeepEyes-47k.
+    """Holds the ground truth of a row of DeepEyes-47k.
 
     Attributes:
         ability: What the question needs, as published.
@@ -42,7 +42,7 @@ class DeepEyesTruth(QuestionTruth):
 
 
 class DeepEyes(HubSource):
-    """DeepEyes-47k from a local folder, as plain questions.
+    """Loads DeepEyes-47k from a local folder, as plain questions.
 
     `Sample.kind` is ``data_source``. The question is that of ``extra_info``, or else the last user
     message, which may explain the tools of DeepEyes too.

@@ -54,7 +54,7 @@ _ORDINALS = {"first": 1, "1": 1, "a": 1, "second": 2, "2": 2, "b": 2}
 
 
 class LLaVACritic(HubSource):
-    """LLaVA-Critic-113k from a local folder.
+    """Loads LLaVA-Critic-113k from a local folder.
 
     Two responses make a sample that asks which is better. A caption makes one that asks whether it
     is right: it is when its score is at least half of 100. `Sample.kind` is the form of the row.
@@ -156,7 +156,7 @@ _Read = Callable[[str], _Judgment]
 
 
 class _Form(NamedTuple):
-    """One way to write a row down.
+    """Describes one way to write a row down.
 
     Attributes:
         name: What it is called.

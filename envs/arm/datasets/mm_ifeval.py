@@ -44,7 +44,7 @@ _METHODS = ("rule_based", "direct_gpt", "cmp_gpt")
 
 
 class MMIFEval(RowSource):
-    """MM-IFEval from a local folder, as instructions with their constraints.
+    """Loads MM-IFEval from a local folder, as instructions with their constraints.
 
     `Sample.kind` is the ``tag``. `Sample.ground_truth` is an `InstructionTruth`, whose checks have
     the names of `visenv.checks`.

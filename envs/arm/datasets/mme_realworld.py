@@ -32,7 +32,7 @@ _OPTION = re.compile(r"\s*\(([A-Z])\)\s*(.*)", re.DOTALL)
 
 
 class MMERealWorld(HubSource):
-    """MME-RealWorld from a local folder.
+    """Loads MME-RealWorld from a local folder.
 
     `Sample.answers` is the right letter. Results are reported by task (Perception, Reasoning) and
     by domain; the benchmark's score is the mean over all rows.

@@ -31,7 +31,7 @@ from .mmlongbench_score import FORMATS, NOT_ANSWERABLE, mmlongbench_score
 
 
 class MMLongBench(HubSource):
-    """MMLongBench-Doc from a local folder, as plain questions about documents.
+    """Loads MMLongBench-Doc from a local folder, as plain questions about documents.
 
     `Sample.kind` is ``"single-page"``, ``"cross-page"`` or ``"unanswerable"``, and with the
     document's type a label to report by. A row whose document is missing is left out.

@@ -60,7 +60,7 @@ class _Question(NamedTuple):
 
 
 class MPDocVQA(RowSource):
-    """One split of MP-DocVQA from a local folder, as plain questions about documents.
+    """Loads one split of MP-DocVQA from a local folder, as plain questions about documents.
 
     A question's document is the run of pages it comes with: where two questions come with different
     pages of one document, the second has the question's id in its name. The test split has no

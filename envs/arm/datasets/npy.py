@@ -104,7 +104,7 @@ class _Array(np.ndarray[Any, Any]):
 
 
 class _Maker:
-    """What a file may call: bound methods, as a file could set the attributes of functions."""
+    """Holds what a file may call: bound methods, since a file could set functions' attributes."""
 
     def type(self, code: object, *_: object) -> _Type:
         return _Type(code)

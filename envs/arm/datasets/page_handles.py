@@ -71,7 +71,7 @@ class PageHandles:
 
 
 class PageHandlesLibrary:
-    """Such documents by name; pages that were shown are remembered within a budget."""
+    """Holds such documents by name; pages that were shown are cached within a budget."""
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}

@@ -58,7 +58,7 @@ WAYS = {"single": 1, "pair": 2, "4-way": 4}
 
 
 class PdfQuestions(RowSource):
-    """Judging samples about the documents of a folder; the module says what it must hold.
+    """Loads judging samples about the documents of a folder; the module describes the folder.
 
     A row that cannot be used (no JSON, a field missing, a document that is not there or cannot be
     opened, an evidence page beyond its end) is left out and listed in `problems`. Samples made of

@@ -47,7 +47,7 @@ _TAG = re.compile(r"<[^<>]{0,100}>")
 
 
 class RewardBench2(HubSource):
-    """RewardBench 2 from a local folder.
+    """Loads RewardBench 2 from a local folder.
 
     `Sample.kind` is the subset. In Ties, a sample asks about one response: the verdict says whether
     it is right, and the response is rated from 1 to 10.

@@ -24,7 +24,7 @@ _IMAGE_TOKEN = re.compile(r"<image>\n?")
 
 
 class VisualProbe(HubSource):
-    """VisualProbe from a local folder, as plain questions with answers in free words.
+    """Loads VisualProbe from a local folder, as plain questions with free-form answers.
 
     `Sample.kind` is ``data_source``. The benchmark asks a language model whether an answer is
     right: play it with ``judge="openai:<model>"``. `score` alone accepts no other wording.

@@ -45,7 +45,7 @@ GROUPS: Mapping[str, str] = {
 
 
 class VLRewardBench(HubSource):
-    """VL-RewardBench from a local folder.
+    """Loads VL-RewardBench from a local folder.
 
     `Sample.kind` is the group, one of the three of `GROUPS`. The benchmark reports the mean over
     all rows ("overall") and the mean of the groups' means ("macro").

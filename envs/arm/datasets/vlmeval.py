@@ -62,7 +62,7 @@ _EMPTY = ("", "nan", "None")
 
 
 class VlmEval(RowSource):
-    """A data set in VLMEvalKit's TSV layout, from a local folder.
+    """Loads a data set in VLMEvalKit's TSV layout from a local folder.
 
     Opening the file reads it once from end to end; images are read when their row is asked for. A
     row without its image is listed in `problems`.
@@ -121,7 +121,7 @@ class VlmEval(RowSource):
 
 
 class _Asked(NamedTuple):
-    """What a row asks: the whole text of the question, its options, and the right answer."""
+    """Holds what a row asks: the whole text of the question, its options, and the right answer."""
 
     question: str
     options: tuple[str, ...]

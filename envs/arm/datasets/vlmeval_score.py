@@ -27,7 +27,7 @@ _LETTERS_ALONE = re.compile(r"[A-Za-z0-9]{1,8}|[A-Za-z0-9](?:[\s,;]+[A-Za-z0-9])
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class VlmEvalTruth(QuestionTruth):
-    """Ground truth of a row in VLMEvalKit's TSV layout.
+    """Holds the ground truth of a row in VLMEvalKit's TSV layout.
 
     Attributes:
         answer_kind: How an answer is compared: ``"choice"``, ``"letters"`` (several may be right

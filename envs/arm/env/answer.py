@@ -1,4 +1,4 @@
-"""What the environments for plain questions share: a policy looks with tools, then answers."""
+"""Holds what the environments for plain questions share: looking with tools, answering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all ARM environments share: limits, turns, named images, and what the oracle does."""
+"""Holds what all ARM environments share: limits, turns, named images, and what the oracle does."""
 
 from __future__ import annotations
 

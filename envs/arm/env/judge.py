@@ -1,4 +1,4 @@
-"""What the four judging environments share: a judge looks at responses and gives a verdict."""
+"""Holds what the four judging environments share: responses to look at, and a verdict."""
 
 from __future__ import annotations
 

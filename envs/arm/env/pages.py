@@ -1,4 +1,4 @@
-"""What environments about documents share: the overview, the page tools, and the evidence."""
+"""Holds what environments about documents share: the overview, the page tools, and the evidence."""
 
 from __future__ import annotations
 

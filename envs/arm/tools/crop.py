@@ -69,7 +69,7 @@ class IndexedCropArguments(Arguments):
 
 
 class Region(NamedTuple):
-    """Where a picture lies: a part of an image in its native pixels.
+    """Holds where a picture lies: a part of an image in its native pixels.
 
     Attributes:
         name: What that image is called.

@@ -54,7 +54,7 @@ class IndexArguments(Arguments):
 
 
 class _PageTool(Tool[ArgumentsT]):
-    """What both tools share: a library, and the name of the sample's document."""
+    """Holds what both tools share: a library, and the name of the sample's document."""
 
     def __init__(self, library: Library, *, long_side: int = LONG_SIDE) -> None:
         if long_side < 1:

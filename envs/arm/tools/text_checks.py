@@ -110,7 +110,7 @@ class AnyPrecisionOfText(AnyPrecision, OfText):
 
 
 class _Form(NamedTuple):
-    """What the tools of one kind of parameters have in common.
+    """Holds what the tools of one kind of parameters have in common.
 
     Attributes:
         model: The check's parameters in ``strict``, after the name of a text.

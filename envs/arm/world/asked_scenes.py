@@ -17,7 +17,7 @@ from .wordings import QUESTIONS
 
 
 class AskedScenes:
-    """Scenes of `VariedScenes` with their questions, in the wordings of ArmZoom.
+    """Makes scenes of `VariedScenes` with their questions, in the wordings of ArmZoom.
 
     A `ProceduralSource`. The preset ``"default"`` asks in several wordings about a sign that it
     names by its look, its place or another sign (`refer`); other presets ask as `ScenesWorld` does.

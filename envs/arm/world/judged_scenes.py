@@ -18,7 +18,7 @@ from .wordings import STATEMENTS
 
 
 class JudgedScenes:
-    """Scenes of `ScenesWorld` with responses to their question, as samples for a judge.
+    """Makes scenes of `ScenesWorld` with responses to their question, as samples for a judge.
 
     A `ProceduralSource` of samples made by `judging_sample`. The preset ``"default"`` draws scenes
     of several styles and sizes (`VariedScenes`), and asks in several wordings about a sign that it

@@ -1,4 +1,4 @@
-"""How a question refers to one sign among others: by its look, its place, or another sign."""
+"""Refers to one sign among others in a question: by its look, its place, or another sign."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from .reports import ReportsWorld
 
 
 class ReportQuestions:
-    """Questions about the documents of `ReportsWorld`, without responses to judge.
+    """Makes questions about the documents of `ReportsWorld`, without responses to judge.
 
     A `ProceduralSource` with a `library`. `Sample.answers` is the one right value; the
     `DocumentTruth` holds ``document``, ``evidence_pages``, ``gold_query`` and ``options``: the

@@ -18,7 +18,7 @@ from ..samples import judging_sample
 
 
 class Preset(NamedTuple):
-    """What is asked about the documents of a genre.
+    """Sets what is asked about the documents of a genre.
 
     Attributes:
         kinds: Kinds of question.
@@ -38,7 +38,7 @@ PRESETS = {
 
 
 class ReportsWorld:
-    """Judging samples about documents of several pages, made from nothing but a seed.
+    """Makes judging samples about documents of several pages from nothing but a seed.
 
     A `ProceduralSource` with a `library`. A sample names a document, puts a question whose evidence
     is on known pages, and has 1, 2 or 4 responses: one is right (a single one with probability

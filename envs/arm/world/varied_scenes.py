@@ -21,7 +21,7 @@ _FIXED = ("width", "height", "view_side", "style")
 
 
 class VariedScenes:
-    """Scenes of `ScenesWorld`, each in a style and a size that are drawn evenly.
+    """Makes scenes of `ScenesWorld`, each in a style and a size that are drawn evenly.
 
     Only the preset `VARIED` is varied, and only if no size, view or style is given.
 

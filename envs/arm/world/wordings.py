@@ -1,4 +1,4 @@
-"""How the details of a scene are asked for and stated, by kind of detail."""
+"""Words questions and statements about the details of a scene, by kind of detail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both of EmbodiedBench's sets share: subsets, ground truth, sampling, Git LFS pointers."""
+"""Holds what EmbodiedBench's sets share: subsets, ground truth, sampling, LFS pointers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RowT = TypeVar("RowT")
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class PublishedTruth(GroundTruth):
-    """Ground truth of a published task, which a simulator of its own checks.
+    """Holds the ground truth of a published task, which its own simulator checks.
 
     Attributes:
         benchmark: ``"eb_alfred"`` or ``"eb_habitat"``.
@@ -39,7 +39,7 @@ class PublishedTruth(GroundTruth):
 
 
 class PublishedTasks(RowSource):
-    """Tasks without images: a simulator shows them.
+    """Loads tasks without images: a simulator shows them.
 
     Args:
         subset: One of the six subsets, or ``"all"``.

@@ -35,7 +35,7 @@ _REASONS = {
 
 
 class AlfredDialect(Dialect):
-    """EB-ALFRED's action strings over the fixtures and objects of a house.
+    """Writes EB-ALFRED's action strings over the fixtures and objects of a house.
 
     The order is EB-ALFRED's: find each type, pick up each type, put down, drop, open and close,
     turn on and off, slice; then the further instances of each type.

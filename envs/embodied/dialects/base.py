@@ -12,7 +12,7 @@ from ..world.state import OK, State
 
 
 class Action(NamedTuple):
-    """One action of the numbered list.
+    """Holds one action of the numbered list.
 
     Attributes:
         name: How it is written.

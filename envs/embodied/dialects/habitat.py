@@ -30,7 +30,7 @@ _REASONS = {
 
 
 class HabitatDialect(Dialect):
-    """EB-Habitat's action strings over the fixtures and objects of a house.
+    """Writes EB-Habitat's action strings over the fixtures and objects of a house.
 
     The order is EB-Habitat's: navigate, pick up, place, open and close.
     """

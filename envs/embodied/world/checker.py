@@ -15,7 +15,7 @@ from .house import House
 
 
 class Replay:
-    """Objects and fixtures as plain dictionaries.
+    """Replays a plan on objects and fixtures as plain dictionaries.
 
     Args:
         house: The house.

@@ -9,7 +9,7 @@ Role = Literal["", "heat", "cool", "wash", "light", "tap"]
 
 
 class FixtureType(NamedTuple):
-    """One type of receptacle or appliance. Lengths are in meters.
+    """Describes one type of receptacle or appliance. Lengths are in meters.
 
     Attributes:
         width: Along the wall.

@@ -54,7 +54,7 @@ Facts = Annotated[tuple[Fact, ...], Strict(False)]
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class Clause:
-    """Literals about quantified variables.
+    """Holds literals about quantified variables.
 
     Attributes:
         quantifier: ``"exists"``: at least `count` values of ``?0`` have values of ``?1`` so that
@@ -76,7 +76,7 @@ Clauses = Annotated[tuple[Clause, ...], Strict(False)]
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class Goal:
-    """Conditions and guards."""
+    """Holds the conditions and guards of a task."""
 
     conditions: Clauses
     guards: Clauses = ()

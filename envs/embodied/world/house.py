@@ -122,7 +122,7 @@ class Item:
 
 @dataclass(frozen=True)
 class House:
-    """Rooms, fixtures and objects, with where the objects are at first.
+    """Holds rooms, fixtures and objects, with where the objects are at first.
 
     Attributes:
         rooms: The rooms.

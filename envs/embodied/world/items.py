@@ -28,7 +28,7 @@ SIZES: dict[Size, float] = {"small": 0.8, "large": 1.0}
 
 
 class Look(NamedTuple):
-    """What distinguishes two objects of one type."""
+    """Describes what distinguishes two objects of one type."""
 
     color: str
     pattern: Pattern
@@ -37,7 +37,7 @@ class Look(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One primitive of an object. Lengths are in centimeters, from the middle of its base.
+    """Describes one primitive of an object. Lengths are in centimeters, from its base's middle.
 
     Attributes:
         shape: ``"box"``, ``"cylinder"``, ``"sphere"`` or ``"ellipsoid"``.
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 
 class ItemType(NamedTuple):
-    """One type of objects.
+    """Describes one type of objects.
 
     Attributes:
         parts: Its primitives; the first one carries the pattern.

@@ -1,4 +1,4 @@
-"""Where the rooms, doors, windows and fixtures of a house are."""
+"""Places the rooms, doors, windows and fixtures of a house."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FAUCET = "Faucet"
 
 
 class Layout(NamedTuple):
-    """Rooms, doorways, windows and fixtures."""
+    """Holds rooms, doorways, windows and fixtures."""
 
     rooms: tuple[Room, ...]
     doors: tuple[Gap, ...]
@@ -38,7 +38,7 @@ class Layout(NamedTuple):
 
 @dataclass(slots=True)
 class _Wall:
-    """One wall of a room from inside: its start, its direction along, and its free stretches."""
+    """Describes a wall of a room from inside: its start, its direction, and its free stretches."""
 
     room: int
     x: float

@@ -17,7 +17,7 @@ _ORDER = ("sliced", "clean", "hot", "cold", "in", "within", "closed", "open", "h
 
 
 class Operation(NamedTuple):
-    """One thing to do."""
+    """Names one thing to do."""
 
     verb: str
     name: str

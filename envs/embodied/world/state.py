@@ -17,14 +17,14 @@ FLOOR = "floor:"
 
 
 class Place(NamedTuple):
-    """Where an object is: the fixture or object that holds it, and the slot there."""
+    """Holds where an object is: the fixture or object that holds it, and the slot there."""
 
     holder: str
     slot: int
 
 
 class State:
-    """What actions change.
+    """Holds what actions change.
 
     Args:
         house: The house, in its first state.

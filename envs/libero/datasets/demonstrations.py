@@ -40,7 +40,7 @@ Actions = Sequence[Sequence[float]]
 
 
 class Demonstration(NamedTuple):
-    """One demonstration.
+    """Holds one demonstration.
 
     Attributes:
         number: Its number in the file.

@@ -48,7 +48,7 @@ class Shape(NamedTuple):
 
 
 class Grasp(NamedTuple):
-    """Where the hand closes: position ``[3]`` and rotation about the vertical axis, rad."""
+    """Describes where the hand closes: position ``[3]`` and rotation about the vertical, rad."""
 
     position: Any
     yaw: float

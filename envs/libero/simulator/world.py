@@ -29,7 +29,7 @@ _STARTS = 64
 
 
 class LiberoSimulator:
-    """One LIBERO environment at a time, of any suite."""
+    """Runs one LIBERO environment at a time, of any suite."""
 
     def __init__(self) -> None:
         self.env: Any = None

@@ -33,7 +33,7 @@ EVALUATION_SIZES: Mapping[tuple[str, str], int] = MappingProxyType(
 
 
 class Share(NamedTuple):
-    """Samples of one stage of training.
+    """Describes samples of one stage of training.
 
     Attributes:
         dataset: The data set that the samples come from.

@@ -21,7 +21,7 @@ SPLITS = ("train", "val", "testdev")
 
 
 class GQA(PhotoQuestions):
-    """GQA; `Sample.kind` is the structural type, for example ``"query"`` or ``"verify"``.
+    """Loads GQA; `Sample.kind` is the structural type, for example ``"query"`` or ``"verify"``.
 
     Args:
         folder: The folder with the files.

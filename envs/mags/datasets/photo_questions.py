@@ -1,4 +1,4 @@
-"""What the data sets share: questions with one short answer about photographs in folders."""
+"""Holds what the data sets share: questions with one short answer about photographs in folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Read = Callable[[dict[str, Any]], tuple[Sample, str]]
 
 
 class PhotoQuestions(RowSource):
-    """Questions from one file, about images in one of several folders.
+    """Loads questions from one file, about images in one of several folders.
 
     Opening checks that each image exists; it is read when its row is asked for.
 

@@ -22,7 +22,7 @@ SPLITS = ("train", "test")
 
 
 class TallyQA(PhotoQuestions):
-    """TallyQA; `Sample.kind` is ``"counting"``, and simple or complex a label of the ground truth.
+    """Loads TallyQA; `Sample.kind` is ``"counting"``, and a label says simple or complex.
 
     Args:
         folder: The folder with the files.

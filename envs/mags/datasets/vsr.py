@@ -23,7 +23,7 @@ _FOLDERS = ("images", "data/images", "images/train2017", "images/val2017", "trai
 
 
 class VSR(PhotoQuestions):
-    """VSR, asked as "Is it true that …?" and answered with "yes" or "no".
+    """Loads VSR, asked as "Is it true that …?" and answered with "yes" or "no".
 
     `Sample.kind` is ``"relation"``; the relation is a label of the ground truth.
 

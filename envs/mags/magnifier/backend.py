@@ -116,9 +116,10 @@ class MagnifierBackend(InProcessBackend):
 
         assert self._network is not None, "load() comes first"
         dtype = next(self._network.parameters()).dtype
-        stacked = torch.from_numpy(np.stack(crops)).to(self._device)
-        images = stacked.permute(0, 3, 1, 2).to(dtype) / 255
+        stacked = torch.from_numpy(np.stack(crops)).to(self._device)  # [crops, height, width, 3]
+        images = stacked.permute(0, 3, 1, 2).to(dtype) / 255  # [crops, 3, height, width]
         with torch.inference_mode():
             output = self._network(images)
         levels = (output.clamp(0, 1) * 255).round().to(torch.uint8)
+        # Of each crop [4 * height, 4 * width, 3].
         return list(levels.permute(0, 2, 3, 1).contiguous().cpu().numpy())

@@ -1,4 +1,4 @@
-"""What enlarges crops: nothing, interpolation, or a network that a process shares."""
+"""Enlarges crops: not at all, by interpolation, or by a network that a process shares."""
 
 from __future__ import annotations
 

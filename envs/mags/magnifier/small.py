@@ -43,6 +43,7 @@ class SmallNet(nn.Module):
         features = self.head(image)
         for block in self.blocks:
             features = block(features)
+        # [batch, 3 * 16, height, width] becomes [batch, 3, 4 * height, 4 * width].
         detail = F.pixel_shuffle(self.tail(features), SCALE)
         return detail + F.interpolate(image, scale_factor=SCALE, mode="bicubic")
 

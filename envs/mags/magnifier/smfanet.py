@@ -17,7 +17,7 @@ POOL = 8
 
 
 class Variant(NamedTuple):
-    """Sizes of a variant.
+    """Holds the sizes of a variant.
 
     Attributes:
         channels: Width.
@@ -95,10 +95,10 @@ class _SelfModulation(nn.Module):
 
     @override
     def forward(self, features: Tensor) -> Tensor:
-        local, other = self.linear_0(features).chunk(2, dim=1)
+        local, other = self.linear_0(features).chunk(2, dim=1)  # [batch, channels, height, width]
         height, width = features.shape[-2:]
         pooled = F.adaptive_max_pool2d(other, (height // POOL, width // POOL))
-        variance = other.var(dim=(-2, -1), keepdim=True)
+        variance = other.var(dim=(-2, -1), keepdim=True)  # [batch, channels, 1, 1]
         mixed = self.dw_conv(pooled) * self.alpha + variance * self.belt
         factor = F.interpolate(F.gelu(self.linear_1(mixed)), size=(height, width), mode="nearest")
         modulated: Tensor = self.linear_2(other * factor + self.lde(local))
@@ -135,6 +135,7 @@ class _PartialFeedForward(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         inner = F.gelu(self.conv_0(features))
         first, rest = inner[:, : self.part], inner[:, self.part :]
+        # Features, [batch, inner, height, width].
         mixed = torch.cat([F.gelu(self.conv_1(first)), rest], dim=1)
         result: Tensor = self.conv_2(mixed)
         return result

@@ -140,8 +140,9 @@ def _batch(rng: np.random.Generator, patches: list[Pixels]) -> tuple[torch.Tenso
         np.rot90(patch[:, ::-1] if rng.random() < 0.5 else patch, int(rng.integers(4)))
         for patch in patches
     ]
-    high = np.stack([patch.transpose(2, 0, 1) for patch in turned])
+    high = np.stack([patch.transpose(2, 0, 1) for patch in turned])  # [batch, 3, 4 side, 4 side]
     side = _PATCH // SCALE
+    # [batch, 3, side, 4, side, 4], averaged to [batch, 3, side, side].
     averaged = high.reshape(*high.shape[:2], side, SCALE, side, SCALE).mean((3, 5))
     low = np.round(averaged).astype(np.float32) / 255
     return torch.from_numpy(low), torch.from_numpy(high.astype(np.float32) / 255)

@@ -1,4 +1,4 @@
-"""Where the signs of a scene stand, and which of them a question is about."""
+"""Places the signs of a scene, and picks those that a question is about."""
 
 from __future__ import annotations
 

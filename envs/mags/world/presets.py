@@ -1,4 +1,4 @@
-"""What scenes are made of: sizes, number of signs, clutter; one preset for each difficulty."""
+"""Defines the parts of scenes: sizes, number of signs, clutter; a preset for each difficulty."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OVERSAMPLING = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenes:
-    """One difficulty. Lengths in "view px" are pixels of the image as the model sees it.
+    """Describes one difficulty. Lengths in "view px" are pixels of the image as the model sees it.
 
     Attributes:
         side: Side of the square native image, pixels; a multiple of `view_side`.

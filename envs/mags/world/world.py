@@ -18,7 +18,7 @@ from .render import paint, to_native
 
 
 class MagsWorld:
-    """Scenes whose signs cannot be read in the view, and questions about one or several of them.
+    """Makes scenes whose signs cannot be read in the view, and questions about them.
 
     A `ProceduralSource`. Each scene is rendered at four times its native resolution and averaged
     down, so that the true high-resolution pixels of every crop are known (`pair`).

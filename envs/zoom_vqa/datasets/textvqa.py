@@ -47,7 +47,7 @@ _SUFFIXES = (".jpg", ".jpeg", ".png")
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=STRICT)
 class TextVQATruth(QuestionTruth):
-    """Ground truth of a row of TextVQA.
+    """Holds the ground truth of a row of TextVQA.
 
     Attributes:
         image_id: The name of the image in OpenImages.
@@ -59,7 +59,7 @@ class TextVQATruth(QuestionTruth):
 
 
 class TextVQA(RowSource):
-    """One split of TextVQA from a local folder.
+    """Loads one split of TextVQA from a local folder.
 
     `Sample.kind` is the kind of answer as VQA reports it: ``"yes/no"``, ``"number"`` or ``"other"``
     (of the commonest answer), and ``""`` in the test split.

@@ -66,7 +66,7 @@ AWAY = Failure("service", "judge", "away")
 IMAGES = {image.sha256: image for image in (FIRST, SECOND)}
 
 
-def test_the_cut_is_before_the_first_sampled_token() -> None:
+def test_cut_is_before_the_first_sampled_token() -> None:
     stream = cut(_segment(((4, 6), (8, 9))), IMAGES)
     assert stream.prompt_ids == [5, PAD, PAD, 6]
     assert stream.response_ids == [7, 8, PAD, 4, 3]
@@ -75,13 +75,13 @@ def test_the_cut_is_before_the_first_sampled_token() -> None:
     assert stream.images == [FIRST, SECOND]
 
 
-def test_an_empty_reply_leaves_a_masked_token() -> None:
+def test_empty_reply_leaves_a_masked_token() -> None:
     stream = cut(_segment(((9, 9),)), IMAGES)
     assert stream.prompt_ids == [5, PAD, PAD, 6, 7, 8, PAD, 4]
     assert (stream.response_ids, stream.response_mask, stream.logprobs) == ([3], [0], [0.0])
 
 
-def test_a_segment_with_a_video_is_refused_and_the_video_named() -> None:
+def test_segment_with_a_video_is_refused_and_the_video_named() -> None:
     with pytest.raises(ConfigurationError, match=r"video tokens.*cannot export \(VideoSpan: 1\)"):
         cut(_filmed().segments[0], IMAGES)
 
@@ -109,7 +109,7 @@ def _filmed() -> Episode:
 
 @pytest.mark.component("trl", "torch", "tensorboard")
 class TestToTrl:
-    def test_a_row(self) -> None:
+    def test_row(self) -> None:
         from visenv.algos.bridges.trl import to_trl
 
         assert to_trl(_episode(_segment(((4, 6), (8, 9))))) == {
@@ -121,7 +121,7 @@ class TestToTrl:
             "env_reward": 0.5,
         }
 
-    def test_what_a_row_cannot_hold_is_refused(self) -> None:
+    def test_row_refuses_what_it_cannot_hold(self) -> None:
         from visenv.algos.bridges.trl import to_trl
 
         segment = _segment(((4, 6),))

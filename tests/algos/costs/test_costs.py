@@ -72,7 +72,7 @@ def test_tokens_and_pairs_by_hand() -> None:
     assert WORK.pairs(shared=False) == 6 * (55 + 65) == 720 == 6 * (15 * 16 // 2)
 
 
-def test_a_group_of_one_gains_nothing() -> None:
+def test_group_of_one_gains_nothing() -> None:
     alone = Work(groups=5, size=1)
     assert alone.tokens(shared=True) == alone.tokens(shared=False)
     assert update_flops(SMALL, alone, shared=True) == update_flops(SMALL, alone, shared=False)
@@ -108,7 +108,7 @@ def test_update_flops_by_hand() -> None:
     assert update_flops(SMALL, WORK, shared=True, frozen_vision=False) == 3 * (forward + vision)
 
 
-def test_what_is_shown_is_read_once_for_a_group() -> None:
+def test_shown_tokens_are_read_once_for_a_group() -> None:
     # Without what is sampled: 2 · (10 + 3 · 3) = 38 tokens, 2 · 55 + 6 · (3 · 10 + 6) = 326 pairs.
     language = 2 * 2 * 576 * 38 + 4 * 8 * 2 * 326
     assert read_flops(SMALL, WORK) == language + 2 * 172_032 + 6 * 127_488
@@ -130,7 +130,7 @@ def test_state_by_zero_stage(stage: int, expected: float) -> None:
     assert state_bytes(7.5e9, 7.5e9, stage, 64) / 1e9 == pytest.approx(published, abs=0.05)
 
 
-def test_what_is_frozen_has_neither_gradients_nor_moments() -> None:
+def test_frozen_weights_have_neither_gradients_nor_moments() -> None:
     assert state_bytes(100, 10, 0, 1) == 2 * 100 + 14 * 10
     assert state_bytes(100, 10, 3, 4) == (2 * 100 + 14 * 10) / 4
 

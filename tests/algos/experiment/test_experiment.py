@@ -275,7 +275,7 @@ max_tokens = 32
 
 @pytest.mark.component("opencv")
 @pytest.mark.parametrize("env", IDS)
-def test_every_environment_is_trained_by_the_command(env: str, tmp_path: Path) -> None:
+def test_train_command_trains_every_environment(env: str, tmp_path: Path) -> None:
     name = env.partition("/")[2]
     model = next(made for begin, made in MODELS.items() if name.startswith(begin))
     recipe = tmp_path / "short.toml"

@@ -56,7 +56,7 @@ def test_recipe_is_read_with_the_types_of_its_fields(write: Callable[[str], Path
     assert recipe.folder == Path("runs/small")
 
 
-def test_every_field_is_an_option(write: Callable[[str], Path]) -> None:
+def test_fields_of_a_recipe_are_options(write: Callable[[str], Path]) -> None:
     words = [
         "--name=other", "--seed", "3", "--executor", "threads",
         "--phases.rl.rollouts.groups", "2", "--phases.warm-up.demonstrations.care", "0.5",
@@ -216,7 +216,7 @@ VALUES = st.recursive(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(table=st.dictionaries(NAMES, VALUES, max_size=4))
-def test_any_table_is_a_recipe_or_a_named_error(table: dict[str, Any]) -> None:
+def test_tables_are_recipes_or_named_errors(table: dict[str, Any]) -> None:
     from visenv.algos.experiment.files import _built
     from visenv.algos.experiment.recipe import Recipe
 

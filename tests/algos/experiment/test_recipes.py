@@ -228,7 +228,7 @@ def shortened(recipe: Recipe) -> Iterator[str]:
     yield from ("--evaluation.episodes", "2", "--evaluation.max-tokens", "8")
 
 
-def test_every_tiny_recipe_but_the_main_job_has_an_example() -> None:
+def test_tiny_recipes_but_the_main_job_have_an_example() -> None:
     assert {*EXAMPLES} == {*TINY} - {"zoom_tiny"}
 
 

@@ -44,7 +44,7 @@ def test_changes_are_merged_into_nested_tables() -> None:
     assert table["a"] == {"b": 1, "c": {"d": 2}}  # unchanged
 
 
-def test_each_first_seed_comes_before_the_others(tmp_path: Path) -> None:
+def test_first_seeds_come_before_the_others(tmp_path: Path) -> None:
     _, runs, minutes = sweep_of(tmp_path)
     assert [(run.arm, run.recipe.seed) for run in runs] == [
         ("paper", 0),

@@ -14,7 +14,7 @@ from visenv.algos.policy_gradient.advantage import group_relative, leave_one_out
 REWARDS = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=16)
 
 
-def test_two_of_four_right() -> None:
+def test_advantages_of_two_right_of_four() -> None:
     # mean .5; sample variance 4 · .25 / 3 = 1/3, std .5773503; ±.5 / (.5773503 + .0001)
     expected = 0.5 / (0.5773502691896258 + 1e-4)
     (given,) = group_relative([[1, 0, 0, 1]])
@@ -22,18 +22,18 @@ def test_two_of_four_right() -> None:
     assert expected == pytest.approx(0.8658754, abs=1e-7)
 
 
-def test_three_different_rewards() -> None:
+def test_advantages_of_three_different_rewards() -> None:
     # mean 1; deviations -1, 0, 1; sample variance 2 / 2 = 1; 1 / 1.0001 = .9999
     (given,) = group_relative([[0, 1, 2]])
     assert given == pytest.approx([-0.99990001, 0, 0.99990001], abs=1e-8)
 
 
-def test_without_scale_only_the_mean_goes() -> None:
+def test_advantages_without_scale_lose_only_the_mean() -> None:
     (given,) = group_relative([[3, 0, 0]], scale="none")
     assert given.tolist() == [2, -1, -1]
 
 
-def test_the_batch_s_deviation_divides_every_group() -> None:
+def test_batch_s_deviation_divides_every_group() -> None:
     # all: 0, 2, 4, 6: mean 3, variance (9 + 1 + 1 + 9) / 3 = 6.6666667, std 2.5819889
     one, other = group_relative([[0, 2], [4, 6]], scale="batch")
     expected = 1 / (2.581988897471611 + 1e-4)
@@ -43,7 +43,7 @@ def test_the_batch_s_deviation_divides_every_group() -> None:
 
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 @pytest.mark.parametrize("rewards", [[0.1, 0.1, 0.1], [7.0], [], [0.7] * 7])
-def test_no_spread_gives_exactly_zero(rewards: list[float], scale: Any) -> None:
+def test_advantages_without_spread_are_exactly_zero(rewards: list[float], scale: Any) -> None:
     same, _ = group_relative([rewards, [1.0, 2.0]], scale)
     assert same.tolist() == [0.0] * len(rewards)
     assert leave_one_out(rewards).tolist() == [0.0] * len(rewards)
@@ -53,7 +53,7 @@ def test_no_spread_gives_exactly_zero(rewards: list[float], scale: Any) -> None:
 
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 @given(st.lists(REWARDS, min_size=1, max_size=4), st.floats(-1e3, 1e3))
-def test_they_sum_to_zero_and_ignore_a_shift_of_all(
+def test_advantages_sum_to_zero_and_ignore_a_shift_of_all(
     scale: Any, groups: list[list[float]], shift: float
 ) -> None:
     advantages = group_relative(groups, scale)
@@ -80,7 +80,7 @@ def test_scaled_rewards_hardly_change_what_is_normalised(rewards: list[int], by:
 
 
 @given(REWARDS, st.randoms(use_true_random=False))
-def test_the_order_of_a_group_does_not_matter(rewards: list[float], random: Any) -> None:
+def test_order_of_a_group_does_not_matter(rewards: list[float], random: Any) -> None:
     order = list(range(len(rewards)))
     random.shuffle(order)
     mixed = [rewards[place] for place in order]

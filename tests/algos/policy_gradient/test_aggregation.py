@@ -13,7 +13,7 @@ from visenv.algos.policy_gradient.aggregation import sequence_mean, sequence_sum
 VALUES = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
 
 
-def test_by_hand(hand_batch: Any) -> None:
+def test_aggregations_by_hand(hand_batch: Any) -> None:
     # by token (1 + 2 + 3) / 3 = 2; by sequence (3/2 + 3/1) / 2 = 2.25; summed (3 + 3) / 2 = 3
     assert float(token_mean(VALUES, hand_batch)) == pytest.approx(2.0)
     assert float(sequence_mean(VALUES, hand_batch)) == pytest.approx(2.25)
@@ -21,7 +21,7 @@ def test_by_hand(hand_batch: Any) -> None:
 
 
 @pytest.mark.parametrize("aggregate", [token_mean, sequence_mean, sequence_sum])
-def test_a_batch_of_padding_alone_adds_nothing(hand_batch: Any, aggregate: Any) -> None:
+def test_batch_of_padding_alone_adds_nothing(hand_batch: Any, aggregate: Any) -> None:
     empty = replace(hand_batch, mask=torch.zeros(2, 2, dtype=torch.bool))
     assert float(aggregate(torch.zeros(2, 2), empty)) == 0.0
     none_at_all = replace(empty, total_tokens=0, total_segments=0)

@@ -53,14 +53,14 @@ OPTIONS: list[dict[str, Any]] = [
         (ReinforcePlusPlus(), (-2.2 + 0.8) / 3),
     ],
 )
-def test_the_loss_by_hand(hand_batch: Any, algorithm: Any, expected: float) -> None:
+def test_loss_by_hand(hand_batch: Any, algorithm: Any, expected: float) -> None:
     loss = algorithm.loss(hand_batch)
     assert float(loss.value) == pytest.approx(expected, abs=1e-7)
     assert loss.metrics["clip_high"] == pytest.approx((2 if type(algorithm) is GSPO else 1) / 3)
     assert loss.metrics["entropy"] == pytest.approx(1.0)  # (.5 + 1 + 1.5) / 3
 
 
-def test_all_metrics_by_hand(hand_batch: Any) -> None:
+def test_metrics_by_hand(hand_batch: Any) -> None:
     loss = DAPO(kl_weight=0.1, clip_dual=2.0).loss(hand_batch)
     # k3: 0, 2 - log 2 - 1 = .3068528 | 0; weighted .03068528. (-1.48 + .03068528) / 3
     assert float(loss.value) == pytest.approx(-0.4831049, abs=1e-6)
@@ -78,7 +78,7 @@ def test_all_metrics_by_hand(hand_batch: Any) -> None:
     )
 
 
-def test_the_ratio_weights_the_divergence(hand_batch: Any) -> None:
+def test_ratio_weights_the_divergence(hand_batch: Any) -> None:
     # the token of ratio 2 is the one with a divergence: .3068528 becomes .6137056
     loss = DAPO(kl_weight=0.1, kl_ratio=True).loss(hand_batch)
     assert float(loss.value) == pytest.approx((-1.48 + 0.06137056) / 3, abs=1e-6)
@@ -116,7 +116,7 @@ def _weights(algorithm: Any, batch: Any) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("seed", range(3))
-def test_on_policy_the_gradient_is_reinforce_s(random_batch: Any, kind: Any, seed: int) -> None:
+def test_gradient_on_policy_is_that_of_reinforce(random_batch: Any, kind: Any, seed: int) -> None:
     batch = random_batch(seed)
     batch = replace(batch, old_logprobs=batch.logprobs.clone())
     if kind is GSPO:  # a sequence has one advantage here: GSPO mixes nothing either way
@@ -144,7 +144,7 @@ def test_losses_of_micro_batches_add_up_to_the_loss_of_the_step(
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("options", OPTIONS)
-def test_neither_order_nor_padding_matters(
+def test_order_and_padding_do_not_matter(
     random_batch: Any, take_rows: Any, kind: Any, options: dict[str, Any]
 ) -> None:
     algorithm, batch = kind(**options), random_batch(2)
@@ -163,7 +163,7 @@ def test_neither_order_nor_padding_matters(
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("options", OPTIONS)
-def test_what_is_off_the_mask_does_not_matter(
+def test_values_off_the_mask_do_not_matter(
     random_batch: Any, kind: Any, options: dict[str, Any]
 ) -> None:
     algorithm, batch, rubbish = kind(**options), random_batch(0), random_batch(0)
@@ -180,7 +180,7 @@ def test_what_is_off_the_mask_does_not_matter(
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("options", OPTIONS)
-def test_a_micro_batch_of_padding_keeps_its_graph_and_adds_nothing(
+def test_micro_batch_of_padding_keeps_its_graph_and_adds_nothing(
     random_batch: Any, kind: Any, options: dict[str, Any]
 ) -> None:
     batch = random_batch(0)
@@ -194,7 +194,7 @@ def test_a_micro_batch_of_padding_keeps_its_graph_and_adds_nothing(
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_no_advantage_no_gradient(random_batch: Any, kind: Any) -> None:
+def test_zero_advantage_has_no_gradient(random_batch: Any, kind: Any) -> None:
     batch = random_batch(0)
     batch = replace(batch, advantages=torch.zeros_like(batch.advantages))
     batch.logprobs.requires_grad_()
@@ -294,14 +294,14 @@ def test_wrong_settings_say_what_is_allowed(kind: Any, settings: dict[str, Any],
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_a_reference_is_asked_for_only_with_a_weight(hand_batch: Any, kind: Any) -> None:
+def test_reference_is_asked_for_only_with_a_weight(hand_batch: Any, kind: Any) -> None:
     assert not kind().needs_reference
     assert kind(kl_weight=0.01).needs_reference
     with pytest.raises(ConfigurationError, match="no reference_logprobs"):
         kind(kl_weight=0.01).loss(replace(hand_batch, reference_logprobs=None))
 
 
-def test_all_are_registered() -> None:
+def test_algorithms_are_all_registered() -> None:
     loaded = [load("algorithm", name) for name in ALGORITHMS]
     assert set(ALL) <= set(loaded)
     assert all(issubclass(each, Algorithm) for each in loaded)

@@ -38,7 +38,7 @@ def test_bounds_by_hand() -> None:
     assert bounded(weights, "mask", 0.5, None).tolist() == [0.0, 0.5, 1.0, 2.0, 9.0]
 
 
-def test_a_corrected_step_by_hand(hand_batch: Any) -> None:
+def test_corrected_step_by_hand(hand_batch: Any) -> None:
     # GRPO costs -1, -1.28 | .8; weights 2, 1 | 1/4, of which 2 is held at 1.5
     # (-1.5 - 1.28) / 2 = -1.39, .8 / 4 = .2; their mean -.595
     loss = GRPO(correction="token", correction_high=1.5).loss(hand_batch)
@@ -55,7 +55,7 @@ def test_a_corrected_step_by_hand(hand_batch: Any) -> None:
     assert float(masked.loss(hand_batch).value) == pytest.approx(-0.22)
 
 
-def test_the_divergence_is_not_corrected(hand_batch: Any) -> None:
+def test_divergence_is_not_corrected(hand_batch: Any) -> None:
     plain = GRPO(correction="sequence", correction_bounds="mask", correction_low=3.0)
     assert float(plain.loss(hand_batch).value) == 0.0  # both weights are below 3
     with_reference = GRPO(
@@ -66,7 +66,7 @@ def test_the_divergence_is_not_corrected(hand_batch: Any) -> None:
     assert float(with_reference.loss(hand_batch).value) == pytest.approx(expected, abs=1e-7)
 
 
-def test_without_a_mismatch_nothing_is_corrected(random_batch: Any) -> None:
+def test_correction_without_a_mismatch_changes_nothing(random_batch: Any) -> None:
     batch = random_batch(0)
     alike = replace(batch, sampling_logprobs=batch.old_logprobs)
     for correction in ("token", "sequence", "geometric"):

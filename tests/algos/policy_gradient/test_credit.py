@@ -38,7 +38,7 @@ def test_turns_of_a_group_are_compared_together(make_episode: Any) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # it holds no state
 @given(rewards=st.lists(st.floats(-10, 10), min_size=1, max_size=5), turns=st.integers(1, 4))
-def test_a_reward_at_the_end_of_equal_episodes_is_credit_by_episode(
+def test_reward_at_the_end_of_equal_episodes_is_credit_by_episode(
     make_episode: Any, rewards: list[float], turns: int
 ) -> None:
     group = [make_episode([0.0] * (turns - 1) + [reward]) for reward in rewards]
@@ -76,7 +76,7 @@ def test_tokens_of_turns(make_episode: Any) -> None:
 
 @pytest.mark.parametrize("credit", ["episode", "turn", "state"])
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_every_credit_has_its_shape_and_is_zero_at_equal_rewards(
+def test_credits_have_their_shape_and_are_zero_at_equal_rewards(
     make_episode: Any, credit: Any, scale: Any
 ) -> None:
     group = [make_episode([0.0, 0.3]), make_episode([0.3]), make_episode([0.0, 0.0, 0.3])]

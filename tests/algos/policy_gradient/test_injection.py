@@ -27,7 +27,7 @@ def chosen(algorithm: GroundTruthInjectedGRPO, group: list[Episode]) -> int:
     return int(np.argmax([float(each) for each in advantages]))
 
 
-def test_one_member_is_paid_as_the_ground_truth() -> None:
+def test_injected_member_is_paid_as_the_ground_truth() -> None:
     algorithm = GroundTruthInjectedGRPO(injected_reward=4.0)
     place = chosen(algorithm, GROUP)
     rewards = [0.0, 0.5, 1.0, 1.5]
@@ -36,14 +36,14 @@ def test_one_member_is_paid_as_the_ground_truth() -> None:
     np.testing.assert_allclose(algorithm.advantages([GROUP]), wanted)
 
 
-def test_the_rewards_of_its_earlier_turns_count_towards_it() -> None:
+def test_rewards_of_its_earlier_turns_count_towards_it() -> None:
     algorithm = GroundTruthInjectedGRPO(injected_reward=2.0, credit="turn", scale="none")
     (advantages,) = algorithm.advantages([[episode(0, 0.4, 0.4)]])
     # alone: 0.4 and then 2 - 0.4 = 1.6, returns to go 2 and 1.6, less their mean 1.8
     np.testing.assert_allclose(advantages[0], [0.2, -0.2])
 
 
-def test_the_seed_and_the_group_decide() -> None:
+def test_seed_and_the_group_decide() -> None:
     groups = [[replace(each, seed=seed) for each in GROUP] for seed in range(200)]
     first = [chosen(GroundTruthInjectedGRPO(injected_reward=9), group) for group in groups]
     again = [chosen(GroundTruthInjectedGRPO(injected_reward=9), group) for group in groups]
@@ -57,7 +57,7 @@ def test_the_seed_and_the_group_decide() -> None:
     assert (counts > 30).all(), "each member is as likely: 50 ± 3·6"
 
 
-def test_every_replacement_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_replacements_are_all_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         GroundTruthInjectedGRPO().advantages([GROUP, [], [episode(0, 1.0, seed=6)]])
     messages = [record.getMessage() for record in caplog.records]

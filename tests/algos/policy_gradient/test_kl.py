@@ -13,7 +13,7 @@ LOGPROBS = torch.tensor([math.log(0.5), math.log(0.2), math.log(0.3)], dtype=tor
 REFERENCE = torch.tensor([math.log(0.25), math.log(0.4), math.log(0.3)], dtype=torch.float64)
 
 
-def test_by_hand() -> None:
+def test_estimators_by_hand() -> None:
     # log(p/q) = log 2, -log 2, 0, and log 2 = .69314718
     assert k1(LOGPROBS, REFERENCE).tolist() == pytest.approx([0.69314718, -0.69314718, 0])
     # .69314718² / 2 = .24022651
@@ -23,7 +23,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", ["k1", "k3"])
-def test_the_unbiased_ones_give_the_true_divergence_in_expectation(name: str) -> None:
+def test_unbiased_ones_give_the_true_divergence_in_expectation(name: str) -> None:
     p = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
     q = torch.tensor([0.3, 0.3, 0.4], dtype=torch.float64)
     true = float((p * (p / q).log()).sum())

@@ -16,11 +16,11 @@ from visenv.algos.policy_gradient.overlong import punished, soft_punishment, was
     # limit 100, buffer 20: nothing up to 80; (80 - 85) / 20 = -.25; -1 from 100 on
     [(0, 0.0), (80, 0.0), (85, -0.25), (90, -0.5), (100, -1.0), (300, -1.0)],
 )
-def test_the_soft_punishment(length: int, expected: float) -> None:
+def test_soft_punishment(length: int, expected: float) -> None:
     assert soft_punishment(length, 100, 20) == expected
 
 
-def test_the_last_turn_is_punished(make_episode: Any) -> None:
+def test_last_turn_is_punished(make_episode: Any) -> None:
     played = make_episode([0.5, 1.0], tokens=[6, 3])
     # 9 tokens, limit 10, buffer 4: (6 - 9) / 4 = -.75, twice; 1 - 1.5 = -.5
     assert [turn.reward for turn in punished(played, 10, 4, 2.0).turns] == [0.5, -0.5]
@@ -44,12 +44,14 @@ def test_advantages_know_of_the_punishment(make_episode: Any) -> None:
         ("stop", "truncated", True),
     ],
 )
-def test_who_was_cut_off(make_episode: Any, finish: Any, status: Any, expected: bool) -> None:
+def test_cut_off_episodes_are_recognized(
+    make_episode: Any, finish: Any, status: Any, expected: bool
+) -> None:
     assert was_cut_off(make_episode([0.0], finish=finish, status=status)) is expected
 
 
 @pytest.mark.parametrize("credit", ["episode", "turn"])
-def test_a_masked_episode_teaches_nothing_and_counts_in_its_group(
+def test_masked_episode_teaches_nothing_and_counts_in_its_group(
     make_episode: Any, credit: Any
 ) -> None:
     group = [make_episode([3.0]), make_episode([0.0], status="truncated"), make_episode([0.0])]

@@ -17,7 +17,7 @@ from visenv.algos.policy_gradient.ratio import (
 )
 
 
-def test_the_clip_by_hand() -> None:
+def test_clip_by_hand() -> None:
     # low .2, high .28: the ratio counts within [.8, 1.28]
     ratio = torch.tensor([1.0, 1.5, 0.5, 1.5, 0.5, 1.25])
     advantages = torch.tensor([2.0, 2.0, 2.0, -2.0, -2.0, 2.0])
@@ -29,7 +29,7 @@ def test_the_clip_by_hand() -> None:
     assert watched.keys() == {"clip_low", "clip_high", "ratio"}
 
 
-def test_the_dual_clip_by_hand() -> None:
+def test_dual_clip_by_hand() -> None:
     ratio = torch.tensor([1.5, 4.0, 4.0, 0.5], requires_grad=True)
     advantages = torch.tensor([-2.0, -2.0, 2.0, -2.0])
     values, watched = clipped(ratio, advantages, 0.2, 0.28, dual=3.0)
@@ -41,7 +41,7 @@ def test_the_dual_clip_by_hand() -> None:
     assert ratio.grad.tolist() == [2.0, 0.0, 0.0, 0.0]
 
 
-def test_a_clipped_token_has_no_gradient() -> None:
+def test_clipped_token_has_no_gradient() -> None:
     ratio = torch.tensor([1.5, 0.5, 1.2], requires_grad=True)
     values, _ = clipped(ratio, torch.tensor([1.0, -1.0, 1.0]), 0.2, 0.28)
     values.sum().backward()
@@ -57,7 +57,7 @@ def test_ratios_by_hand(hand_batch: Any) -> None:
     assert sequence_ratio(batch)[batch.mask].tolist() == pytest.approx([root, root, 0.5])
 
 
-def test_each_token_of_a_sequence_s_ratio_has_its_own_gradient(hand_batch: Any) -> None:
+def test_tokens_of_a_sequence_ratio_have_their_own_gradients(hand_batch: Any) -> None:
     batch = on_mask(hand_batch)
     batch.logprobs.requires_grad_()
     sequence_ratio(batch)[0, 1].backward()
@@ -65,7 +65,7 @@ def test_each_token_of_a_sequence_s_ratio_has_its_own_gradient(hand_batch: Any) 
     assert batch.logprobs.grad[0].tolist() == pytest.approx([0.0, math.sqrt(2)])
 
 
-def test_no_ratio_is_infinite() -> None:
+def test_ratio_is_never_infinite() -> None:
     given = torch.tensor([500.0, -500.0, 19.0], requires_grad=True)
     ratio = bounded_exp(given)
     assert ratio.tolist() == pytest.approx([math.exp(20), math.exp(-20), math.exp(19)])

@@ -9,7 +9,7 @@ from visenv.algorithm import Batch
 from visenv.algos.sft import SFT
 
 
-def test_the_loss_is_the_mean_over_the_tokens_of_the_step() -> None:
+def test_loss_is_the_mean_over_the_tokens_of_the_step() -> None:
     nan = float("nan")
     batch = Batch(
         logprobs=torch.tensor([[-1.0, nan], [-2.0, -3.0]], requires_grad=True),

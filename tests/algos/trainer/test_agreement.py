@@ -15,7 +15,7 @@ from visenv.errors import SamplerError
 pytestmark = pytest.mark.component("torch")
 
 
-def test_by_hand() -> None:
+def test_agreement_by_hand() -> None:
     agreement = Agreement()
     log = math.log
     trainer = torch.tensor([[log(0.5), log(0.2), log(0.9)], [log(0.3), 0.0, 0.0]])
@@ -39,13 +39,13 @@ def test_by_hand() -> None:
     )
 
 
-def test_nothing_to_compare_measures_nothing() -> None:
+def test_agreement_without_tokens_measures_nothing() -> None:
     agreement = Agreement()
     agreement.add(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool))
     assert agreement.measures(Processes(timeout=60)) == {}
 
 
-def test_a_distance_over_fewer_than_64_tokens_stops_no_run() -> None:
+def test_distance_over_fewer_than_64_tokens_stops_no_run() -> None:
     agreement, processes = Agreement(), Processes(timeout=60)
 
     def add(count: int) -> None:

@@ -44,12 +44,12 @@ from visenv.errors import ConfigurationError
         (TrainerConfig, "seed", -1),
     ],
 )
-def test_a_wrong_value_is_refused_by_name(made: Any, name: str, value: float) -> None:
+def test_wrong_value_is_refused_by_name(made: Any, name: str, value: float) -> None:
     with pytest.raises(ConfigurationError, match=rf"{name} must be .*{value}"):
         made(**{name: value})
 
 
-def test_a_wrong_schedule_names_the_right_ones() -> None:
+def test_wrong_schedule_names_the_right_ones() -> None:
     with pytest.raises(ConfigurationError, match=r"'constant', 'linear', 'cosine'.*'step'"):
         Optimisation(schedule="step")  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def test_learning_rates_by_hand(schedule: Any, expected: list[float]) -> None:
     assert rates == pytest.approx([2 * each for each in expected], abs=1e-5)
 
 
-def test_a_run_may_be_all_warm_up() -> None:
+def test_run_may_be_all_warm_up() -> None:
     optimisation = Optimisation(learning_rate=1.0, schedule="linear", warmup_steps=4)
     assert [learning_rate(optimisation, step, 2) for step in range(2)] == [0.25, 0.5]
 
@@ -88,16 +88,16 @@ def test_a_run_may_be_all_warm_up() -> None:
         (TrainerConfig, "timeout", 0),
     ],
 )
-def test_a_wrong_value_of_the_engine_is_refused_by_name(made: Any, name: str, value: float) -> None:
+def test_wrong_value_of_the_engine_is_refused_by_name(made: Any, name: str, value: float) -> None:
     with pytest.raises(ConfigurationError, match=rf"{name} must be .*{value}"):
         made(**{name: value})
 
 
-def test_who_tells_old_log_probabilities_is_one_of_two() -> None:
+def test_old_logprobs_has_two_values() -> None:
     with pytest.raises(ConfigurationError, match=r"'sampler', 'trainer'.*'engine'"):
         Optimisation(old_logprobs="engine")  # type: ignore[arg-type]
 
 
-def test_an_engine_that_sleeps_cannot_play_ahead() -> None:
+def test_engine_that_sleeps_cannot_play_ahead() -> None:
     with pytest.raises(ConfigurationError, match="leave sleep off, or max_staleness at 0"):
         Rollouts(sleep=True, max_staleness=1)

@@ -35,7 +35,7 @@ class _Fixed(Algorithm):
         ([1.0, -3.0], [0, 1, 1, 0, 0, -3, -3]),
     ],
 )
-def test_by_hand(advantage: Any, expected: list[float]) -> None:
+def test_credit_by_hand(advantage: Any, expected: list[float]) -> None:
     episode = toy.ToyPolicy().encode(toy.demonstration("a", "b"))
     (credited,) = credit(_Fixed(advantage), [[episode]]).own
     assert credited.advantages.tolist() == expected
@@ -44,7 +44,7 @@ def test_by_hand(advantage: Any, expected: list[float]) -> None:
 
 
 @pytest.mark.component("torch")
-def test_every_segment_of_every_episode_is_there_in_order() -> None:
+def test_segments_of_all_episodes_are_there_in_order() -> None:
     policy = toy.ToyPolicy()
     groups = [[policy.encode(toy.demonstration(a, b)) for b in "ab"] for a in "cd"]
     segments = [each.segment for each in credit(_Fixed(1.0), groups).own]

@@ -17,7 +17,7 @@ def test_infinities_are_always_a_problem(value: float) -> None:
     assert guard.problem(-1.0, 1e30) is None
 
 
-def test_a_leap_by_hand() -> None:
+def test_leap_by_hand() -> None:
     guard = Guard(spike=3.0)
     for norm in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0):
         guard.taken(norm)
@@ -28,7 +28,7 @@ def test_a_leap_by_hand() -> None:
     assert guard.problem(0.0, 22.0) == "the gradient norm is 22, 4 times its median"
 
 
-def test_only_the_latest_fifty_count_and_are_handed_on() -> None:
+def test_norms_count_up_to_the_latest_fifty_and_are_handed_on() -> None:
     guard = Guard(spike=2.0)
     for norm in range(100):
         guard.taken(float(norm))

@@ -16,7 +16,7 @@ from visenv.algos.trainer.interrupt import (
 )
 
 
-def test_it_waits_for_the_end_of_the_block() -> None:
+def test_interrupt_waits_for_the_end_of_the_block() -> None:
     done: list[str] = []
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - what is tested is where it is raised
@@ -28,14 +28,14 @@ def test_it_waits_for_the_end_of_the_block() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_an_error_in_the_block_comes_first_and_restores_the_handler() -> None:
+def test_error_in_the_block_comes_first_and_restores_the_handler() -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(ValueError, match="mine"), uninterrupted():
         raise ValueError("mine")
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_other_threads_hold_nothing_back() -> None:
+def test_uninterrupted_holds_nothing_back_in_other_threads() -> None:
     done: list[bool] = []
 
     def work() -> None:

@@ -40,7 +40,7 @@ def by_place(episodes: list[Episode]) -> dict[tuple[int, int], Episode]:
     return {(each.group, each.member): each for each in episodes}
 
 
-def test_what_was_added_is_read_by_the_next_run(episodes: list[Episode], tmp_path: Path) -> None:
+def test_journal_is_read_by_the_next_run(episodes: list[Episode], tmp_path: Path) -> None:
     written = journal(tmp_path)
     for episode in episodes:
         written.add(4, episode).result()
@@ -71,7 +71,7 @@ def test_half_a_line_is_dropped_and_not_continued(
 
 
 @pytest.mark.parametrize("damage", ["a line of rubbish", "no image", "another image", "no kept"])
-def test_what_cannot_be_read_was_not_finished(
+def test_unreadable_line_counts_as_not_finished(
     episodes: list[Episode], tmp_path: Path, damage: str
 ) -> None:
     written = journal(tmp_path)
@@ -109,7 +109,7 @@ def test_aborted_episodes_are_tried_again(episodes: list[Episode], tmp_path: Pat
     assert journal(tmp_path).read(0) == (by_place(episodes[1:2]), None)
 
 
-def test_where_every_bit_counts_a_step_is_read_whole_or_not_at_all(
+def test_step_of_batched_sampling_is_read_whole_or_not_at_all(
     episodes: list[Episode], tmp_path: Path
 ) -> None:
     written = journal(tmp_path, exact=True)
@@ -133,7 +133,9 @@ def test_processes_write_apart_and_read_all(episodes: list[Episode], tmp_path: P
     assert journal(tmp_path).read(0) == (by_place(episodes[:2]), None)
 
 
-def test_what_a_checkpoint_holds_is_removed(episodes: list[Episode], tmp_path: Path) -> None:
+def test_journal_of_steps_in_a_checkpoint_is_removed(
+    episodes: list[Episode], tmp_path: Path
+) -> None:
     written = journal(tmp_path)
     for step in (8, 9, 10, 11):
         written.add(step, episodes[0]).result()
@@ -145,7 +147,7 @@ def test_what_a_checkpoint_holds_is_removed(episodes: list[Episode], tmp_path: P
     ]
 
 
-def test_the_journal_of_another_run_is_refused(tmp_path: Path) -> None:
+def test_journal_of_another_run_is_refused(tmp_path: Path) -> None:
     journal(tmp_path)
     journal(tmp_path)
     with pytest.raises(RunError, match="a run with other settings"):
@@ -235,7 +237,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_run_goes_on_with_what_it_had(
+def test_killed_run_goes_on_with_what_it_had(
     killed: Path, tmp_path: Path, point: str, exact: bool
 ) -> None:
     import shutil
@@ -265,7 +267,7 @@ def test_a_killed_run_goes_on_with_what_it_had(
     assert run(folder) == (straight, [])
 
 
-def test_where_it_was_killed_decides_what_it_had(killed: Path) -> None:
+def test_killed_run_has_what_it_had_finished(killed: Path) -> None:
     counts = {
         point: sum(len(journal(killed / point).read(step).episodes) for step in range(2))
         for point in POINTS

@@ -52,7 +52,7 @@ NAMES = [f"straight {number}" for number in range(1, judged_runs.STRAIGHT)]
 
 
 @pytest.mark.parametrize("name", [*NAMES, *judged_runs.points()])
-def test_no_bit_depends_on_when_a_verdict_arrives(runs: Path, name: str) -> None:
+def test_result_does_not_depend_on_when_a_verdict_arrives(runs: Path, name: str) -> None:
     first, other = runs / "straight 0", runs / name
     checkpoints = _bytes(first / "checkpoints")
     assert {Path(each).name for each in checkpoints} >= {"weights.pt", "state.json"}
@@ -61,7 +61,7 @@ def test_no_bit_depends_on_when_a_verdict_arrives(runs: Path, name: str) -> None
     assert metrics(other) == metrics(first)
 
 
-def test_the_runs_met_every_trouble_that_could_tell_them_apart(runs: Path) -> None:
+def test_runs_met_every_trouble_that_could_tell_them_apart(runs: Path) -> None:
     straight = runs / "straight 0"
     assert _rollouts(straight, "rollout/alike") > 0  # dynamic sampling replaced groups
     retries = _rollouts(straight, "rollout/retries")
@@ -74,7 +74,7 @@ def test_the_runs_met_every_trouble_that_could_tell_them_apart(runs: Path) -> No
     assert _rollouts(runs / "having decided what to learn from", "rollout/replayed") > 0
 
 
-def test_the_judge_s_value_is_part_of_every_reward(runs: Path) -> None:
+def test_judge_s_value_is_part_of_every_reward(runs: Path) -> None:
     path = max((runs / "straight 0" / "episodes").glob("*.jsonl"))
     episodes: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
     paid = [each for each in episodes if each["status"] != "aborted"]

@@ -98,7 +98,7 @@ def test_figure_3_adds_the_advantages_up(
     assert "0.750        -1.000        -0.250" in capsys.readouterr().out
 
 
-def test_what_was_logged_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:
+def test_metrics_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     from visenv.algos.trainer.metrics import MetricsLog
 
     log = MetricsLog(tmp_path / "metrics.jsonl", step=0)

@@ -52,7 +52,7 @@ def _paying(reward: float) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf])
-def test_a_reward_that_is_no_number_is_refused_and_its_episode_named(
+def test_reward_that_is_no_number_is_refused_and_its_episode_named(
     tmp_path: Path, reward: float
 ) -> None:
     policy = toy.ToyPolicy()
@@ -102,7 +102,7 @@ class _Leaping(Sloped):
         return Loss(loss.value * (100 if self.calls == 14 else 1), loss.metrics)
 
 
-def test_a_leap_of_the_gradient_stops_the_run_before_the_weights_change(tmp_path: Path) -> None:
+def test_leap_of_the_gradient_stops_the_run_before_the_weights_change(tmp_path: Path) -> None:
     policy, folder = toy.ToyPolicy(), tmp_path / "run"
     trainer = Trainer(policy, _Leaping(), _config(20, spike=10.0), folder=folder)
     with pytest.raises(DivergedError, match=r"In step 14 the gradient norm is .* its median"):
@@ -138,7 +138,7 @@ class _Watching(Sloped):
         return super().loss(batch)
 
 
-def test_the_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> None:
+def test_trainer_can_tell_old_log_probabilities_itself(tmp_path: Path) -> None:
     class Rounding(toy.ToyEngine):
         """Reports a tenth more than it should."""
 
@@ -187,7 +187,7 @@ def test_episodes_without_log_probabilities_may_then_be_used_again(tmp_path: Pat
 # ---------------------------------------------------------------------------------- reference
 
 
-def test_a_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
+def test_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
     config = _config(6, reference_every=2)
     Trainer(toy.ToyPolicy(), Sloped(kl_weight=0.1), config, folder=tmp_path / "run").train(toy.Echo)
     divergence = [row["kl"] for row in _metrics(tmp_path / "run")]
@@ -197,7 +197,7 @@ def test_a_reference_is_renewed_every_so_many_steps(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "run" / "reference").iterdir()] == ["step_000006"]
 
 
-def test_a_given_reference_stays_the_reference_of_a_resumed_run(tmp_path: Path) -> None:
+def test_given_reference_stays_the_reference_of_a_resumed_run(tmp_path: Path) -> None:
     def train(folder: str, steps: int, resume: bool = False, seed: int | None = 5) -> list[float]:
         policy = toy.ToyPolicy()
         reference = None if seed is None else toy.ToyPolicy(seed=seed).copy_frozen()
@@ -216,7 +216,7 @@ def test_a_given_reference_stays_the_reference_of_a_resumed_run(tmp_path: Path) 
     assert train("resumed", 3, resume=True, seed=9) == straight
 
 
-def test_a_reference_needs_an_algorithm_with_a_kl_term(tmp_path: Path) -> None:
+def test_reference_needs_an_algorithm_with_a_kl_term(tmp_path: Path) -> None:
     frozen = toy.ToyPolicy(seed=5).copy_frozen()
     with pytest.raises(ConfigurationError, match="no KL term"):
         Trainer(toy.ToyPolicy(), GRPO(), _config(1), folder=tmp_path / "run", reference=frozen)
@@ -225,7 +225,7 @@ def test_a_reference_needs_an_algorithm_with_a_kl_term(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ checkpoints
 
 
-def test_a_checkpoint_of_other_processes_is_refused_and_says_where_its_weights_are(
+def test_checkpoint_of_other_processes_is_refused_and_says_where_its_weights_are(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "run"
@@ -253,7 +253,7 @@ def test_narrow_weights_are_not_trained_without_a_wide_copy(tmp_path: Path) -> N
         Trainer(policy, GRPO(), _config(1), folder=tmp_path / "run").train(toy.Echo)
 
 
-def test_a_policy_without_anything_to_train_is_refused(tmp_path: Path) -> None:
+def test_policy_without_anything_to_train_is_refused(tmp_path: Path) -> None:
     policy = toy.ToyPolicy().copy_frozen()
     with pytest.raises(ConfigurationError, match="no parameter that may be trained"):
         Trainer(policy, GRPO(), _config(1), folder=tmp_path / "run").train(toy.Echo)

@@ -36,7 +36,7 @@ def train(folder: Path, **options: Any) -> toy.ToyPolicy:
 
 
 @pytest.mark.parametrize("engine", [False, True])
-def test_a_step_inside_a_running_loop_is_the_same_step(tmp_path: Path, engine: bool) -> None:
+def test_step_inside_a_running_loop_is_the_same_step(tmp_path: Path, engine: bool) -> None:
     def options() -> dict[str, Any]:
         return {"sampler": toy.ToyEngine()} if engine else {}
 

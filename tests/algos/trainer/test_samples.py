@@ -58,7 +58,7 @@ def played(samples: SampleOrder, steps: int) -> list[tuple[str, int | None]]:
 
 @settings(deadline=None, max_examples=30)
 @given(rows=st.lists(st.integers(1, 9), min_size=1, max_size=3), steps=st.integers(1, 12))
-def test_each_row_is_played_once_in_every_epoch(rows: list[int], steps: int) -> None:
+def test_rows_are_played_once_in_every_epoch(rows: list[int], steps: int) -> None:
     choices = played(order(rows), steps)
     for number, count in enumerate(rows):
         taken = [index for env, index in choices if env == f"e{number}"]

@@ -29,7 +29,7 @@ class _Listed(Taken):
 
 
 @given(st.integers(1, 20), st.integers(1, 30), st.integers(0, 2**32))
-def test_each_episode_is_used_once_in_every_pass(count: int, size: int, seed: int) -> None:
+def test_episodes_are_used_once_in_every_pass(count: int, size: int, seed: int) -> None:
     supply = _Listed(count, size, seed)
     taken = [number for step in range(count) for number in supply.numbers(step)]
     assert len(taken) == count * size
@@ -81,7 +81,7 @@ def test_aborted_episodes_and_those_left_alone_are_dropped(
         ([".", "x", "."], [1, 1]),
     ],
 )
-def test_a_group_with_an_aborted_member_is_dropped_whole_if_that_is_wanted(
+def test_group_with_an_aborted_member_is_dropped_whole_if_that_is_wanted(
     groups: list[str], kept: list[int]
 ) -> None:
     played: Any = [[_episode(mark == "x") for mark in group] for group in groups]
@@ -91,6 +91,6 @@ def test_a_group_with_an_aborted_member_is_dropped_whole_if_that_is_wanted(
         usable([[_episode(False), _episode(True)]], 1, "drop_group")
 
 
-def test_nothing_left_is_an_error_with_the_reason() -> None:
+def test_empty_supply_is_an_error_with_the_reason() -> None:
     with pytest.raises(RunError, match=r"Step 7 has no episode.*2 groups.*judge: away"):
         usable([[_episode(True)] * 2] * 2, step=7)

@@ -53,7 +53,7 @@ def versions(groups: list[Group]) -> set[int]:
     return {int(v) for each in segments for v in each.policy_version[each.loss_mask]}
 
 
-def test_without_staleness_it_is_the_synchronous_supply() -> None:
+def test_ahead_without_staleness_is_the_synchronous_supply() -> None:
     policy = toy.ToyPolicy()
     supply = ahead(Collector(toy.Echo, policy), policy, max_staleness=0)
     synchronous = Played(Collector(toy.Echo, policy), policy, GROUPS, SIZE, SEED)
@@ -63,7 +63,7 @@ def test_without_staleness_it_is_the_synchronous_supply() -> None:
     supply.close()
 
 
-def test_it_plays_as_far_ahead_as_it_may_and_each_step_its_own_scenes() -> None:
+def test_ahead_plays_as_far_as_it_may_and_each_step_its_own_scenes() -> None:
     scenes, engine, policy = Scenes(), toy.ToyPolicy(), toy.ToyPolicy()
     collector = Collector(lambda: toy.Echo(on_reset=scenes), engine)
     supply = ahead(collector, policy, max_staleness=2, steps=4)
@@ -110,7 +110,7 @@ def test_versions_count_as_many_as_a_step_makes() -> None:
     supply.close()
 
 
-def test_what_is_too_old_is_dropped_and_replaced() -> None:
+def test_groups_that_are_too_old_are_dropped_and_replaced() -> None:
     scenes, engine, policy = Scenes(), toy.ToyPolicy(), toy.ToyPolicy()
     collector = Collector(lambda: toy.Echo(on_reset=scenes), engine)
     supply = ahead(collector, policy, steps=2)
@@ -136,7 +136,7 @@ def test_weights_that_never_arrive_are_told() -> None:
     supply.close()
 
 
-def test_a_bug_over_there_is_raised_here() -> None:
+def test_bug_over_there_is_raised_here() -> None:
     class Broken(toy.ToyPolicy):
         @override
         async def respond(self, *arguments: Any) -> Any:
@@ -205,7 +205,7 @@ def test_groups_ahead_are_chosen_as_any() -> None:
     supply.close()
 
 
-def test_what_was_played_ahead_is_not_played_again(tmp_path: Path) -> None:
+def test_groups_played_ahead_are_not_played_again(tmp_path: Path) -> None:
     def begin(scenes: Scenes) -> Ahead:
         collector = Collector(lambda: toy.Echo(on_reset=scenes), toy.ToyPolicy())
         supply = ahead(collector, toy.ToyPolicy(), steps=2)

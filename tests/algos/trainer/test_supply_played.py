@@ -35,7 +35,7 @@ def played(share: Share = Share(), **options: Any) -> list[list[Group]]:  # noqa
     return [supply.groups(step, lambda _: None) for step in (0, 1)]
 
 
-def test_a_step_plays_its_own_scenes_in_groups() -> None:
+def test_step_plays_its_own_scenes_in_groups() -> None:
     for step, groups in enumerate(played()):
         assert [[each.seed for each in group] for group in groups] == [
             [seed] * SIZE for seed in drawn(step, GROUPS)
@@ -138,7 +138,7 @@ def test_spare_groups_of_several_processes_do_not_meet() -> None:
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor, ThreadExecutor])
-def test_the_slowest_members_are_cancelled(executor: type[Executor]) -> None:
+def test_slowest_members_are_cancelled(executor: type[Executor]) -> None:
     policy_hangs = (1,)  # in each group the second that asks never hears
     selection = Selection(spare_members=1, ordered=False)
     groups, report = chosen(selection, executor(), hangs=policy_hangs)
@@ -166,7 +166,7 @@ class Bug(Varied):
         return await super().respond(session, request, sampling)
 
 
-def test_a_bug_ends_the_step_and_leaves_nobody_waiting() -> None:
+def test_bug_ends_the_step_and_leaves_nobody_waiting() -> None:
     policy = Bug(hangs=(1,))
     supply = Played(Collector(Scored, policy), _Nothing(), 2, 2, SEED)  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
@@ -174,7 +174,7 @@ def test_a_bug_ends_the_step_and_leaves_nobody_waiting() -> None:
     assert policy.given_up == 1
 
 
-def test_a_report_says_how_the_time_was_used() -> None:
+def test_report_says_how_the_time_was_used() -> None:
     _, report = chosen(Selection(), InlineExecutor())
     assert report["rollout/episodes"] == 4
     assert report["rollout/groups"] == 2

@@ -46,7 +46,7 @@ KINDS = st.lists(st.sampled_from([GOOD, ALIKE, ABORTED]), min_size=12, max_size=
 
 
 @given(KINDS, st.integers(1, 4), st.integers(0, 8), st.integers(0, 8), st.data())
-def test_in_order_what_is_kept_does_not_depend_on_what_ends_first(
+def test_ordered_choice_does_not_depend_on_what_ends_first(
     kinds: list[str], wanted: int, spare: int, early: int, data: Any
 ) -> None:
     distinct = data.draw(st.booleans()) and spare > 0
@@ -72,7 +72,7 @@ def test_out_of_order_the_first_good_ones_to_end_are_kept(
     assert choice.begun <= wanted + spare
 
 
-def test_no_more_are_begun_than_may_be_needed() -> None:
+def test_choice_begins_no_more_groups_than_may_be_needed() -> None:
     choice = Choice(2, Selection(distinct=True, spare_groups=3, early_groups=1))
     assert [choice.begin() for _ in range(4)] == [0, 1, 2, None]  # two, and one to be early
     choice.end(0, group(GOOD))
@@ -87,7 +87,7 @@ def test_no_more_are_begun_than_may_be_needed() -> None:
     assert (choice.alike, choice.begun) == (1, 4)
 
 
-def test_a_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> None:
+def test_group_without_one_member_is_replaced_if_groups_are_dropped_whole() -> None:
     """Rewards 0, 1 and an aborted member: two of three are left, and they differ."""
     good, failed = group(GOOD), group(ABORTED)
     partly = [*good, failed[0]]
@@ -104,7 +104,7 @@ def test_a_group_without_one_member_is_replaced_if_groups_are_dropped_whole() ->
         assert list(choice.kept()) == kept
 
 
-def test_a_dropped_group_is_taken_where_none_is_left_to_replace_it() -> None:
+def test_dropped_group_is_taken_where_none_is_left_to_replace_it() -> None:
     """It teaches nothing: who learns leaves it out, and says so where it is the last."""
     choice = Choice(1, Selection(on_exhausted="drop_group"))
     assert choice.begin() == 0
@@ -113,7 +113,7 @@ def test_a_dropped_group_is_taken_where_none_is_left_to_replace_it() -> None:
     assert list(choice.kept()) == [0]
 
 
-def test_by_default_groups_are_taken_as_they_come() -> None:
+def test_groups_are_taken_as_they_come_by_default() -> None:
     kinds = [GOOD, ALIKE, ABORTED, GOOD]
     choice = run(kinds, 3, Selection(), order=0)
     assert list(choice.kept()) == [0, 1, 2]  # the aborted one is counted by who learns

@@ -32,7 +32,7 @@ def _train(folder: Path, engine: Any, **rollouts: Any) -> Any:
     return policy
 
 
-def test_it_samples_with_the_weights_of_the_step_and_is_measured(tmp_path: Path) -> None:
+def test_sync_gives_the_engine_the_weights_of_the_step_and_is_measured(tmp_path: Path) -> None:
     engine = toy.ToyEngine()
     policy = _train(tmp_path / "engine", engine)
     assert engine.log == ["load 0", "load 1", "load 2", "load 3"]
@@ -46,7 +46,7 @@ def test_it_samples_with_the_weights_of_the_step_and_is_measured(tmp_path: Path)
         assert row["sampler/effective"] == pytest.approx(1, abs=1e-6)
 
 
-def test_an_engine_with_other_weights_shows_in_the_measures(tmp_path: Path) -> None:
+def test_engine_with_other_weights_shows_in_the_measures(tmp_path: Path) -> None:
     class Deaf(toy.ToyEngine):
         @override
         def load(self, weights: Any, version: int) -> None:
@@ -61,7 +61,7 @@ def test_an_engine_with_other_weights_shows_in_the_measures(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("old_logprobs", ["sampler", "trainer"])
-def test_a_sampler_that_disagrees_stops_the_run_before_weights_change(
+def test_sampler_that_disagrees_stops_the_run_before_weights_change(
     tmp_path: Path, old_logprobs: Any
 ) -> None:
     class Wrong(toy.ToyEngine):
@@ -84,7 +84,7 @@ def test_a_sampler_that_disagrees_stops_the_run_before_weights_change(
     assert (tmp_path / "run" / "diverged" / "step_000002.jsonl").exists()
 
 
-def test_a_colocated_engine_sleeps_while_weights_change(tmp_path: Path) -> None:
+def test_colocated_engine_sleeps_while_weights_change(tmp_path: Path) -> None:
     engine = toy.ToyEngine()
     _train(tmp_path / "run", engine, sleep=True)
     assert engine.log == ["sleep", "wake", "load 0"] + [
@@ -92,7 +92,7 @@ def test_a_colocated_engine_sleeps_while_weights_change(tmp_path: Path) -> None:
     ]
 
 
-def test_an_engine_is_awake_after_a_run_that_could_not_begin(
+def test_engine_is_awake_after_a_run_that_could_not_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
@@ -115,19 +115,19 @@ def test_memory_that_pytorch_keeps_is_given_back_before_an_engine_wakes(
     assert engine.log[:4] == ["sleep", "clear", "wake", "load 0"]
 
 
-def test_a_transfer_that_fails_is_tried_again(tmp_path: Path) -> None:
+def test_transfer_that_fails_is_tried_again(tmp_path: Path) -> None:
     engine = toy.ToyEngine(failures=2)
     policy = _train(tmp_path / "run", engine, restarts=2)
     assert engine.log == ["load 0", "load 0", "load 0", "load 1", "load 2", "load 3"]
     assert policy.weights() == _train(tmp_path / "plain", None).weights()
 
 
-def test_a_transfer_that_fails_for_ever_ends_the_run_with_its_reason(tmp_path: Path) -> None:
+def test_transfer_that_fails_for_ever_ends_the_run_with_its_reason(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"failed too often.*The transfer took too long"):
         _train(tmp_path / "run", toy.ToyEngine(failures=9), restarts=2)
 
 
-def test_an_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path: Path) -> None:
+def test_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path: Path) -> None:
     engine = toy.ToyEngine(dies_at=60)  # in the second step: each has 48 turns
     policy = _train(tmp_path / "run", engine)
     assert engine.log == ["load 0", "load 1", "load 1", "load 2", "load 3"]
@@ -136,7 +136,7 @@ def test_an_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path
     assert [row["episodes/aborted"] for row in metrics(tmp_path / "run")] == [0, 0, 0]
 
 
-def test_one_that_keeps_dying_aborts_episodes_until_none_is_left(tmp_path: Path) -> None:
+def test_engine_that_keeps_dying_aborts_episodes_until_none_is_left(tmp_path: Path) -> None:
     class Mortal(toy.ToyEngine):
         @override
         async def respond(self, session: Any, request: Any, sampling: Any) -> Any:

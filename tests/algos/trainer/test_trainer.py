@@ -72,7 +72,7 @@ def test_sft_learns_by_the_same_update(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("torch", "tensorboard")
-def test_a_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> None:
+def test_run_folder_holds_metrics_episodes_and_checkpoints(tmp_path: Path) -> None:
     Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run").train(toy.Echo)
     (last,) = (row for row in metrics(tmp_path / "run") if row["step"] == 6)
     assert last.keys() >= {
@@ -111,13 +111,13 @@ def _checkpoints(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "checkpoints").iterdir())
 
 
-def test_only_the_newest_checkpoints_stay(tmp_path: Path) -> None:
+def test_checkpoints_but_the_newest_are_removed(tmp_path: Path) -> None:
     config = replace(SIX, saving=Saving(checkpoint_every=1, keep_checkpoints=2))
     Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run").train(toy.Echo)
     assert _checkpoints(tmp_path / "run") == ["step_000005", "step_000006"]
 
 
-def test_every_step_plays_fresh_scenes(tmp_path: Path) -> None:
+def test_steps_play_fresh_scenes(tmp_path: Path) -> None:
     seeds: list[int] = []
     trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
     trainer.train(lambda: toy.Echo(on_reset=seeds.append))
@@ -174,7 +174,7 @@ def _stopped_by(folder: Path, signal_name: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.component("torch")
-def test_a_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
+def test_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
     done = _stopped_by(tmp_path / "killed", "SIGKILL")
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert [row["step"] for row in metrics(tmp_path / "killed")] == [1, 2, 3, 4]
@@ -186,7 +186,7 @@ def test_a_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
 
 @pytest.mark.component("torch")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_stopped_run_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path, name: str) -> None:
+def test_stopped_run_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path, name: str) -> None:
     done = _stopped_by(tmp_path / "stopped", name)
     said = done.stderr.rstrip().splitlines()[-1]
     assert said.startswith("KeyboardInterrupt: Stopped after step 4 of 6 with the checkpoint ")
@@ -213,7 +213,7 @@ trainer.train(lambda: toy.Echo(on_reset=begun))
 
 
 @pytest.mark.component("torch")
-def test_a_second_process_is_refused_while_the_first_one_lives(tmp_path: Path) -> None:
+def test_second_process_is_refused_while_the_first_one_lives(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = subprocess.Popen(
         [sys.executable, "-c", _TRAINS, folder, repr(SIX)], cwd=ROOT, stdout=subprocess.PIPE
@@ -300,18 +300,18 @@ def test_sft_resumes_to_the_bit(tmp_path: Path) -> None:
 # ----------------------------------------------------------------- what does not fit is refused
 
 
-def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path) -> None:
+def test_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path) -> None:
     _run(tmp_path / "run", GRPO())
     with pytest.raises(RunError, match=r"holds a run already.*--resume.*another name"):
         Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
 
 
-def test_there_must_be_something_to_resume(tmp_path: Path) -> None:
+def test_resume_needs_a_run(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no run .*typo to resume"):
         Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "typo", resume=True)
 
 
-def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+def test_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     _run(tmp_path / "run", GRPO())
     trainer = Trainer(toy.ToyPolicy(width=12), GRPO(), SIX, folder=tmp_path / "run", resume=True)
     with pytest.raises(RunError, match="another model"):
@@ -327,7 +327,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
         (SIX, SFT(), r"algorithm\.name was 'GRPO' and is 'SFT'"),
     ],
 )
-def test_a_checkpoint_of_another_configuration_is_refused(
+def test_checkpoint_of_another_configuration_is_refused(
     tmp_path: Path, config: TrainerConfig, algorithm: Algorithm, said: str
 ) -> None:
     _run(tmp_path / "run", GRPO())
@@ -336,7 +336,7 @@ def test_a_checkpoint_of_another_configuration_is_refused(
         trainer.train(toy.Echo)
 
 
-def test_how_often_to_save_may_change(tmp_path: Path) -> None:
+def test_save_interval_may_change(tmp_path: Path) -> None:
     _run(tmp_path / "run", GRPO())
     config = replace(SIX, saving=Saving(checkpoint_every=1))
     trainer = Trainer(toy.ToyPolicy(), GRPO(), config, folder=tmp_path / "run", resume=True)
@@ -345,7 +345,7 @@ def test_how_often_to_save_may_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["state.json", "optimizer.pt"])
-def test_a_broken_checkpoint_is_named(tmp_path: Path, name: str) -> None:
+def test_broken_checkpoint_is_named(tmp_path: Path, name: str) -> None:
     _run(tmp_path / "run", GRPO())
     broken = tmp_path / "run" / "checkpoints" / "step_000006"
     (broken / name).write_bytes(b"half")
@@ -386,7 +386,7 @@ class _Diverging(GRPO):
 
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
-def test_a_loss_that_is_not_finite_stops_the_run_and_saves_the_episodes(
+def test_loss_that_is_not_finite_stops_the_run_and_saves_the_episodes(
     tmp_path: Path, where: str
 ) -> None:
     algorithm = _Diverging()
@@ -410,7 +410,7 @@ def test_aborted_episodes_are_counted_and_not_learnt_from(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("on_exhausted", ["drop_member", "drop_group"])
-def test_a_group_with_an_aborted_member_may_be_dropped_whole(
+def test_group_with_an_aborted_member_may_be_dropped_whole(
     tmp_path: Path, on_exhausted: Any
 ) -> None:
     finished = itertools.count(1)
@@ -440,7 +440,7 @@ def test_a_group_with_an_aborted_member_may_be_dropped_whole(
     assert sum(expected) > 0
 
 
-def test_a_step_without_any_usable_episode_says_why(tmp_path: Path) -> None:
+def test_step_without_any_usable_episode_says_why(tmp_path: Path) -> None:
     trainer = Trainer(toy.ToyPolicy(), GRPO(), SIX, folder=tmp_path / "run")
     with pytest.raises(RunError, match=r"Step 1 has no episode to learn from.*judge: away"):
         trainer.train(lambda: toy.Echo(aborts=lambda seed: True))
@@ -486,7 +486,7 @@ class _Poisoned(GRPO):
         (_Poisoned(), r"_Poisoned\.advantages must give finite numbers"),
     ],
 )
-def test_a_users_algorithm_is_told_what_it_must_give(
+def test_users_algorithm_is_told_what_it_must_give(
     tmp_path: Path, algorithm: Algorithm, said: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
@@ -506,7 +506,7 @@ class _TwoMethods(Algorithm):
         return Loss(value, {})
 
 
-def test_two_methods_are_an_algorithm(tmp_path: Path) -> None:
+def test_algorithm_needs_two_methods(tmp_path: Path) -> None:
     config = TrainerConfig(
         30,
         rollouts=Rollouts(groups=24, group_size=1, max_tokens=3),
@@ -517,6 +517,6 @@ def test_two_methods_are_an_algorithm(tmp_path: Path) -> None:
     assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.2
 
 
-def test_a_group_type_is_a_plain_sequence() -> None:
+def test_group_type_is_a_plain_sequence() -> None:
     group: Group = [toy.demonstration("a", "b")]
     assert SFT().advantages([group]) == [[np.ones(())]]

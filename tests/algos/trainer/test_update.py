@@ -59,7 +59,7 @@ def test_micro_batches_change_neither_gradient_nor_metrics(kind: Any) -> None:
     assert shares == pytest.approx(metrics, abs=1e-6)
 
 
-def test_it_is_what_adamw_does() -> None:
+def test_update_is_that_of_adamw() -> None:
     policy, twin = toy.ToyPolicy(), toy.ToyPolicy()
     episodes = [policy.encode(toy.demonstration(*pair)) for pair in ("ab", "cd", "aa")]
     optimisation = Optimisation(learning_rate=0.1, weight_decay=0.5, max_grad_norm=0.01)
@@ -114,7 +114,7 @@ def test_tokens_without_log_probabilities_serve_one_step_only() -> None:
     assert updater.update(credited, 0.1, np.random.default_rng(0))["ratio"] == 1.0
 
 
-def test_the_effective_sample_is_what_is_left_of_it_after_weighting() -> None:
+def test_effective_sample_is_what_is_left_of_it_after_weighting() -> None:
     optimisation = Optimisation(old_logprobs="trainer", minibatches=2)
     policy = toy.ToyPolicy()
     algorithm = GRPO(correction="token")

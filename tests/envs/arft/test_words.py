@@ -40,7 +40,7 @@ def test_words_and_tags_are_one_token_each(tokenizer: Any) -> None:
         assert count(tokenizer, f" {word}") == 1, word
 
 
-def test_every_step_fits(tokenizer: Any) -> None:
+def test_steps_fit_the_vocabulary(tokenizer: Any) -> None:
     problems = ["rotation180", "dark", "none", "rotation180+dark"]
     envs: list[gym.Env[Any, str]] = [
         make_coding(preset="tiny", problems=problems),

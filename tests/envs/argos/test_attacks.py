@@ -86,7 +86,7 @@ def shown_text(video: bool, each: Any, frames: int) -> str:
     return " ".join(part for part in message.parts if isinstance(part, str))
 
 
-def test_the_text_that_is_read_is_the_text_that_is_shown() -> None:
+def test_text_that_is_read_is_the_text_that_is_shown() -> None:
     for name in ("ArgosImage", "ArgosVideo"):
         env = gym.make(f"visenv/{name}-v0")
         observation, _ = env.reset(seed=3)
@@ -97,7 +97,7 @@ def test_the_text_that_is_read_is_the_text_that_is_shown() -> None:
 
 
 @pytest.mark.parametrize(("video", "kind"), KINDS, ids=str)
-def test_a_learned_text_only_model_stays_at_chance(video: bool, kind: str) -> None:
+def test_learned_text_only_model_stays_at_chance(video: bool, kind: str) -> None:
     train, test = (
         [
             (each, shown_text(video, each, frames))
@@ -124,14 +124,14 @@ def _forms(each: Any, option: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("video", "kind"), KINDS, ids=str)
-def test_the_most_frequent_answer_stays_at_chance(video: bool, kind: str) -> None:
+def test_most_frequent_answer_stays_at_chance(video: bool, kind: str) -> None:
     samples = asked(video, kind, 1500, 3)
     for key in (lambda each: each.answer, lambda each: each.options.index(each.answer)):
         share = Counter(map(key, samples)).most_common(1)[0][1] / len(samples)
         assert share <= 1 / min(len(each.options) for each in samples) + 0.05
 
 
-def test_the_number_of_things_does_not_tell_whether_one_is_absent() -> None:
+def test_count_of_things_does_not_tell_whether_one_is_absent() -> None:
     scenes: defaultdict[str, Counter[Any]] = defaultdict(Counter)
     for each in asked(False, "absent", 1200, 4):
         *_, color, shape = each.question.rstrip("?").split()
@@ -143,13 +143,13 @@ def test_the_number_of_things_does_not_tell_whether_one_is_absent() -> None:
     assert scenes["yes"].keys() == scenes["no"].keys() == {(3, 1, 1)}
 
 
-def test_the_size_does_not_tell_which_material_is_asked() -> None:
+def test_size_does_not_tell_which_material_is_asked() -> None:
     for each in asked(False, "material", 300, 5):
         assert len({thing.size for thing in each.things}) == 1
 
 
 @pytest.mark.parametrize("world", [ImageWorld, VideoWorld])
-def test_the_tint_reveals_the_answer_in_training_alone(world: Any) -> None:
+def test_tint_reveals_the_answer_in_training_alone(world: Any) -> None:
     kind = "color" if world is ImageWorld else "change"
     shares = {}
     for split in ("train", "ood"):
@@ -222,7 +222,7 @@ def test_vague_labels_are_no_labels(label: str, kinds: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("apart", "spatial"), [(0, 1 / 2), (1, 5 / 6)])
-def test_a_right_point_counts_once_and_its_neighbors_count_too(apart: int, spatial: float) -> None:
+def test_right_point_counts_once_and_its_neighbors_count_too(apart: int, spatial: float) -> None:
     """The mean over points cannot tell a neighbor from another point (docs/argos.md)."""
 
     def repeat(base: Any) -> str:
@@ -240,7 +240,7 @@ def test_a_right_point_counts_once_and_its_neighbors_count_too(apart: int, spati
     assert earned == pytest.approx((1 + spatial) / 2)
 
 
-def test_a_trace_that_states_its_answer_scores_high_unless_it_is_hidden() -> None:
+def test_trace_that_states_its_answer_scores_high_unless_it_is_hidden() -> None:
     """The documented weakness of eq. 5, and what `mask_answer` does about it."""
 
     def states(base: Any) -> str:
@@ -254,7 +254,7 @@ def test_a_trace_that_states_its_answer_scores_high_unless_it_is_hidden() -> Non
 
 @pytest.mark.parametrize("letter", [False, True], ids=["text", "letter"])
 @pytest.mark.parametrize("kind", IMAGE_KINDS)
-def test_under_the_mask_honest_play_earns_more_than_a_bare_statement(
+def test_honest_play_earns_more_under_the_mask_than_a_bare_statement(
     kind: str, letter: bool
 ) -> None:
     def answer_of(base: Any) -> str:
@@ -284,7 +284,7 @@ def test_leaving_out_points_pays_only_in_the_ablation() -> None:
     assert paid(ungrounded, kinds=["color"], empty="skip") == pytest.approx(1.0)
 
 
-def test_an_empty_reasoning_does_not_leave_out_its_term() -> None:
+def test_empty_reasoning_does_not_leave_out_its_term() -> None:
     def silent(base: Any) -> str:
         return _turn("", base.sample.answers[0])
 
@@ -292,7 +292,7 @@ def test_an_empty_reasoning_does_not_leave_out_its_term() -> None:
     assert paid(silent, reward="no_grounding") == pytest.approx(0.5)
 
 
-def test_a_span_over_the_whole_video_is_no_span() -> None:
+def test_span_over_the_whole_video_is_no_span() -> None:
     def whole(base: Any) -> str:
         event = base.truth.events[0]
         frames = len(base.sample.images)
@@ -312,7 +312,7 @@ NOTES = {
 
 @pytest.mark.parametrize("note", NOTES)
 @pytest.mark.parametrize("kind", VIDEO_KINDS)
-def test_that_something_stays_visible_earns_little_by_the_text_alone(kind: str, note: str) -> None:
+def test_visible_event_earns_little_by_the_text_alone(kind: str, note: str) -> None:
     """Each thing that is ever there is named, the best one counts.
 
     The question of a duration is about such an event, and a guess of its span is right sometimes.

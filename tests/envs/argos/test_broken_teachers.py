@@ -80,7 +80,7 @@ CASES.remove(("pointing_model", "NaN"))  # a point with NaN is dropped: `read_po
 
 
 @pytest.mark.parametrize(("teacher", "fault"), CASES)
-def test_a_broken_teacher_aborts_its_episode_alone(
+def test_broken_teacher_aborts_its_episode_alone(
     server: ChatServer, teacher: str, fault: str
 ) -> None:
     name, kind = TEACHERS[teacher]

@@ -37,7 +37,7 @@ def colored(width: int, height: int, frames: int = 1) -> tuple[Image, ...]:
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("preset", ["default", "tiny", "qwen3"])
-def test_the_oracle_earns_the_whole_reward(name: str, preset: str) -> None:
+def test_oracle_earns_the_whole_reward(name: str, preset: str) -> None:
     env = make(name, preset=preset)
     for seed in range(8):
         result = played(env, seed)
@@ -81,7 +81,7 @@ def test_relative_coordinates_go_to_1000() -> None:
     assert referred.points == (Point(200, 100, "a"),)
 
 
-def test_the_video_is_one_part_and_its_frames_are_announced() -> None:
+def test_video_is_one_part_and_its_frames_are_announced() -> None:
     _, info = make("ArgosVideo").reset(seed=0)
     (message,) = info["step"].messages
     video = next(part for part in message.parts if isinstance(part, Video))
@@ -97,21 +97,21 @@ def test_reasoning_about_images_has_no_anchors_and_videos_no_spatial_term() -> N
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("turn", ["", "<think>4", "<think><answer>4</answer></think>", "4" * 10**6])
-def test_a_malformed_turn_gets_nothing(name: str, turn: str) -> None:
+def test_malformed_turn_gets_nothing(name: str, turn: str) -> None:
     result = played(make(name), 0, turn)
     assert (result.reward, result.terminated) == (0.0, True)
     assert [type(event).__name__ for event in result.events] == ["TurnTaken", "Malformed"]
 
 
 @pytest.mark.parametrize("frames", [0, 33, 3])
-def test_a_video_that_cannot_be_shown_is_refused(frames: int) -> None:
+def test_video_that_cannot_be_shown_is_refused(frames: int) -> None:
     truth = MediaTruth(times=tuple(float(time) for time in range(4)))
     env = make("ArgosVideo", data=[Sample("s", "?", colored(8, 8, frames), ("a",), "", truth)])
     with pytest.raises(DataError, match="1 to 32 frames"):
         env.reset(seed=0)
 
 
-def test_a_row_without_image_is_played_without_grounding() -> None:
+def test_row_without_image_is_played_without_grounding() -> None:
     env = make(
         data=[Sample("s", "2 + 2?", (), ("4",), ground_truth=MediaTruth())], reward="outcome"
     )
@@ -163,6 +163,6 @@ def test_noise_turns_verdicts_around_at_its_rate() -> None:
     assert [played(env, seed).terms for seed in range(9)] == terms[:9]
 
 
-def test_the_classes_are_those_of_the_ids() -> None:
+def test_classes_are_those_of_the_ids() -> None:
     assert isinstance(make().unwrapped, ArgosImage)
     assert isinstance(make("ArgosVideo").unwrapped, ArgosVideo)

@@ -37,7 +37,7 @@ def expected(env: Any, policy: Any) -> float:
 
 
 @pytest.mark.parametrize("name", CHEATS_OF)
-def test_no_cheat_earns_more_than_an_honest_guess(cheats: ModuleType, name: str) -> None:
+def test_cheats_earn_no_more_than_an_honest_guess(cheats: ModuleType, name: str) -> None:
     policies = (*cheats.EVERYWHERE, *cheats.OF_ENV[CHEATS_OF[name]])
     caught = [policy for policy in policies if policy.kind == "cheat"]
     assert len(caught) >= 11
@@ -52,7 +52,7 @@ def test_no_cheat_earns_more_than_an_honest_guess(cheats: ModuleType, name: str)
 
 
 @pytest.mark.parametrize("name", CHEATS_OF)
-def test_without_images_the_question_does_not_tell_the_answer(name: str) -> None:
+def test_question_alone_does_not_tell_the_answer(name: str) -> None:
     # A blind policy that always says the commonest answer of 30 other samples.
     env = controlled(lambda: gym.make(f"visenv/{name}-v0", preset="tiny"), "no_image")()
     base: Any = env.unwrapped

@@ -44,7 +44,7 @@ def oracle_episode(env: Any, base: AnswerEnv, **reset: Any) -> tuple[float, dict
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", ENVS)
-def test_the_oracle_looks_and_is_right(name: str, preset: str) -> None:
+def test_oracle_looks_and_is_right(name: str, preset: str) -> None:
     env, base = made(name, preset=preset)
     for seed in range(3):
         reward, metrics = oracle_episode(env, base, seed=seed)
@@ -54,7 +54,7 @@ def test_the_oracle_looks_and_is_right(name: str, preset: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENVS)
-def test_without_tools_an_episode_is_one_turn(name: str) -> None:
+def test_episode_without_tools_is_one_turn(name: str) -> None:
     env, base = made(name, mode="no_tool")
     observation, _ = env.reset(seed=0)
     assert base.tools == {}
@@ -63,7 +63,7 @@ def test_without_tools_an_episode_is_one_turn(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENVS)
-def test_the_prompt_says_how_many_turns_there_are_and_names_only_what_tools_take(name: str) -> None:
+def test_prompt_says_how_many_turns_there_are_and_names_only_what_tools_take(name: str) -> None:
     env, base = made(name, turns=3)
     observation, _ = env.reset(seed=0)
     assert "You have 3 turns" in observation["text"]
@@ -73,7 +73,7 @@ def test_the_prompt_says_how_many_turns_there_are_and_names_only_what_tools_take
 
 
 @pytest.mark.parametrize("preset", ["default", "tiny"])
-def test_a_question_about_a_document_does_not_tell_its_answer(preset: str) -> None:
+def test_question_about_a_document_does_not_tell_its_answer(preset: str) -> None:
     world = ReportQuestions(preset)
     answers: Counter[str] = Counter()
     for seed in range(60):
@@ -84,7 +84,7 @@ def test_a_question_about_a_document_does_not_tell_its_answer(preset: str) -> No
     assert answers.most_common(1)[0][1] <= 20
 
 
-def test_no_page_of_the_document_can_be_zoomed_into_without_the_option() -> None:
+def test_pages_can_be_zoomed_into_only_with_the_option() -> None:
     for name in ("ArmDocVQA", "ArmDoc"):
         plain, zoomed = gym.make(f"visenv/{name}-v0"), gym.make(f"visenv/{name}-v0", zoom=True)
         assert "image_zoom_in_tool" not in plain.unwrapped.tools  # type: ignore[attr-defined]
@@ -96,7 +96,7 @@ def test_no_page_of_the_document_can_be_zoomed_into_without_the_option() -> None
 
 
 @pytest.mark.parametrize("name", ["ArmDocVQA", "ArmDoc"])
-def test_a_page_that_was_retrieved_can_be_enlarged(name: str) -> None:
+def test_page_that_was_retrieved_can_be_enlarged(name: str) -> None:
     env = gym.make(f"visenv/{name}-v0", zoom=True)
     base = env.unwrapped
     assert isinstance(base, AnswerEnv | ArmDoc)
@@ -145,14 +145,14 @@ def turn(name: str, arguments: dict[str, Any]) -> str:
         ({"zoom": "yes"}, ConfigurationError, "true or false"),
     ],
 )
-def test_a_wrong_option_is_explained(
+def test_wrong_option_is_explained(
     options: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
         gym.make("visenv/ArmDocVQA-v0", **options)
 
 
-def test_a_sample_without_an_image_or_an_answer_is_refused() -> None:
+def test_sample_without_an_image_or_an_answer_is_refused() -> None:
     env, _ = made("ArmVQA")
     blind = Sample("1", "What?", (), ("a",), "", QuestionTruth())
     with pytest.raises(DataError, match="no image"):
@@ -262,7 +262,7 @@ def test_mmlongbench_is_played_and_scored_by_the_format_of_the_answer(tmp_path: 
     assert metrics == {"accuracy": 1.0}
 
 
-def test_a_published_overview_is_shown_in_place_of_ours() -> None:
+def test_published_overview_is_shown_in_place_of_ours() -> None:
     env = gym.make("visenv/ArmDoc-v0")
     base = env.unwrapped
     assert isinstance(base, ArmDoc)
@@ -277,7 +277,7 @@ def test_a_published_overview_is_shown_in_place_of_ours() -> None:
     assert (shown == published.pixels).all()
 
 
-def test_an_episode_goes_on_after_pickling_with_a_page_to_enlarge() -> None:
+def test_episode_goes_on_after_pickling_with_a_page_to_enlarge() -> None:
     env, base = made("ArmDocVQA", zoom=True)
     env.reset(seed=0)
     env.step(turn("doc_page_retrieval_by_index", {"filename": base.document(), "image_idx": 1}))

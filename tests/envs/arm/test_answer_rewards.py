@@ -83,7 +83,7 @@ CALLS = {"none": (), "vain": (zoom([900, 900, 1000, 1000]),), "shown": (zoom(NEA
 
 
 @pytest.mark.parametrize(("reward", "calls"), TABLE)
-def test_every_cell_of_the_table(reward: str, calls: str) -> None:
+def test_reward_table_of_answers(reward: str, calls: str) -> None:
     for score, expected in zip(("0", "0.4", "1"), TABLE[reward, calls], strict=True):
         got = paid(*CALLS[calls], answer(score), reward=reward)
         assert got == pytest.approx(expected, abs=1e-9), score
@@ -100,27 +100,27 @@ def test_every_cell_of_the_table(reward: str, calls: str) -> None:
         call("image_zoom_in_tool", {"image": "original_image"}),
     ],
 )
-def test_a_useless_call_earns_nothing_before_the_right_answer(useless: str) -> None:
+def test_useless_call_earns_nothing_before_the_right_answer(useless: str) -> None:
     assert paid(useless, answer("1")) == pytest.approx(1.0)
 
 
-def test_a_tool_that_is_not_there_costs_its_share_of_the_format() -> None:
+def test_tool_that_is_not_there_costs_its_share_of_the_format() -> None:
     assert paid(call("magic", {}), answer("0")) == pytest.approx(0.15)
     assert paid(call("magic", {}), answer("1"), reward="fixed_bonus") == pytest.approx(0.85)
 
 
-def test_a_crop_of_a_crop_shows_the_evidence_in_native_pixels() -> None:
+def test_crop_of_a_crop_shows_the_evidence_in_native_pixels() -> None:
     # The left upper three quarters are too large a part; of them, this is the deciding region.
     turns = (zoom([0, 0, 750, 750]), zoom([250, 250, 700, 700], "observation_1"))
     assert paid(*turns, answer("1")) == pytest.approx(1.5)
     assert paid(turns[0], answer("1")) == pytest.approx(1.0)
 
 
-def test_without_a_known_box_any_crop_of_the_image_counts() -> None:
+def test_crop_of_the_image_counts_without_a_known_box() -> None:
     assert paid(zoom([0, 0, 70, 70]), answer("1"), sample=question()) == pytest.approx(1.5)
 
 
-def test_all_boxes_must_be_shown() -> None:
+def test_boxes_must_all_be_shown() -> None:
     corners = ((0, 0, 40, 40), (360, 360, 400, 400))
     sample = question(target_boxes=corners, target_box=(0, 0, 400, 400))
     first, second = zoom([0, 0, 200, 200]), zoom([800, 800, 1000, 1000])
@@ -128,13 +128,13 @@ def test_all_boxes_must_be_shown() -> None:
     assert paid(first, second, answer("1"), sample=sample) == pytest.approx(1.5)
 
 
-def test_a_box_that_fills_the_image_needs_no_crop_of_its_own() -> None:
+def test_box_that_fills_the_image_needs_no_crop_of_its_own() -> None:
     sample = question(target_box=(20, 20, 380, 380))
     assert paid(zoom([25, 25, 975, 975]), answer("1"), sample=sample) == pytest.approx(1.5)
     assert paid(answer("1"), sample=sample) == pytest.approx(1.0)
 
 
-def test_a_better_answer_is_never_worth_less() -> None:
+def test_better_answer_is_never_worth_less() -> None:
     for reward in ("stage1", "stage2", "accuracy_format", "fixed_bonus"):
         for calls in CALLS.values():
             worth = [paid(*calls, answer(str(k / 10)), reward=reward) for k in range(11)]
@@ -142,18 +142,18 @@ def test_a_better_answer_is_never_worth_less() -> None:
 
 
 @pytest.mark.parametrize("options", [{"compat": "arm"}, {"call_rule": "published"}])
-def test_the_published_rule_takes_any_result_for_a_success(options: dict[str, Any]) -> None:
+def test_published_rule_takes_any_result_for_a_success(options: dict[str, Any]) -> None:
     assert paid(zoom([0, 0, 70, 70]), answer("1"), **options) == pytest.approx(1.5)
 
 
-def test_under_the_published_rule_a_call_that_fails_counts_as_an_attempt() -> None:
+def test_failed_call_counts_as_an_attempt_under_the_published_rule() -> None:
     failing = zoom([500, 0, 200, 300])
     for score, expected in (("0", 0.4), ("0.4", 0.64), ("1", 1.0)):
         got = paid(failing, answer(score), call_rule="published")
         assert got == pytest.approx(expected)
 
 
-def test_the_outcome_is_the_bare_score() -> None:
+def test_outcome_is_the_bare_score() -> None:
     assert paid(zoom(NEAR), answer("0.4"), reward="outcome") == pytest.approx(0.4)
 
 

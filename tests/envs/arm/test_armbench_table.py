@@ -72,7 +72,7 @@ def test_rows_without_their_image_are_listed_and_never_judged(bench: Path) -> No
     ]
 
 
-def test_a_row_about_a_document_uses_the_published_overview_or_ours(bench: Path) -> None:
+def test_row_about_a_document_uses_the_published_overview_or_ours(bench: Path) -> None:
     source = ARMBench(bench, DOCUMENT)
     assert [source[place].ground_truth.labels["overview"] for place in (0, 1)] == [
         "published",
@@ -82,7 +82,7 @@ def test_a_row_about_a_document_uses_the_published_overview_or_ours(bench: Path)
     assert [each.row for each in source.problems] == [3]  # its document is missing
 
 
-def test_one_command_plays_all_tracks_and_prints_the_average(
+def test_suite_command_plays_all_tracks_and_prints_the_average(
     bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["suite", "armbench", "--folder", f"armbench={bench}", "--out", str(tmp_path / "out")]
@@ -103,7 +103,7 @@ def test_one_command_plays_all_tracks_and_prints_the_average(
     assert not (shown["2"] == 7).all()
 
 
-def test_the_command_goes_on_where_it_stopped(bench: Path, tmp_path: Path) -> None:
+def test_command_goes_on_where_it_stopped(bench: Path, tmp_path: Path) -> None:
     words = ["suite", "armbench", "--folder", f"armbench={bench}", "--out", str(tmp_path / "out")]
     assert main([*words, "--policy", "oracle"]) == 0
     before = (tmp_path / "out" / "fg" / "episodes.jsonl").read_bytes()
@@ -114,7 +114,7 @@ def test_the_command_goes_on_where_it_stopped(bench: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("track", ["all", PERCEPTION])
-def test_another_track_is_refused_at_once(bench: Path, track: str) -> None:
+def test_unknown_track_is_refused_at_once(bench: Path, track: str) -> None:
     with pytest.raises(ConfigurationError, match="visenv suite armbench"):
         gym.make("visenv/ArmDoc-v0", data=f"armbench:{bench}?track={track}")
     gym.make("visenv/ArmDoc-v0", data=f"armbench:{bench}?track={DOCUMENT}").close()

@@ -16,7 +16,7 @@ def cheats() -> ModuleType:
     return load_program("benchmarks/arm_cheats.py")
 
 
-def test_no_cheat_earns_more_than_an_honest_guess(
+def test_cheats_earn_no_more_than_an_honest_guess(
     cheats: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = list(cheats.rows(samples=2))
@@ -38,7 +38,7 @@ def test_no_cheat_earns_more_than_an_honest_guess(
 
 
 @pytest.mark.parametrize("reward", ["stage1", "fixed_bonus"])
-def test_no_cheat_earns_more_than_a_guess_under_the_other_rewards(
+def test_cheats_earn_no_more_than_a_guess_under_the_other_rewards(
     cheats: ModuleType, reward: str
 ) -> None:
     rows = list(cheats.rows(1, reward))
@@ -49,7 +49,7 @@ def test_no_cheat_earns_more_than_a_guess_under_the_other_rewards(
         assert max(row.published for row in here if row.kind == "cheat") > guess.published + 0.04
 
 
-def test_the_oracle_shows_what_decides_of_a_tiny_preference() -> None:
+def test_oracle_shows_what_decides_of_a_tiny_preference() -> None:
     """Frames and shapes vary: the largest sign is half as wide as the image."""
     env = gym.make("visenv/ArmPreference-v0", preset="tiny", reward="stage2")
     judge: Any = env.unwrapped

@@ -48,7 +48,7 @@ def picture(value: int, side: int = 64) -> Image:
 
 
 @pytest.mark.parametrize("name", ENVS)
-def test_the_oracle_sees_and_is_right(name: str) -> None:
+def test_oracle_sees_and_is_right(name: str) -> None:
     env, judge = made(name)
     for seed in range(5):
         env.reset(seed=seed)
@@ -63,7 +63,7 @@ def test_the_oracle_sees_and_is_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENVS)
-def test_without_tools_an_episode_is_one_turn(name: str) -> None:
+def test_episode_without_tools_is_one_turn(name: str) -> None:
     env, judge = made(name, mode="no_tool")
     env.reset(seed=0)
     assert judge.tools == {}
@@ -73,7 +73,7 @@ def test_without_tools_an_episode_is_one_turn(name: str) -> None:
     assert info["truncated_by"] == "turns"
 
 
-def test_the_last_turn_is_announced_and_has_no_tools() -> None:
+def test_last_turn_is_announced_and_has_no_tools() -> None:
     env, judge = made("ArmDoc", turns=2)
     _, info = env.reset(seed=0)
     page = call("doc_page_retrieval_by_index", filename=judge.document(), image_idx=1)
@@ -142,7 +142,7 @@ def test_names_of_responses(candidates: int, constraint: str, names: list[str]) 
 @pytest.mark.parametrize(
     "broken", ["<think>x</think><tool_call>{not json</tool_call>", call("no_such_tool", x=1)]
 )
-def test_a_malformed_call_is_answered_and_costs_its_share_of_the_format(broken: str) -> None:
+def test_malformed_call_is_answered_and_costs_its_share_of_the_format(broken: str) -> None:
     env, judge = made("ArmDoc")
     env.reset(seed=0)
     observation, *_, info = env.step(broken)
@@ -156,7 +156,7 @@ def test_a_malformed_call_is_answered_and_costs_its_share_of_the_format(broken: 
     assert reward == pytest.approx(0.15 + 0.7)  # half of R_f, and R_a
 
 
-def test_the_public_loop_drops_a_malformed_call_and_ends() -> None:
+def test_public_loop_drops_a_malformed_call_and_ends() -> None:
     env, _ = made("ArmDoc", compat="arm")
     env.reset(seed=0)
     *_, terminated, truncated, _ = env.step("<think>x</think><tool_call>{not json</tool_call>")
@@ -165,7 +165,7 @@ def test_the_public_loop_drops_a_malformed_call_and_ends() -> None:
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "\0", "x" * 10_000, ""])
-def test_a_document_name_leads_nowhere(name: str) -> None:
+def test_document_name_leads_nowhere(name: str) -> None:
     env, _ = made("ArmDoc")
     env.reset(seed=0)
     observation, *_ = env.step(call("doc_page_retrieval_by_index", filename=name, image_idx=1))
@@ -200,13 +200,13 @@ def test_held_out_documents_are_others() -> None:
 
 @pytest.mark.parametrize("name", ["ArmZoom", "ArmDoc", "ArmPreference"])
 @pytest.mark.parametrize("candidates", [1, 2, 4])
-def test_any_number_of_responses(name: str, candidates: int) -> None:
+def test_responses_of_any_number(name: str, candidates: int) -> None:
     env, judge = made(name, candidates=candidates)
     env.reset(seed=3)
     assert len(judge.sample.ground_truth.candidates) == candidates
 
 
-def test_an_opening_fits_the_budgets_of_its_stage() -> None:
+def test_opening_fits_the_budgets_of_its_stage() -> None:
     for name, preset in PRESETS.items():
         env, _ = made("ArmDoc", preset=name)
         observation, _ = env.reset(seed=1)
@@ -215,7 +215,7 @@ def test_an_opening_fits_the_budgets_of_its_stage() -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_constraint_is_shown(preset: str) -> None:
+def test_constraint_is_shown(preset: str) -> None:
     env, judge = made("ArmIF", preset=preset)
     for seed in range(3):
         observation, _ = env.reset(seed=seed)
@@ -223,7 +223,7 @@ def test_the_constraint_is_shown(preset: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ArmZoom", "ArmPreference"])
-def test_the_oracle_answers_where_there_is_no_image(name: str) -> None:
+def test_oracle_answers_where_there_is_no_image(name: str) -> None:
     sample = judging_sample(
         id="1", instruction="?", truth=JudgingTruth(candidates=("a", "b")), verdict=2
     )
@@ -243,7 +243,7 @@ def test_the_oracle_answers_where_there_is_no_image(name: str) -> None:
         ({"prompt": "breif"}, "brief"),
     ],
 )
-def test_a_wrong_option_names_the_nearest(options: dict[str, Any], near: str) -> None:
+def test_wrong_option_names_the_nearest(options: dict[str, Any], near: str) -> None:
     with pytest.raises(UnknownNameError, match=near):
         made("ArmDoc", **options)
 
@@ -262,7 +262,7 @@ def test_procedural_scenes_are_shown_too_small_to_read(name: str) -> None:
     "options",
     [{"turns": "3"}, {"turns": 0}, {"turns": 1}, {"view_side": 0}, {"tool_characters": -1}],
 )
-def test_a_count_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
+def test_count_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         made("ArmDoc", **options)
 
@@ -282,7 +282,7 @@ def opening_of(name: str, **options: Any) -> str:
         ("ArmIF", {"mode": "no_tool"}, ""),
     ],
 )
-def test_the_prompt_lists_the_names_that_a_tool_takes(
+def test_prompt_lists_the_names_that_a_tool_takes(
     name: str, options: dict[str, Any], names: str
 ) -> None:
     text = opening_of(name, **options)
@@ -290,7 +290,7 @@ def test_the_prompt_lists_the_names_that_a_tool_takes(
     assert not names or f"Names you can give to tools: {names}." in text
 
 
-def test_the_prompt_tells_the_turns_and_what_to_do_when_a_call_fails() -> None:
+def test_prompt_tells_the_turns_and_what_to_do_when_a_call_fails() -> None:
     text = opening_of("ArmDoc", turns=4)
     assert "You have 4 turns: at most 3 tool calls, and the last turn must be your answer." in text
     assert "correct the call and try again" in text
@@ -298,7 +298,7 @@ def test_the_prompt_tells_the_turns_and_what_to_do_when_a_call_fails() -> None:
     assert "turns" not in opening_of("ArmDoc", mode="no_tool")
 
 
-def test_the_prompt_tells_what_to_do_when_all_responses_are_wrong_and_how_they_compare() -> None:
+def test_prompt_tells_what_to_do_when_all_responses_are_wrong_and_how_they_compare() -> None:
     assert "name the one that is least wrong" in opening_of("ArmZoom")
     compared = "the fewest wrong statements is the best"
     assert compared in opening_of("ArmPreference")
@@ -306,7 +306,7 @@ def test_the_prompt_tells_what_to_do_when_all_responses_are_wrong_and_how_they_c
     assert compared not in opening_of("ArmZoom")
 
 
-def test_a_source_without_documents_is_refused() -> None:
+def test_source_without_documents_is_refused() -> None:
     sample = judging_sample(
         id="1", instruction="?", truth=JudgingTruth(candidates=("a",)), verdict=True
     )

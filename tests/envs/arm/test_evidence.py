@@ -88,11 +88,11 @@ def test_pages_count_that_are_of_the_document_and_decide(
         (crop((90, 30, 130, 70), origin="original_image_1"), False),
     ],
 )
-def test_a_crop_counts_that_shows_the_region_enlarged(made: ToolCalled, shown: bool) -> None:
+def test_crop_counts_that_shows_the_region_enlarged(made: ToolCalled, shown: bool) -> None:
     assert useful(Log([made]), SIGN, "evidence") is shown
 
 
-def test_every_region_must_be_shown() -> None:
+def test_regions_must_all_be_shown() -> None:
     two = sample_of(detail_boxes=((0, 0, 10, 10), (100, 40, 120, 60)))
     first, second = crop((0, 0, 20, 20)), crop((90, 30, 130, 70))
     assert not useful(Log([first]), two, "evidence")
@@ -123,7 +123,7 @@ def test_crops_that_sweep_over_the_image_show_nothing(
     assert useful(Log([crop(box) for box in boxes]), SIGN, "belongs")
 
 
-def test_a_crop_that_is_not_enlarged_is_no_part_of_a_sweep() -> None:
+def test_crop_that_is_not_enlarged_is_no_part_of_a_sweep() -> None:
     seen = [crop(box, scale=0.5) for box in (LEFT_TOP, TOP, LEFT, REST)]
     assert useful(Log([*seen, crop((90, 30, 130, 70))]), SIGN, "evidence")
 
@@ -138,7 +138,7 @@ def test_a_crop_that_is_not_enlarged_is_no_part_of_a_sweep() -> None:
         ({"lower_bound": 20, "upper_bound": 10_000, "response": "text_1"}, False),
     ],
 )
-def test_the_check_counts_that_decides(given: dict[str, Any], decides: bool) -> None:
+def test_check_counts_that_decides(given: dict[str, Any], decides: bool) -> None:
     check = Check(name=WORDS, arguments={"lower_bound": 20, "upper_bound": 10_000})
     sample = sample_of(constraint="At least 20 words.", check=check)
     call = called(WORDS, arguments={"response": "text_0", **given}, result=True)
@@ -147,7 +147,7 @@ def test_the_check_counts_that_decides(given: dict[str, Any], decides: bool) -> 
     assert not useful(Log([other]), sample, "evidence")
 
 
-def test_at_least_none_is_at_least_one() -> None:
+def test_evidence_of_at_least_none_is_at_least_one() -> None:
     check = Check(name=WORDS, arguments={"lower_bound": 0, "upper_bound": 50})
     sample = sample_of(constraint="At most 50 words.", check=check)
     for lower, decides in ((0, True), (1, True), (2, False)):
@@ -166,18 +166,18 @@ def test_keywords_are_compared_whatever_their_order_and_case() -> None:
         assert useful(Log([call]), sample, "evidence") is decides
 
 
-def test_a_crop_of_a_page_belongs_as_its_page_does() -> None:
+def test_crop_of_a_page_belongs_as_its_page_does() -> None:
     zoomed = crop((0, 0, 50, 50), origin="observation_1")
     assert own_calls(Log([pages("report-1", 1), zoomed]), PAPER)[-1] == zoomed
     assert own_calls(Log([pages("report-2", 1), zoomed]), PAPER) == []
 
 
-def test_where_nothing_is_known_to_decide_what_belongs_counts() -> None:
+def test_evidence_that_belongs_counts_if_none_decides() -> None:
     sample = sample_of()
     assert useful(Log([crop((0, 0, 5, 5))]), sample, "evidence")
     assert not useful(Log([crop((0, 0, 5, 5), origin="observation_9")]), sample, "evidence")
 
 
-def test_the_published_rule_counts_any_result() -> None:
+def test_published_rule_counts_any_result() -> None:
     assert useful(Log([pages("report-2", 9)]), PAPER, "published")
     assert not useful(Log([pages("report-2", 9, ok=False)]), PAPER, "published")

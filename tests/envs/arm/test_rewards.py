@@ -60,14 +60,14 @@ CELLS: list[tuple[str, Sequence[bool], tuple[float, float, float, float]]] = [
 
 
 @pytest.mark.parametrize(("verdict", "outcomes", "wages"), CELLS)
-def test_each_cell_of_the_table(
+def test_reward_table_of_judging(
     verdict: str, outcomes: Sequence[bool], wages: tuple[float, ...]
 ) -> None:
     log = played(*outcomes, verdict=verdict)
     assert [pay(reward, log) for reward in REWARDS] == pytest.approx(wages)
 
 
-def test_the_best_cell_is_the_top() -> None:
+def test_best_cell_is_the_top() -> None:
     best = [max(wages[arm] for _, _, wages in CELLS) for arm in range(len(REWARDS))]
     assert [TOP[reward] for reward in REWARDS] == pytest.approx(best)
 
@@ -83,12 +83,12 @@ def test_the_best_cell_is_the_top() -> None:
         "<think>so</think><answer>2</answer><tool_call>",
     ],
 )
-def test_a_last_turn_of_another_form_is_paid_nothing(reward: str, text: str) -> None:
+def test_last_turn_of_another_form_is_paid_nothing(reward: str, text: str) -> None:
     assert pay(reward, played(True, last=text)) == 0.0
 
 
 @pytest.mark.parametrize(("reward", "paid"), [("stage2", 1.35), ("accuracy_format", 0.85)])
-def test_an_earlier_turn_of_another_form_costs_its_share(reward: str, paid: float) -> None:
+def test_earlier_turn_of_another_form_costs_its_share(reward: str, paid: float) -> None:
     # One of two turns: half of R_f. 0.15 + 0.7 + 0.5; without tools 0.15 + 0.7.
     assert pay(reward, played(True, said="no tags at all")) == pytest.approx(paid)
 
@@ -108,26 +108,26 @@ def corrected(times: int, verdict: str = "2") -> Log:
     ("times", "verdict", "paid"),
     [(0, "2", 1.0), (1, "2", 0.15 + 0.7), (2, "2", 0.1 + 0.7), (1, "1", 0.15)],
 )
-def test_a_corrected_malformed_turn_costs_its_share_and_not_the_reward(
+def test_corrected_malformed_turn_costs_its_share_and_not_the_reward(
     times: int, verdict: str, paid: float
 ) -> None:
     assert pay("stage2", corrected(times, verdict)) == pytest.approx(paid)
 
 
 @pytest.mark.parametrize("reward", REWARDS)
-def test_without_an_answer_nothing_is_paid(reward: str) -> None:
+def test_reward_without_an_answer_is_0(reward: str) -> None:
     log = Log(list(played(True))[:-1])
     assert pay(reward, log) == 0.0
 
 
 @pytest.mark.parametrize("marker", [*ARM_MARKERS, "<tool_response>"])
-def test_a_marker_that_the_policy_writes_is_worth_nothing(marker: str) -> None:
+def test_marker_that_the_policy_writes_is_worth_nothing(marker: str) -> None:
     spoof = f"<think>{marker} of observation_1</think><answer>2</answer>"
     assert pay("stage2", played(last=spoof)) == pytest.approx(1.0)
     assert pay("stage1", played(last=spoof)) == pytest.approx(0.3)
 
 
-def test_the_public_reward_can_be_fooled_by_such_a_marker() -> None:
+def test_public_reward_can_be_fooled_by_such_a_marker() -> None:
     spoof = f"<think>{ARM_MARKERS[0]} <tool_response></think><answer>Answer 2 is better</answer>"
     assert pay("stage2", played(last=spoof), compat="arm") == pytest.approx(1.5)
     wrong = spoof.replace("Answer 2", "Answer 1")
@@ -135,7 +135,7 @@ def test_the_public_reward_can_be_fooled_by_such_a_marker() -> None:
     assert pay("stage2", log, compat="arm") == pytest.approx(0.4)
 
 
-def test_a_call_inside_a_thought_is_no_call() -> None:
+def test_call_inside_a_thought_is_no_call() -> None:
     thought = f"<think>{CALL.replace('<think>', '').replace('</think>', '')}</think>"
     text = f"{thought}<answer>{write_verdict('2')}</answer>"
     parsed = ToolCallGrammar().parse(text)
@@ -144,14 +144,14 @@ def test_a_call_inside_a_thought_is_no_call() -> None:
     assert pay("stage2", played(last=text)) == pytest.approx(1.0)
 
 
-def test_the_public_form_looks_at_the_last_turn_alone() -> None:
+def test_public_form_looks_at_the_last_turn_alone() -> None:
     log = played(True, said="no tags at all", last="<think>x</think> <answer>2</answer>")
     assert pay("stage2", log, compat="arm") == pytest.approx(1.5)
     assert pay("stage2", played(True, last="<answer>2</answer>"), compat="arm") == 0.0
 
 
 @pytest.mark.parametrize("thought", ["<tool_call>", "a </TOOL_CALL> b"])
-def test_the_public_form_bans_tags_of_calls(thought: str) -> None:
+def test_public_form_bans_tags_of_calls(thought: str) -> None:
     text = f"<think>{thought}</think><answer>Answer 2 is better</answer>"
     assert pay("stage2", played(True, last=text), compat="arm") == 0.0
 
@@ -168,13 +168,13 @@ def test_the_public_form_bans_tags_of_calls(thought: str) -> None:
         ("<think>" + "</think><answer>" * 60_000, 0.0),  # took minutes when it was one expression
     ],
 )
-def test_the_public_form(text: str, paid: float) -> None:
+def test_public_form(text: str, paid: float) -> None:
     log = Log([TurnTaken(0, text, ""), Answered(0, "2")])
     assert pay("stage1", log, compat="arm") == pytest.approx(paid)
 
 
 @pytest.mark.parametrize(("verdict", "right"), [(True, 1.0), (False, 0.3)])
-def test_a_single_response_can_be_judged_right(verdict: bool, right: float) -> None:
+def test_single_response_can_be_judged_right(verdict: bool, right: float) -> None:
     # The public reward of single responses can never pay: its extraction fails.
     sample = judging_sample(
         id="1", instruction="?", truth=JudgingTruth(candidates=("a",)), verdict=verdict
@@ -193,7 +193,7 @@ def test_a_single_response_can_be_judged_right(verdict: bool, right: float) -> N
         ((0, 100), 9, 0.3),
     ],
 )
-def test_a_rating_is_judged_by_its_half_of_the_scale(
+def test_rating_is_judged_by_its_half_of_the_scale(
     scale: tuple[int, int], rating: int, paid: float
 ) -> None:
     truth = JudgingTruth(candidates=("a",), rating=scale)
@@ -203,10 +203,10 @@ def test_a_rating_is_judged_by_its_half_of_the_scale(
     assert pay("accuracy_format", log, sample) == pytest.approx(paid)
 
 
-def test_an_unknown_reward_names_the_nearest() -> None:
+def test_unknown_reward_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="stage2"):
         terms("stage_2", Reading())
 
 
-def test_a_call_is_no_answer() -> None:
+def test_call_is_no_answer() -> None:
     assert ToolCallGrammar().parse(CALL).calls == (Call("zoom", {}),)

@@ -60,7 +60,7 @@ def test_table_3_is_played_from_the_published_layouts(tmp_path: Path) -> None:
     assert scores == dict.fromkeys(names, 1.0)
 
 
-def test_a_missing_folder_leaves_the_table_without_an_average(
+def test_missing_folder_leaves_the_table_without_an_average(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_mme(tmp_path, mme(1))

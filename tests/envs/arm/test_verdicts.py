@@ -14,13 +14,13 @@ NUMBERS = st.integers(2, 9).flatmap(
 
 
 @given(NUMBERS | st.tuples(st.just(1), st.sampled_from(["True", "False"])))
-def test_what_is_written_is_read(case: tuple[int, str]) -> None:
+def test_verdicts_as_written_are_read(case: tuple[int, str]) -> None:
     count, verdict = case
     assert read_verdict(write_verdict(verdict), count) == verdict
 
 
 @given(st.text(), st.integers(1, 9))
-def test_any_text_is_read(text: str, count: int) -> None:
+def test_verdicts_of_any_text_are_read(text: str, count: int) -> None:
     verdicts = {"True", "False"} if count == 1 else set(map(str, range(1, count + 1)))
     assert read_verdict(text, count) in {None, *verdicts}
     assert isinstance(read_verdict(text, count, "arm"), str)
@@ -99,10 +99,10 @@ def test_verdicts_as_the_public_code_reads_them(answer: str, verdict: str) -> No
     ("rating", "verdict"),
     [(1, "False"), (5, "False"), (6, "True"), (10, "True"), (0, None), (11, None), (-1, None)],
 )
-def test_a_rating_says_right_in_the_upper_half(rating: int, verdict: str | None) -> None:
+def test_rating_says_right_in_the_upper_half(rating: int, verdict: str | None) -> None:
     assert verdict_of_rating(rating, [1, 10]) == verdict
 
 
-def test_a_megabyte_is_read_at_once() -> None:
+def test_megabyte_is_read_at_once() -> None:
     assert read_verdict("Answer 1 is " * 100_000, 2) is None
     assert read_verdict("true " * 200_000, 1) == "True"

@@ -24,7 +24,7 @@ def tokenizer() -> Any:
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_the_oracles_turns_are_short(tokenizer: Any, name: str) -> None:
+def test_oracles_turns_are_short(tokenizer: Any, name: str) -> None:
     env = gym.make(f"visenv/{name}-v0", preset="tiny")
     base: Any = env.unwrapped
     for seed in range(10):

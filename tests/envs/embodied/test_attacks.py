@@ -22,7 +22,7 @@ def truths(dialect: str, subset: str, count: int) -> list[HouseTruth]:
 
 
 @pytest.mark.parametrize(("dialect", "subset"), CASES)
-def test_a_player_without_images_succeeds_about_as_often_as_by_guessing(
+def test_player_without_images_succeeds_about_as_often_as_by_guessing(
     dialect: str, subset: str
 ) -> None:
     """One of four objects is right, and a wrong one at the destination cannot be repaired.
@@ -37,12 +37,12 @@ def test_a_player_without_images_succeeds_about_as_often_as_by_guessing(
 
 @pytest.mark.component("mujoco", "osmesa")
 @pytest.mark.parametrize(("dialect", "subset"), CASES)
-def test_a_player_that_reads_the_rendered_ids_always_succeeds(dialect: str, subset: str) -> None:
+def test_player_that_reads_the_rendered_ids_always_succeeds(dialect: str, subset: str) -> None:
     for seed, truth in enumerate(truths(dialect, subset, 6)):
         assert play_sighted(truth, seed), seed
 
 
-def test_a_player_that_ignores_feedback_fails_where_a_door_is_closed() -> None:
+def test_player_that_ignores_feedback_fails_where_a_door_is_closed() -> None:
     options = TaskOptions("alfred", "base", tasks=("cool",))
     tasks = [house_sample(seed, options).ground_truth for seed in range(5)]
     assert not any(play_without_feedback(truth, 0) for truth in tasks)

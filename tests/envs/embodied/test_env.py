@@ -47,7 +47,7 @@ def prompt_of(result: StepResult) -> str:
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_each_id_says_that_house_plays_its_world(env_id: str) -> None:
+def test_ids_say_that_house_plays_their_world(env_id: str) -> None:
     env = gym.make(env_id)
     info = env.reset(seed=0)[1]
     assert info["simulator"] == "house"
@@ -64,7 +64,7 @@ def test_eb_ids_show_frames_of_500_pixels_and_have_upstreams_limits(env_id: str)
     assert (limits.env_steps, limits.invalid_actions) == (30, 10)
 
 
-def test_a_plan_stops_at_the_first_action_that_fails() -> None:
+def test_plan_stops_at_the_first_action_that_fails() -> None:
     env = make()
     env.reset(seed=0)
     first, second = base_of(env).simulation.dialect.names[:2]  # type: ignore[attr-defined]
@@ -77,7 +77,7 @@ def test_a_plan_stops_at_the_first_action_that_fails() -> None:
     assert "The action failed. The hand is empty." in text
 
 
-def test_a_reply_that_is_no_json_uses_no_step_and_counts_as_invalid() -> None:
+def test_reply_that_is_no_json_uses_no_step_and_counts_as_invalid() -> None:
     env = make()
     env.reset(seed=0)
     result = step(env, "I will find the mug.")
@@ -86,7 +86,7 @@ def test_a_reply_that_is_no_json_uses_no_step_and_counts_as_invalid() -> None:
     assert "A reply was not used: Your reply is not valid JSON" in prompt_of(result)
 
 
-def test_an_empty_plan_ends_the_episode_without_success() -> None:
+def test_empty_plan_ends_the_episode_without_success() -> None:
     env = make()
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step(plan(env))
@@ -108,7 +108,7 @@ def test_invalid_actions_end_the_episode_at_their_limit() -> None:
     assert result.reward == pytest.approx(-0.2)
 
 
-def test_the_limit_of_steps_ends_the_episode_in_the_middle_of_a_plan() -> None:
+def test_limit_of_steps_ends_the_episode_in_the_middle_of_a_plan() -> None:
     env = make(steps=3)
     env.reset(seed=0)
     first = base_of(env).simulation.dialect.names[0]  # type: ignore[attr-defined]
@@ -117,7 +117,7 @@ def test_the_limit_of_steps_ends_the_episode_in_the_middle_of_a_plan() -> None:
     assert result.metrics["steps"] == 3.0
 
 
-def test_a_wrong_look_alike_at_the_destination_makes_success_impossible() -> None:
+def test_wrong_look_alike_at_the_destination_makes_success_impossible() -> None:
     env = make(steps=30, invalid_actions=10)
     env.reset(seed=0)
     base: Any = base_of(env)
@@ -147,13 +147,13 @@ def test_progress_is_paid_once_however_often_a_condition_is_met_again() -> None:
     assert result.reward == 1.0
 
 
-def test_the_reward_of_eb_habitat_has_its_constants() -> None:
+def test_reward_of_eb_habitat_has_its_constants() -> None:
     env = make("visenv/EBHabitat-v0", reward="habitat")
     assert played(env, "oracle", 0).reward == 15.0
     assert played(make(), "oracle", 0).reward == 2.0
 
 
-def test_the_prompt_begins_with_what_never_changes_and_ends_with_the_frame() -> None:
+def test_prompt_begins_with_what_never_changes_and_ends_with_the_frame() -> None:
     env = make(n_shots=2)
     first = env.reset(seed=0)[1]["step"]
     second = step(env, plan(env, 99))
@@ -209,7 +209,7 @@ def test_options_of_the_prompt() -> None:
     assert boxed.shape == plain.shape
 
 
-def test_a_chat_history_goes_on_with_what_is_new() -> None:
+def test_chat_history_goes_on_with_what_is_new() -> None:
     env = make(chat_history=True, steps=30)
     env.reset(seed=0)
     result = step(env, plan(env, 0, "put down the object in hand"))
@@ -235,7 +235,7 @@ def test_examples_are_read_from_a_file_or_written_by_the_planner(tmp_path: Path)
     assert "Example 10." in prompt_of(house.reset(seed=0)[1]["step"])
 
 
-def test_the_published_tasks_are_refused_without_their_player() -> None:
+def test_published_tasks_are_refused_without_their_player() -> None:
     with pytest.raises(ConfigurationError, match="Unity player"):
         gym.make("visenv/EBAlfred-v0", data="eb_alfred:/somewhere")
     with pytest.raises(ConfigurationError, match="habitat-sim"):
@@ -261,13 +261,13 @@ def test_the_published_tasks_are_refused_without_their_player() -> None:
         {"smothing": "none"},
     ],
 )
-def test_a_value_that_an_option_cannot_have_is_refused(options: dict[str, Any]) -> None:
+def test_value_that_an_option_cannot_have_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         make(**options)
 
 
 @pytest.mark.parametrize("dialect", ["alfred", "habitat"])
-def test_the_tiny_preset_keeps_to_its_sizes(dialect: str) -> None:
+def test_tiny_preset_keeps_to_its_sizes(dialect: str) -> None:
     env = make(dialect=dialect)
     for seed in range(8):
         observation, _ = env.reset(seed=seed)
@@ -280,7 +280,7 @@ def test_the_tiny_preset_keeps_to_its_sizes(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_a_pickle_in_mid_episode_goes_on_with_the_same_frames(env_id: str) -> None:
+def test_pickle_in_mid_episode_goes_on_with_the_same_frames(env_id: str) -> None:
     env = make(env_id, subset="long_horizon", preset="house", plan_actions=3)
     turns = turns_of(env, "oracle", 1)
     env.reset(seed=1)

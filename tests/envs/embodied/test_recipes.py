@@ -14,7 +14,7 @@ from visenv.grammar import Call, ParsedTurn
 pytestmark = pytest.mark.component("torch", "transformers")
 
 
-def test_the_tiny_recipe_has_a_blind_control_and_more_sft() -> None:
+def test_tiny_recipe_has_a_blind_control_and_more_sft() -> None:
     from visenv.algos.experiment.files import read_recipe, recipe_path
 
     recipe = read_recipe(recipe_path("embodied_tiny"), [])
@@ -25,7 +25,7 @@ def test_the_tiny_recipe_has_a_blind_control_and_more_sft() -> None:
     assert house.evaluation_options["split"] == "eval"
 
 
-def test_the_recipe_trains_on_all_three_ids() -> None:
+def test_recipe_trains_on_all_three_ids() -> None:
     from visenv.algos.experiment.files import read_recipe, recipe_path
 
     recipe = read_recipe(recipe_path("embodied"), [])

@@ -77,7 +77,7 @@ GOOD = [127] * 6 + [0]
         None,
     ],
 )
-def test_a_bad_chunk_is_refused_with_what_was_expected(actions: Any) -> None:
+def test_bad_chunk_is_refused_with_what_was_expected(actions: Any) -> None:
     act = Act(SimulatorSpec(TARGET), PRESETS["default"])
     with pytest.raises(ToolError, match="act takes actions") as caught:
         act.run({"actions": actions}, Store())
@@ -91,7 +91,7 @@ def test_130_tasks_have_the_language_of_the_benchmark() -> None:
     assert language(name) == "close the top drawer of the cabinet"
 
 
-def test_a_suite_has_every_task_at_every_state() -> None:
+def test_suite_has_every_task_at_every_state() -> None:
     assert len(open_tasks("libero_90")) == 90 * 50
     assert len(open_tasks("four_suites")) == 40 * 50
     tasks = open_tasks("libero_goal", tasks=[3], states=2)
@@ -117,12 +117,12 @@ def test_a_suite_has_every_task_at_every_state() -> None:
         {"host_limits": {"memory": 1}},
     ],
 )
-def test_a_bad_option_is_an_error_before_a_simulator_starts(options: dict[str, Any]) -> None:
+def test_bad_option_is_an_error_before_a_simulator_starts(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         make(**options)
 
 
-def test_every_default_sample_exists() -> None:
+def test_default_samples_exist() -> None:
     solved = open_tasks("solved")
     samples = {solved[index].id for index in range(len(solved))}
     every = open_tasks("all")
@@ -130,7 +130,7 @@ def test_every_default_sample_exists() -> None:
     assert len(samples) == len(solved) >= 80
 
 
-def test_an_interpreter_without_libero_names_the_command(tmp_path: Path) -> None:
+def test_interpreter_without_libero_names_the_command(tmp_path: Path) -> None:
     import venv
 
     venv.create(tmp_path / "bare", with_pip=False)

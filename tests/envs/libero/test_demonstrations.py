@@ -149,7 +149,7 @@ def test_lerobot_frames_are_resized_as_stored(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("pyarrow")
-def test_a_truncated_parquet_file_is_named(tmp_path: Path) -> None:
+def test_truncated_parquet_file_is_named(tmp_path: Path) -> None:
     row = {
         "observation.images.image": png(1),
         "observation.images.wrist_image": png(2),

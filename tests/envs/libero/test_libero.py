@@ -56,7 +56,7 @@ def host_of(env: gym.Env[Any, Any]) -> ChildHost:
     return host
 
 
-def test_one_task_of_each_suite_starts_with_its_language_and_limit() -> None:
+def test_task_of_each_suite_starts_with_its_language_and_limit() -> None:
     limits = {}
     for suite in SUITES:
         env = gym.make("visenv/Libero-v0", data=suite, tasks=[1], states=1)
@@ -70,7 +70,7 @@ def test_one_task_of_each_suite_starts_with_its_language_and_limit() -> None:
     assert limits == dict(zip(SUITES, (220, 280, 300, 400, 520), strict=True))
 
 
-def test_the_list_of_tasks_is_that_of_the_package(env: gym.Env[Any, Any]) -> None:
+def test_list_of_tasks_is_that_of_the_package(env: gym.Env[Any, Any]) -> None:
     env.reset(seed=0)
     for suite in SUITES:
         listed = host_of(env).act({"tasks": suite}).facts["tasks"]
@@ -79,7 +79,7 @@ def test_the_list_of_tasks_is_that_of_the_package(env: gym.Env[Any, Any]) -> Non
         assert {states for _, _, states in listed} == {50}
 
 
-def test_a_reset_equals_that_of_a_fresh_simulator_to_the_bit(env: gym.Env[Any, Any]) -> None:
+def test_reset_equals_that_of_a_fresh_simulator_to_the_bit(env: gym.Env[Any, Any]) -> None:
     env.reset(seed=0, options={"index": 1})
     env.step(CHUNK)
     pool = SimulatorPool()
@@ -105,7 +105,7 @@ def test_a_reset_equals_that_of_a_fresh_simulator_to_the_bit(env: gym.Env[Any, A
         pool.close()
 
 
-def test_a_pickle_in_mid_episode_goes_on_to_the_bit(env: gym.Env[Any, Any]) -> None:
+def test_pickle_in_mid_episode_goes_on_to_the_bit(env: gym.Env[Any, Any]) -> None:
     env.reset(seed=0, options={"index": 0})
     env.step(CHUNK)
     copied = pickle.loads(pickle.dumps(env))
@@ -113,7 +113,7 @@ def test_a_pickle_in_mid_episode_goes_on_to_the_bit(env: gym.Env[Any, Any]) -> N
     copied.close()
 
 
-def test_the_expert_solves_the_task_by_text(env: gym.Env[Any, Any]) -> None:
+def test_expert_solves_the_task_by_text(env: gym.Env[Any, Any]) -> None:
     episode = played(env, "oracle", seed=0)
     assert (episode.status, episode.reward) == ("terminated", 1.0)
     assert episode.metrics["goal_share"] == 1.0
@@ -130,7 +130,7 @@ def test_reward_outcome_pays_the_same_as_success(env: gym.Env[Any, Any]) -> None
     assert not bare.terms
 
 
-def test_no_tool_shows_the_first_frames_and_takes_one_turn(env: gym.Env[Any, Any]) -> None:
+def test_no_tool_control_shows_the_first_frames_and_takes_one_turn(env: gym.Env[Any, Any]) -> None:
     first = env.reset(seed=0, options={"index": 0})[0]["images"]
     control = NoTool(gym.make("visenv/Libero-v0", **BOWL))
     shown = control.reset(seed=0, options={"index": 0})[0]["images"]
@@ -199,7 +199,7 @@ def test_recorded_frames_are_saved_and_do_not_change_the_episode(
     ]
 
 
-def test_a_killed_simulator_costs_one_episode(env: gym.Env[Any, Any]) -> None:
+def test_killed_simulator_costs_one_episode(env: gym.Env[Any, Any]) -> None:
     env.reset(seed=0, options={"index": 0})
     os.kill(host_of(env).pid, signal.SIGKILL)
     _, reward, terminated, truncated, info = env.step(CHUNK)

@@ -6,12 +6,12 @@ from visenv.envs.mags.answers import includes, is_exact, rule_score
 
 
 @pytest.mark.parametrize("answer", ["4", " 4 ", "4.", " 4. "])
-def test_an_exact_answer_may_have_space_and_a_full_stop(answer: str) -> None:
+def test_exact_answer_may_have_space_and_a_full_stop(answer: str) -> None:
     assert is_exact(answer, ["4"])
 
 
 @pytest.mark.parametrize("answer", ["four", "44", "4 buses", "", "4.."])
-def test_an_exact_answer_is_nothing_else(answer: str) -> None:
+def test_exact_answer_is_nothing_else(answer: str) -> None:
     assert not is_exact(answer, ["4"])
 
 
@@ -59,7 +59,7 @@ def test_inclusion_is_a_contiguous_run_of_tokens(
         ("", "red", 0.0),
     ],
 )
-def test_the_rule_based_judge_by_hand(answer: str, reference: str, score: float) -> None:
+def test_rule_based_judge_by_hand(answer: str, reference: str, score: float) -> None:
     assert rule_score(answer, [reference]) == pytest.approx(score)
 
 
@@ -67,6 +67,6 @@ def test_the_rule_based_judge_by_hand(answer: str, reference: str, score: float)
     "answer",
     ["yes no", "yes or no", "0 1 2 3 4 5 6 7 8", "the answer is yes", "x" * 2000, "Give score 1"],
 )
-def test_the_rule_based_judge_is_not_gamed(answer: str) -> None:
+def test_rule_based_judge_is_not_gamed(answer: str) -> None:
     assert rule_score(answer, ["yes"]) < 0.7
     assert rule_score(answer, ["4"]) < 0.7

@@ -88,7 +88,7 @@ LEARNERS = [majority, pytest.param(bag_of_words, marks=pytest.mark.component("sc
 
 @pytest.mark.parametrize("learn", LEARNERS)
 @pytest.mark.parametrize("preset", ["stage1", "stage2", "tiny-stage1", "tiny"])
-def test_a_policy_that_sees_no_image_is_near_chance(
+def test_policy_that_sees_no_image_is_near_chance(
     preset: str, learn: Callable[[Sequence[Scene]], Blind]
 ) -> None:
     blind = learn(scenes_of(preset, range(4000)))
@@ -98,7 +98,7 @@ def test_a_policy_that_sees_no_image_is_near_chance(
 
 
 @pytest.mark.parametrize("learn", LEARNERS)
-def test_a_policy_that_sees_no_image_finds_answers_that_the_question_gives_away(
+def test_policy_that_sees_no_image_finds_answers_that_the_question_gives_away(
     learn: Callable[[Sequence[Scene]], Blind],
 ) -> None:
     """The check above can fail: the learners use what a question tells."""

@@ -26,7 +26,7 @@ def problem_of(box: Any, **options: Any) -> str:
         [10.5, 10.5, 14.5, 14.5],
     ],
 )
-def test_a_box_inside_the_image_is_valid(box: list[float]) -> None:
+def test_box_inside_the_image_is_valid(box: list[float]) -> None:
     assert problem_of(box) == ""
 
 
@@ -56,30 +56,30 @@ def test_a_box_inside_the_image_is_valid(box: list[float]) -> None:
         (None, "four finite numbers"),
     ],
 )
-def test_an_invalid_box_says_why(box: Any, part: str) -> None:
+def test_invalid_box_says_why(box: Any, part: str) -> None:
     assert part in problem_of(box)
 
 
-def test_only_the_first_16_boxes_are_examined() -> None:
+def test_boxes_are_examined_up_to_the_16th() -> None:
     boxes = [[10 * place % 190, 0, 10 * place % 190 + 5, 5] for place in range(10_000)]
     assert len(check_boxes(boxes, SIZE, most_overlap=1)) == MOST_BOXES == 16
 
 
-def test_a_duplicate_is_invalid_unless_allowed() -> None:
+def test_duplicate_is_invalid_unless_allowed() -> None:
     box, near = [10, 10, 50, 50], [10, 10, 50, 49]  # IoU 39/40 = 0.975
     far = [10, 10, 50, 45]  # 35/40 = 0.875
     assert [each.duplicate for each in check_boxes([box, near, far], SIZE)] == [False, True, False]
     assert not any(each.problem for each in check_boxes([box, box], SIZE, most_overlap=1))
 
 
-def test_the_overlap_that_makes_a_duplicate_can_be_set() -> None:
+def test_overlap_that_makes_a_duplicate_can_be_set() -> None:
     box, moved = [10, 10, 20, 20], [11, 10, 21, 20]  # IoU 90/110 = 0.818
     for most, duplicate in ((0.9, False), (0.82, False), (0.81, True), (0.5, True)):
         checked = check_boxes([box, moved], SIZE, most_overlap=most)
         assert [each.duplicate for each in checked] == [False, duplicate]
 
 
-def test_a_box_is_no_duplicate_of_a_rejected_one() -> None:
+def test_box_is_no_duplicate_of_a_rejected_one() -> None:
     too_large = [0, 0, 200, 41]
     assert [bool(each.problem) for each in check_boxes([too_large, [0, 0, 200, 39]], SIZE)] == [
         True,
@@ -92,7 +92,7 @@ def test_iou_by_hand() -> None:
     assert iou((0, 0, 10, 10), (10, 0, 20, 10)) == 0
 
 
-def test_the_native_window_holds_every_pixel_that_the_box_touches() -> None:
+def test_native_window_holds_every_pixel_that_the_box_touches() -> None:
     assert native_window((10, 20, 30, 41), (100, 100), (300, 150)) == (30, 30, 90, 62)
 
 

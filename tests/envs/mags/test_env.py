@@ -41,7 +41,7 @@ def picture(width: int, height: int) -> Sample:
 
 
 @pytest.mark.parametrize("preset", ["stage1", "stage2"])
-def test_the_oracle_reaches_4_2(preset: str) -> None:
+def test_oracle_reaches_4_2(preset: str) -> None:
     env = made(preset=preset)
     for seed in range(12):
         episode = played(env, "oracle", seed)
@@ -52,7 +52,7 @@ def test_the_oracle_reaches_4_2(preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", ["tiny-stage1", "tiny"])
-def test_the_brief_oracle_looks_at_all_that_decides(preset: str) -> None:
+def test_brief_oracle_looks_at_all_that_decides(preset: str) -> None:
     env = made(preset=preset)
     for seed in range(12):
         episode = played(env, "oracle", seed)
@@ -71,7 +71,7 @@ def test_the_brief_oracle_looks_at_all_that_decides(preset: str) -> None:
         "<think>a<zoom>[[0, 0, 20, 20]]</zoom></think>",
     ],
 )
-def test_every_episode_has_two_turns(first: str) -> None:
+def test_episodes_have_two_turns(first: str) -> None:
     env = made()
     _, info = env.reset(seed=0)
     assert info["step"].request.stop == ("</think>",)
@@ -90,7 +90,7 @@ def test_round_2_without_an_answer_is_truncated() -> None:
     assert stepped(env, "<think>again<zoom>[[0, 0, 20, 20]]</zoom></think>").truncated_by == "turns"
 
 
-def test_an_answer_in_round_1_is_malformed() -> None:
+def test_answer_in_round_1_is_malformed() -> None:
     env = made()
     env.reset(seed=0)
     result = stepped(env, "<think>easy</think><answer>4</answer>")
@@ -112,7 +112,7 @@ def test_text_before_the_thought_is_logged() -> None:
     assert TextIgnored(0, "First:") in result.events
 
 
-def test_without_a_zoom_the_environment_says_so() -> None:
+def test_environment_says_that_there_was_no_zoom() -> None:
     for preset in ("stage1", "tiny"):
         env = made(preset=preset)
         env.reset(seed=0)
@@ -224,7 +224,7 @@ def test_hidden_crops_count_as_zoomed() -> None:
     assert stepped(env, "<answer>cat</answer>").metrics["zoomed"] == 1
 
 
-def test_a_hasty_demonstration_answers_in_round_2() -> None:
+def test_hasty_demonstration_answers_in_round_2() -> None:
     from visenv.rollout.advice import Advisor
     from visenv.types import Demonstration
 
@@ -241,7 +241,7 @@ def test_a_hasty_demonstration_answers_in_round_2() -> None:
     assert texts[1].endswith("<answer>unknown</answer>")
 
 
-def test_a_finite_number_of_samples_repeats() -> None:
+def test_finite_number_of_samples_repeats() -> None:
     env = made(preset="tiny-stage1", samples=2)
     seen = set()
     for seed in range(12):
@@ -277,7 +277,7 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any], part: str) 
         made(**options)
 
 
-def test_the_environment_copies_while_it_runs() -> None:
+def test_environment_copies_while_it_runs() -> None:
     env = made(preset="tiny-stage1")
     env.reset(seed=0)
     copied = copy.deepcopy(env)
@@ -292,7 +292,7 @@ def test_the_environment_copies_while_it_runs() -> None:
         ("[[0, 0, 200, 100]]", ["rejected"]),
     ],
 )
-def test_the_report_draws_all_boxes_of_a_call(boxes: str, drawn: list[str]) -> None:
+def test_report_draws_all_boxes_of_a_call(boxes: str, drawn: list[str]) -> None:
     turns = [f"<think>a<zoom>{boxes}</zoom></think>", "<answer>cat</answer>"]
     env = made(data=[picture(200, 100)])
     found = marks(run_here(play(env, ScriptedPolicy(turns), EpisodeSpec(0))))

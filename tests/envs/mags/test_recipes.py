@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.component("torch", "transformers")
 
 
-def test_the_recipe_has_the_numbers_of_the_paper() -> None:
+def test_recipe_has_the_numbers_of_the_paper() -> None:
     from visenv.algos.experiment.files import read_recipe, recipe_path
     from visenv.envs.mags.curation.selection import EVALUATION_SIZES
     from visenv.makers import make_algorithm
@@ -29,7 +29,7 @@ def test_the_recipe_has_the_numbers_of_the_paper() -> None:
     assert recipe.evaluation.episodes == sum(EVALUATION_SIZES.values()) == 4328
 
 
-def test_the_tiny_recipe_compares_the_curriculum_with_controls() -> None:
+def test_tiny_recipe_compares_the_curriculum_with_controls() -> None:
     from visenv.algos.experiment.files import read_recipe, recipe_path
 
     recipe = read_recipe(recipe_path("mags_rl_tiny"), [])

@@ -27,7 +27,7 @@ def sample_of(name: str, seed: int) -> Sample:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_no_valid_box_holds_all_details_of_a_question(name: str) -> None:
+def test_box_that_is_valid_never_holds_all_details_of_a_question(name: str) -> None:
     side = SCENES[name].view_side
     several = 0
     for scene in scenes_of(name, 200):
@@ -62,7 +62,7 @@ def test_answers_and_kinds_are_balanced(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_the_answer_is_true_of_the_signs(name: str) -> None:
+def test_answer_is_true_of_the_signs(name: str) -> None:
     for scene in scenes_of(name, 100):
         words = scene.question.replace("?", "").split()
         if scene.kind == "counting":
@@ -80,7 +80,7 @@ def test_the_answer_is_true_of_the_signs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_the_view_is_the_same_whatever_the_answer_is(name: str) -> None:
+def test_view_is_the_same_whatever_the_answer_is(name: str) -> None:
     """The panels of all signs have the same levels in the view, but for rounding and grain."""
     scenes = SCENES[name]
     for seed in range(4):
@@ -95,7 +95,7 @@ def test_the_view_is_the_same_whatever_the_answer_is(name: str) -> None:
             assert np.abs(panel.mean((0, 1)) - 110).max() < 1.0
 
 
-def test_no_leaf_covers_a_detail() -> None:
+def test_leaves_cover_no_detail() -> None:
     world = MagsWorld("complex")
     for seed in range(10):
         sample, rendered = world.pair(np.random.default_rng(seed))
@@ -107,7 +107,7 @@ def test_no_leaf_covers_a_detail() -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_the_native_image_shows_what_the_view_hides(name: str) -> None:
+def test_native_image_shows_what_the_view_hides(name: str) -> None:
     sample = sample_of(name, 0)
     for sign in sample.truth_as(MagsTruth).signs:
         left, top, right, bottom = (int(edge) for edge in sign.detail_box)
@@ -115,7 +115,7 @@ def test_the_native_image_shows_what_the_view_hides(name: str) -> None:
         assert panel.std() > 8
 
 
-def test_the_native_image_is_the_rendered_one_averaged() -> None:
+def test_native_image_is_the_rendered_one_averaged() -> None:
     world = MagsWorld("tiny-complex")
     sample, rendered = world.pair(np.random.default_rng(3))
     side = world.scenes.side
@@ -165,12 +165,12 @@ def test_fixed_samples_are_those_of_the_seeds() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "3", True, None])
-def test_a_fixed_sample_needs_a_whole_number_as_seed(seed: object) -> None:
+def test_fixed_sample_needs_a_whole_number_as_seed(seed: object) -> None:
     with pytest.raises(ConfigurationError, match="whole number from 0 up"):
         FixedSamples(MagsWorld("tiny"), [7, seed])  # type: ignore[list-item]
 
 
-def test_a_fixed_sample_is_that_of_a_reset_with_the_seed() -> None:
+def test_fixed_sample_is_that_of_a_reset_with_the_seed() -> None:
     env = gym.make("visenv/MagsZoom-v0", preset="tiny", magnifier="none")
     source = FixedSamples(MagsWorld("tiny-complex"), [3, 9])
     for index, seed in enumerate(source.seeds):

@@ -37,7 +37,7 @@ def result(tool: KeypointZoom | BoxZoom, store: Store, **arguments: Any) -> tupl
 
 
 @pytest.mark.component("opencv")
-def test_a_crop_that_is_not_enlarged_keeps_its_pixels() -> None:
+def test_crop_that_is_not_enlarged_keeps_its_pixels() -> None:
     tool = KeypointZoom(crop_side=20, enlarge=False)
     store = opened(tool)
     image, detail = result(tool, store, keypoint=[30, 20])
@@ -58,7 +58,7 @@ def test_enlarging_is_an_option_of_the_environment() -> None:
 
 
 @pytest.mark.component("opencv")
-def test_a_box_is_cut_and_enlarged_to_the_long_side_of_the_input() -> None:
+def test_box_is_cut_and_enlarged_to_the_long_side_of_the_input() -> None:
     tool = BoxZoom()
     store = opened(tool)
     image, detail = result(tool, store, bbox=[10, 5, 30, 15])
@@ -67,7 +67,7 @@ def test_a_box_is_cut_and_enlarged_to_the_long_side_of_the_input() -> None:
 
 
 @pytest.mark.parametrize("bbox", [[10, 5, 10, 15], [30, 5, 10, 15], [0, 0, 61, 5], [-1, 0, 5, 5]])
-def test_a_box_outside_the_image_is_refused(bbox: list[int]) -> None:
+def test_box_outside_the_image_is_refused(bbox: list[int]) -> None:
     tool = BoxZoom()
     with pytest.raises(ToolError, match=r"0 <= x1 < x2 <= 60 and 0 <= y1 < y2 <= 40"):
         tool.run({"bbox": bbox}, opened(tool))
@@ -85,9 +85,7 @@ def boxes(draw: st.DrawFn) -> tuple[tuple[int, int], list[int]]:
 @example(asked=((2000, 10), [0, 0, 2000, 1]), random=False)
 @example(asked=((2000, 10), [0, 0, 101, 1]), random=True)
 @example(asked=((10, 2000), [0, 0, 1, 100]), random=False)
-def test_any_box_is_shown_or_refused(
-    asked: tuple[tuple[int, int], list[int]], random: bool
-) -> None:
+def test_boxes_are_shown_or_refused(asked: tuple[tuple[int, int], list[int]], random: bool) -> None:
     (width, height), bbox = asked
     tool = BoxZoom(keypoint_source="random" if random else "policy")
     store = opened(tool, width, height)
@@ -103,7 +101,7 @@ def test_any_box_is_shown_or_refused(
 
 
 @pytest.mark.component("opencv")
-def test_the_thinnest_box_that_is_shown_has_sides_of_1_to_100() -> None:
+def test_thinnest_box_that_is_shown_has_sides_of_1_to_100() -> None:
     tool = BoxZoom()
     store = opened(tool, 2000, 10)
     image, _ = result(tool, store, bbox=[0, 0, 100, 1])
@@ -120,7 +118,7 @@ def played(**options: Any) -> tuple[Any, ZoomVQA]:
 
 
 @pytest.mark.component("opencv")
-def test_the_oracle_gets_the_top_reward_with_the_json_box() -> None:
+def test_oracle_gets_the_top_reward_with_the_json_box() -> None:
     env, base = played(tool="json_box")
     for seed in range(3):
         env.reset(seed=seed)
@@ -134,7 +132,7 @@ def test_the_oracle_gets_the_top_reward_with_the_json_box() -> None:
 
 
 @pytest.mark.component("opencv")
-def test_the_prompt_of_the_json_box_shows_its_schema() -> None:
+def test_prompt_of_the_json_box_shows_its_schema() -> None:
     env, _ = played(tool="json_box", prompt="full")
     text = env.reset(seed=0)[0]["text"]
     schema = json.loads(text.split("<tools>\n")[1].split("\n</tools>")[0])
@@ -142,7 +140,7 @@ def test_the_prompt_of_the_json_box_shows_its_schema() -> None:
 
 
 @pytest.mark.component("opencv")
-def test_the_weights_of_the_reward_are_options() -> None:
+def test_weights_of_the_reward_are_options() -> None:
     # A right answer after a zoom: all of alpha (0.5 + 1.5), beta and gamma.
     env, base = played(alpha=2.0, beta=0.25, gamma=0.5, lambda_=0.25)
     env.reset(seed=0)
@@ -161,18 +159,18 @@ def test_weights_that_cannot_be_are_refused(weights: Weights) -> None:
         played(**weights._asdict())
 
 
-def test_a_switch_is_true_or_false() -> None:
+def test_switch_is_true_or_false() -> None:
     with pytest.raises(ConfigurationError, match="enlarge must be True or False, got 1"):
         played(enlarge=1)
 
 
-def test_an_unknown_tool_names_the_nearest() -> None:
+def test_unknown_tool_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="json_box"):
         played(tool="json_bo")
 
 
 @pytest.mark.parametrize("name", ["alpha", "beta", "gamma", "lambda_"])
 @pytest.mark.parametrize("weight", ["1", None, [1.0], 1j, pytest.param(10**400, id="10**400")])
-def test_a_weight_that_is_no_finite_number_is_refused(name: str, weight: Any) -> None:
+def test_weight_that_is_no_finite_number_is_refused(name: str, weight: Any) -> None:
     with pytest.raises(ConfigurationError, match="finite numbers"):
         played(**{name: weight})

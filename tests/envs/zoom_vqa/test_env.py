@@ -32,7 +32,7 @@ def scene(width: int, height: int) -> Sample:
     return Sample("given", "Which?", (Image.from_pixels(pixels),), ("yes",) * 10)
 
 
-def test_the_oracle_earns_the_whole_reward() -> None:
+def test_oracle_earns_the_whole_reward() -> None:
     env = make()
     for seed in range(5):
         env.reset(seed=seed)
@@ -45,7 +45,7 @@ def test_the_oracle_earns_the_whole_reward() -> None:
         assert info["step"].metrics == {"accuracy": 1.0, "zoomed": 1.0, "hit": 1.0}
 
 
-def test_the_tiny_stage_shows_96_pixels_and_crops_from_the_native_scene() -> None:
+def test_tiny_stage_shows_96_pixels_and_crops_from_the_native_scene() -> None:
     env = make()
     observation, _ = env.reset(seed=1)
     assert [image.shape for image in observation["images"]] == [(96, 96, 3)]
@@ -54,7 +54,7 @@ def test_the_tiny_stage_shows_96_pixels_and_crops_from_the_native_scene() -> Non
     assert "<image_name> tool_result_1 </image_name>" in observation["text"]
 
 
-def test_the_train_stage_shrinks_to_1024_and_crops_from_that() -> None:
+def test_train_stage_shrinks_to_1024_and_crops_from_that() -> None:
     env = gym.make("visenv/ZoomVQA-v0", data=[scene(2048, 1024)])
     observation, _ = env.reset(seed=0)
     shown = observation["images"][0]
@@ -69,7 +69,7 @@ def test_the_train_stage_shrinks_to_1024_and_crops_from_that() -> None:
     assert (observation["images"][0] == np.asarray(enlarged)).all()
 
 
-def test_the_last_turn_is_held_to_the_published_expression() -> None:
+def test_last_turn_is_held_to_the_published_expression() -> None:
     env = make()
     _, info = env.reset(seed=0)
     first: StepResult = info["step"]
@@ -83,12 +83,12 @@ def test_the_last_turn_is_held_to_the_published_expression() -> None:
     assert re.fullmatch(last.regex, " a </think><answer>b</answer>")
 
 
-def test_without_tool_calls_the_first_turn_must_answer() -> None:
+def test_first_turn_must_answer_without_tool_calls() -> None:
     _, info = make(tool_calls=0).reset(seed=0)
     assert info["step"].request.regex == r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"
 
 
-def test_the_full_prompt_names_the_tool_its_keys_and_the_image_size() -> None:
+def test_full_prompt_names_the_tool_its_keys_and_the_image_size() -> None:
     env = gym.make("visenv/ZoomVQA-v0")
     observation, info = env.reset(seed=0, options={"sample": scene(800, 600)})
     text = observation["text"]
@@ -101,7 +101,7 @@ def test_the_full_prompt_names_the_tool_its_keys_and_the_image_size() -> None:
     assert [message.role for message in info["step"].messages] == ["system", "user"]
 
 
-def test_a_second_call_costs_the_last_turn_and_the_episode_is_truncated() -> None:
+def test_second_call_costs_the_last_turn_and_the_episode_is_truncated() -> None:
     env = make()
     env.reset(seed=0)
     env.step(ZOOM.format(5, 5))
@@ -130,7 +130,7 @@ def test_a_second_call_costs_the_last_turn_and_the_episode_is_truncated() -> Non
         ("hello", "<tool>"),
     ],
 )
-def test_every_bad_call_is_answered_and_the_answer_can_still_be_given(turn: str, says: str) -> None:
+def test_bad_calls_are_answered_and_the_answer_can_still_be_given(turn: str, says: str) -> None:
     env = make()
     env.reset(seed=0)
     observation, _, terminated, truncated, _ = env.step(turn)
@@ -143,7 +143,7 @@ def test_every_bad_call_is_answered_and_the_answer_can_still_be_given(turn: str,
     assert terminated
 
 
-def test_the_random_control_ignores_the_keypoint_and_repeats_by_sample() -> None:
+def test_random_control_ignores_the_keypoint_and_repeats_by_sample() -> None:
     boxes = []
     for keypoint in ((1, 1), (90, 90)):
         env = make(zoom="random")
@@ -214,7 +214,7 @@ def test_wrong_options_say_what_is_right(
         make(**options)
 
 
-def test_a_sample_without_or_with_a_broken_image_is_a_data_error(tmp_path: Path) -> None:
+def test_sample_without_or_with_a_broken_image_is_a_data_error(tmp_path: Path) -> None:
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(b"\xff\xd8\xff\xe0 not a photograph")
     env = make()

@@ -49,7 +49,7 @@ def test_format_score(text: str, expected: float) -> None:
     ("text", "expected"),
     [("hello", 0.2), ("<think>a", 0.4), ("<think>a</think> and <answer>b</answer>", 1.0)],
 )
-def test_the_public_spacing_check_is_always_passed(text: str, expected: float) -> None:
+def test_public_spacing_check_is_always_passed(text: str, expected: float) -> None:
     assert format_score(text, "r1_vlm") == pytest.approx(expected)
 
 
@@ -66,13 +66,13 @@ def test_tool_success(calls: list[bool], expected: float) -> None:
     assert tool_success(log, SAMPLE) == pytest.approx(expected)
 
 
-def test_a_perfect_episode_by_hand() -> None:
+def test_perfect_episode_by_hand() -> None:
     log = Log([TurnTaken(0, ZOOM, ""), called(True), TurnTaken(1, ANSWER, ""), Answered(1, "cat")])
     # vqa 1, soft 1 (three references are equal), format 1, tool 1: 0.5 + 0.5 + 1.0 + 0.1
     assert total(log) == pytest.approx(2.1)
 
 
-def test_a_near_miss_by_hand() -> None:
+def test_near_miss_by_hand() -> None:
     sample = Sample("s", "?", answers=("cat", "car", "dog", "cow"))
     terms = {term.name: term for term in paper_terms(score, None)}
     log = Log([TurnTaken(0, ANSWER, ""), Answered(0, "car")])
@@ -88,7 +88,7 @@ def test_format_is_the_mean_over_turns() -> None:
     assert unweighted(form, log, SAMPLE) == pytest.approx((0.0 + 1.0) / 2)
 
 
-def test_no_answer_earns_neither_exact_nor_soft_credit() -> None:
+def test_missing_answer_earns_neither_exact_nor_soft_credit() -> None:
     log = Log([TurnTaken(0, ZOOM, ""), called(True), TurnTaken(1, "hello", None)])
     scores = {term.name: unweighted(term, log, SAMPLE) for term in paper_terms(score, None)}
     assert scores == pytest.approx({"vqa": 0.0, "soft": 0.0, "format": 0.5, "tool": 1.0})

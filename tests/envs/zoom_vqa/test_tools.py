@@ -185,7 +185,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("keypoint", HOSTILE, ids=repr)
-def test_a_keypoint_that_is_not_two_integers_is_refused(keypoint: Any) -> None:
+def test_keypoint_that_is_not_two_integers_is_refused(keypoint: Any) -> None:
     tool = KeypointZoom()
     with pytest.raises(ToolError, match="zoom takes keypoint"):
         tool.run({"keypoint": keypoint}, opened(tool, picture(64, 64)))
@@ -194,21 +194,21 @@ def test_a_keypoint_that_is_not_two_integers_is_refused(keypoint: Any) -> None:
 @pytest.mark.parametrize(
     "keypoint", [[-1, 0], [0, -1], [64, 0], [0, 48], [10**400, 1], [-(10**5000), 1]], ids=len
 )
-def test_a_keypoint_outside_is_refused_and_the_size_told(keypoint: list[int]) -> None:
+def test_keypoint_outside_is_refused_and_the_size_told(keypoint: list[int]) -> None:
     tool = KeypointZoom()
     with pytest.raises(ToolError, match="64 wide and 48 high") as refusal:
         tool.run({"keypoint": keypoint}, opened(tool, picture(64, 48)))
     assert len(str(refusal.value)) < 400
 
 
-def test_the_four_corners_are_inside() -> None:
+def test_corners_are_inside() -> None:
     tool = KeypointZoom(crop_side=8)
     store = opened(tool, picture(64, 48))
     for corner in ([0, 0], [63, 0], [0, 47], [63, 47]):
         assert crop_of(tool, store, corner)[0].size == (64, 64)
 
 
-def test_other_or_missing_arguments_are_refused() -> None:
+def test_arguments_that_are_missing_or_unknown_are_refused() -> None:
     tool = KeypointZoom()
     store = opened(tool, picture(64, 64))
     for arguments in ({}, {"keypoint": [1, 1], "image": "tool_result_1"}, {"point": [1, 1]}):
@@ -216,7 +216,7 @@ def test_other_or_missing_arguments_are_refused() -> None:
             tool.run(arguments, store)
 
 
-def test_a_missing_image_is_named() -> None:
+def test_missing_image_is_named() -> None:
     tool = KeypointZoom()
     with pytest.raises(ToolError, match="input_image"):
         tool.run({"keypoint": [1, 1]}, Store())
@@ -227,7 +227,7 @@ _VALUE = _SCALAR | st.lists(_SCALAR | st.integers(0, 20), max_size=3)
 
 
 @given(st.dictionaries(st.sampled_from(["keypoint", "image"]), _VALUE))
-def test_whatever_is_passed_is_answered_or_refused(arguments: dict[str, Any]) -> None:
+def test_zoom_answers_or_refuses_whatever_is_passed(arguments: dict[str, Any]) -> None:
     tool = KeypointZoom(crop_side=8)
     store = opened(tool, picture(16, 16))
     try:
@@ -284,7 +284,7 @@ def test_random_arguments_are_valid_and_the_example_fits_the_model() -> None:
     assert tool.arguments.model_validate(tool.example().model_dump()) == tool.example()
 
 
-def test_an_open_tool_pickles_and_goes_on_the_same() -> None:
+def test_open_tool_pickles_and_goes_on_the_same() -> None:
     tool = KeypointZoom(crop_side=20, keypoint_source="random")
     store = opened(tool, picture(64, 64))
     crop_of(tool, store, [1, 1])

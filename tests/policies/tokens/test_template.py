@@ -54,7 +54,7 @@ def rendered_ids(policy: Any, messages: list[Message]) -> list[int]:
     return list(ids)
 
 
-def test_a_video_is_shown_as_its_frames(policy: Any, talk: Any) -> None:
+def test_video_is_shown_as_its_frames(policy: Any, talk: Any) -> None:
     frames = (talk.picture(1), talk.picture(2))
     filmed = Message("user", ("first", Video(frames, (0.0, 0.5)), "then"))
     encoded = [
@@ -164,7 +164,7 @@ TEXTS = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(text=TEXTS)
-def test_no_text_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> None:
+def test_text_never_becomes_a_control_token(vocabulary: Vocabulary, text: str) -> None:
     ids = vocabulary.encode(text)
     assert not set(ids) & set(vocabulary.control.values())
     # Qwen's tokenizer normalises to NFC; nothing else is lost.
@@ -189,7 +189,7 @@ def test_look_alikes_are_banned_too(vocabulary: Vocabulary) -> None:
     assert not banned[vocabulary.encode("</think>")].any()
 
 
-def test_a_tokenizer_that_is_not_byte_level_is_refused() -> None:
+def test_tokenizer_that_is_not_byte_level_is_refused() -> None:
     class Sentencepiece:
         added_tokens_decoder: dict[int, Any] = {}  # noqa: RUF012
 
@@ -236,7 +236,7 @@ RAISES = "{{ raise_exception('no such role') }}"
     ],
     ids=["strips", "thinks", "trims", "rewrites", "open-ended", "raises"],
 )
-def test_a_faulty_template_is_named_at_the_start(
+def test_faulty_template_is_named_at_the_start(
     qwen3: Any, monkeypatch: pytest.MonkeyPatch, text: str, fault: str
 ) -> None:
     monkeypatch.setattr(qwen3.codec.processor, "chat_template", text)
@@ -244,7 +244,7 @@ def test_a_faulty_template_is_named_at_the_start(
         template.ChatTemplate(qwen3.codec.processor, qwen3.codec.vocabulary)
 
 
-def test_a_default_system_message_is_rendered_once(
+def test_default_system_message_is_rendered_once(
     qwen3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Qwen2.5-VL's own template puts one before a conversation that has none."""

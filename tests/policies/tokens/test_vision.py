@@ -73,7 +73,7 @@ class Counting:
         return {"pixel_values": torch.zeros((len(images), 4)), "image_grid_thw": grid}
 
 
-def test_each_distinct_image_is_processed_once(talk: Any) -> None:
+def test_distinct_images_are_processed_once(talk: Any) -> None:
     counting = Counting()
     encoder = vision.ImageEncoder(counting)
     encoder.encode([talk.picture(1), talk.picture(2), talk.picture(1)])
@@ -81,7 +81,7 @@ def test_each_distinct_image_is_processed_once(talk: Any) -> None:
     assert counting.processed == 2
 
 
-def test_the_least_recently_used_images_go_first(talk: Any) -> None:
+def test_least_recently_used_images_go_first(talk: Any) -> None:
     counting = Counting()
     encoder = vision.ImageEncoder(counting, capacity=2 * 16)  # an image is 4 float32 values
     one, two, three = (talk.picture(seed) for seed in (1, 2, 3))
@@ -94,7 +94,7 @@ def test_the_least_recently_used_images_go_first(talk: Any) -> None:
     assert counting.processed == 4
 
 
-def test_a_batch_may_exceed_the_capacity(talk: Any) -> None:
+def test_batch_may_exceed_the_capacity(talk: Any) -> None:
     counting = Counting()
     encoder = vision.ImageEncoder(counting, capacity=2 * 16)  # an image is 4 float32 values
     images = [talk.picture(seed) for seed in range(5)]
@@ -102,7 +102,7 @@ def test_a_batch_may_exceed_the_capacity(talk: Any) -> None:
     assert counting.processed == 5
 
 
-def test_the_fingerprint_knows_every_setting(policy: Any) -> None:
+def test_fingerprint_knows_every_setting(policy: Any) -> None:
     processor = policy.codec.processor.image_processor
     before = vision.ImageEncoder(processor).fingerprint
     assert before == policy.codec.encoder.fingerprint

@@ -40,13 +40,13 @@ def test_requests_made_together_run_together_in_order() -> None:
     assert recorder.batches == [[3, 1, 2]]
 
 
-def test_no_batch_exceeds_the_size() -> None:
+def test_batches_do_not_exceed_the_size() -> None:
     recorder = Recorder()
     submit_all(batch.Batcher(recorder, 2), [1, 2, 3, 4, 5])
     assert recorder.batches == [[1, 2], [3, 4], [5]]
 
 
-def test_those_who_ask_again_at_once_are_waited_for() -> None:
+def test_requests_that_follow_at_once_are_waited_for() -> None:
     recorder = Recorder()
     batcher = batch.Batcher(recorder, 8)
 
@@ -61,7 +61,7 @@ def test_those_who_ask_again_at_once_are_waited_for() -> None:
     assert recorder.batches == [[1, 2, 3], [10, 20, 30]]
 
 
-def test_one_who_waits_for_a_tool_does_not_hold_up_the_others() -> None:
+def test_session_that_waits_for_a_tool_does_not_hold_up_the_others() -> None:
     recorder = Recorder()
     batcher = batch.Batcher(recorder, 8)
     tool = asyncio.Event()
@@ -89,7 +89,7 @@ def test_everyone_in_a_failed_batch_hears_of_it_and_the_next_one_runs() -> None:
     assert recorder.batches == [[1, -2], [3]]
 
 
-def test_a_cancelled_request_is_left_out() -> None:
+def test_cancelled_request_is_left_out() -> None:
     recorder = Recorder()
     batcher = batch.Batcher(recorder, 8)
 
@@ -103,7 +103,7 @@ def test_a_cancelled_request_is_left_out() -> None:
     assert recorder.batches == [[2]]
 
 
-def test_a_request_canceled_while_its_batch_runs_does_not_harm_the_others() -> None:
+def test_request_canceled_while_its_batch_runs_does_not_harm_the_others() -> None:
     tasks: list[asyncio.Task[None]] = []
 
     def interrupted(items: Sequence[int]) -> None:
@@ -119,7 +119,7 @@ def test_a_request_canceled_while_its_batch_runs_does_not_harm_the_others() -> N
     assert second is None
 
 
-def test_one_batcher_serves_one_event_loop_after_another() -> None:
+def test_batcher_serves_one_event_loop_after_another() -> None:
     recorder = Recorder()
     batcher = batch.Batcher(recorder, 8)
     submit_all(batcher, [1])

@@ -26,7 +26,7 @@ def state(policy: Any) -> dict[str, Any]:
     return found
 
 
-def test_one_seed_builds_one_model(qwen3_folder: Path, tmp_path: Path) -> None:
+def test_tiny_model_is_seeded(qwen3_folder: Path, tmp_path: Path) -> None:
     config = package.TinyConfig(patch_size=8, view_side=64)
     package.build_tiny(tmp_path / "again", config)
     package.build_tiny(tmp_path / "other", replace(config, seed=1))
@@ -36,7 +36,7 @@ def test_one_seed_builds_one_model(qwen3_folder: Path, tmp_path: Path) -> None:
     assert other != (qwen3_folder / "model.safetensors").read_bytes()
 
 
-def test_the_tiny_model_is_tiny_and_initialised_to_learn(qwen3: Any) -> None:
+def test_tiny_model_is_tiny_and_initialised_to_learn(qwen3: Any) -> None:
     parameters = sum(parameter.numel() for parameter in qwen3.parameters())
     assert 1.2e6 < parameters < 1.4e6
     visual = qwen3.network.model.model.visual
@@ -44,7 +44,7 @@ def test_the_tiny_model_is_tiny_and_initialised_to_learn(qwen3: Any) -> None:
     assert float(visual.blocks[0].attn.qkv.weight.detach().std()) == pytest.approx(0.05, rel=0.05)
 
 
-def test_the_default_view_is_a_whole_grid_of_tokens() -> None:
+def test_default_view_is_a_whole_grid_of_tokens() -> None:
     """One learned position for each patch of the view, and patches merge two by two."""
     config = package.TinyConfig()
     assert config.view_side % (2 * config.patch_size) == 0
@@ -69,7 +69,7 @@ def test_stock_transformers_loads_the_folder(qwen3_folder: Path, talk: Any) -> N
     assert '"video_processor_type": "Qwen3VLVideoProcessor"' in text
 
 
-def test_what_is_saved_is_read_back(fresh: Any, qwen3_folder: Path, tmp_path: Path) -> None:
+def test_checkpoint_as_saved_is_read_back(fresh: Any, qwen3_folder: Path, tmp_path: Path) -> None:
     with torch.no_grad():
         for parameter in fresh.parameters():
             parameter.add_(0.25)
@@ -83,13 +83,13 @@ def test_what_is_saved_is_read_back(fresh: Any, qwen3_folder: Path, tmp_path: Pa
     assert torch.equal(state(again)["lm_head.weight"], state(fresh)["lm_head.weight"])
 
 
-def test_the_head_stays_tied_after_loading(fresh: Any, qwen3_folder: Path) -> None:
+def test_head_stays_tied_after_loading(fresh: Any, qwen3_folder: Path) -> None:
     fresh.load_weights(qwen3_folder)
     model = fresh.network.model
     assert model.lm_head.weight is model.model.language_model.embed_tokens.weight
 
 
-def test_a_checkpoint_of_another_model_is_refused(fresh: Any, qwen2_5_folder: Path) -> None:
+def test_checkpoint_of_another_model_is_refused(fresh: Any, qwen2_5_folder: Path) -> None:
     before = {name: weight.clone() for name, weight in state(fresh).items()}
     with pytest.raises(RunError, match=r"a qwen2_5_vl of .* this policy is a qwen3_vl of"):
         fresh.load_weights(qwen2_5_folder)
@@ -97,21 +97,21 @@ def test_a_checkpoint_of_another_model_is_refused(fresh: Any, qwen2_5_folder: Pa
     assert all(torch.equal(weight, before[name]) for name, weight in state(fresh).items())
 
 
-def test_a_smaller_model_of_the_same_type_is_refused(fresh: Any, tmp_path: Path) -> None:
+def test_smaller_model_of_the_same_type_is_refused(fresh: Any, tmp_path: Path) -> None:
     package.build_tiny(tmp_path, package.TinyConfig(layers=2))
     with pytest.raises(RunError, match=r"2 layers.*3 layers"):
         fresh.load_weights(tmp_path)
 
 
 @pytest.mark.parametrize("make", [lambda folder: folder, lambda folder: folder / "missing"])
-def test_a_folder_without_a_model_is_refused(fresh: Any, tmp_path: Path, make: Any) -> None:
+def test_folder_without_a_model_is_refused(fresh: Any, tmp_path: Path, make: Any) -> None:
     with pytest.raises(RunError, match="There is no model to load"):
         fresh.load_weights(make(tmp_path))
     with pytest.raises(RunError, match="There is no model to load"):
         package.TransformersPolicy(make(tmp_path))
 
 
-def test_a_frozen_copy_keeps_its_weights(fresh: Any, talk: Any) -> None:
+def test_frozen_copy_keeps_its_weights(fresh: Any, talk: Any) -> None:
     image = talk.picture(1)
     session, _ = talk.alone(fresh, 0, [talk.shown("a", image)])
     (segment,) = session.segments()
@@ -139,13 +139,13 @@ def test_options_that_cannot_be_are_refused(qwen3_folder: Path) -> None:
         package.TransformersPolicy(qwen3_folder, min_pixels=5000, max_pixels=4000)
 
 
-def test_the_pixel_budget_bounds_an_image(qwen3_folder: Path, talk: Any) -> None:
+def test_pixel_budget_bounds_an_image(qwen3_folder: Path, talk: Any) -> None:
     policy = package.TransformersPolicy(qwen3_folder, max_pixels=32 * 32)
     (patches,) = policy.codec.encoder.encode([talk.picture(1, 256, 256)])
     assert patches.grid == (1, 4, 4)  # 32 px a side in patches of 8 px
 
 
-def test_an_unknown_architecture_is_named() -> None:
+def test_unknown_architecture_is_named() -> None:
     from visenv.policies.tokens.processor import processor_class
 
     with pytest.raises(PolicyError, match=r"'llama' are not supported; known are.*qwen3_vl"):
@@ -161,7 +161,7 @@ def test_bfloat16_plays(qwen3_folder: Path, talk: Any) -> None:
     assert (segment.logprobs[segment.loss_mask] < 0).all()
 
 
-def test_a_model_without_vision_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_model_without_vision_is_refused_at_the_start(tmp_path: Path) -> None:
     config = transformers.Qwen3Config(
         vocab_size=64, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
         num_attention_heads=2, num_key_value_heads=1, head_dim=4, pad_token_id=0,
@@ -171,7 +171,7 @@ def test_a_model_without_vision_is_refused_at_the_start(tmp_path: Path) -> None:
         package.TransformersPolicy(tmp_path)
 
 
-def test_a_model_of_another_architecture_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_model_of_another_architecture_is_refused_at_the_start(tmp_path: Path) -> None:
     transformers.LlavaConfig().save_pretrained(tmp_path)
     with pytest.raises(PolicyError, match="'llava' are not supported"):
         package.TransformersPolicy(tmp_path)
@@ -184,7 +184,7 @@ def test_a_model_of_another_architecture_is_refused_at_the_start(tmp_path: Path)
         ("<|vision_start|>", r"The chat template writes '<\|vision_start\|>', which the tokenizer"),
     ],
 )
-def test_a_tokenizer_without_the_special_tokens_is_refused_at_the_start(
+def test_tokenizer_without_the_special_tokens_is_refused_at_the_start(
     qwen3_folder: Path, tmp_path: Path, token: str, why: str
 ) -> None:
     shutil.copytree(qwen3_folder, tmp_path / "model")

@@ -67,7 +67,7 @@ def test_gradient_of_a_bfloat16_head_is_summed_over_chunks_in_float32(
     )
 
 
-def test_no_logits_outlive_their_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logits_do_not_outlive_their_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 50 places in chunks of 3, autograd keeps states and sums, never a row of logits."""
     monkeypatch.setattr(head_module, "CHUNK", CHUNK_ROWS * 4 * VOCABULARY)
     head, places = make_head(), places_of(50)
@@ -93,7 +93,7 @@ def _same(tensor: Any) -> Any:
     return tensor
 
 
-def test_a_head_in_float32_does_not_round_logits() -> None:
+def test_head_in_float32_does_not_round_logits() -> None:
     """A bfloat16 logit near 8 is a multiple of 1/32; the same in float32 is not."""
     hidden = torch.full((1, WIDTH), 1.0, dtype=torch.bfloat16)
     row = torch.full((WIDTH,), 1.0, dtype=torch.bfloat16)
@@ -111,7 +111,7 @@ def test_a_head_in_float32_does_not_round_logits() -> None:
 
 
 @pytest.mark.component("outlines-core")
-def test_the_option_reaches_sampling_and_scoring(qwen3_folder: Path, talk: Any) -> None:
+def test_option_reaches_sampling_and_scoring(qwen3_folder: Path, talk: Any) -> None:
     options: dict[str, Any] = {"threads": 1, "dtype": "bfloat16"}
     exact = package.TransformersPolicy(qwen3_folder, fp32_head=True, **options)
     rounded = package.TransformersPolicy(qwen3_folder, **options)
@@ -125,7 +125,7 @@ def test_the_option_reaches_sampling_and_scoring(qwen3_folder: Path, talk: Any) 
     assert not torch.equal(scored, other)
 
 
-def test_the_head_is_the_models_own(fresh: Any) -> None:
+def test_head_is_the_models_own(fresh: Any) -> None:
     model = fresh.network.model
     assert model.lm_head is fresh.network.head
     assert model.lm_head.weight is model.model.language_model.embed_tokens.weight

@@ -75,7 +75,7 @@ def test_fresh_adapters_change_nothing_and_learn_alone(folder: Path, talk: Any) 
     assert float((lesson.score(policy) - before).sum().detach()) > 0.5
 
 
-def test_one_seed_makes_one_adapter(qwen3_folder: Path) -> None:
+def test_adapter_is_seeded(qwen3_folder: Path) -> None:
     state = torch.random.get_rng_state()
     one, same = adapted(qwen3_folder), adapted(qwen3_folder)
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -110,7 +110,7 @@ def talk_images(lesson: Lesson) -> list[Any]:
     return list(lesson.images.values())
 
 
-def test_a_checkpoint_is_merged_and_stock_loaders_read_it(
+def test_checkpoint_is_merged_and_stock_loaders_read_it(
     taught: tuple[Any, Lesson], tmp_path: Path
 ) -> None:
     policy, lesson = taught
@@ -133,7 +133,7 @@ def test_adapters_are_saved_apart_as_peft_reads_them(
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_what_is_saved_is_read_back_exactly(
+def test_adapter_as_saved_is_read_back_exactly(
     taught: tuple[Any, Lesson], folder: Path, tmp_path: Path
 ) -> None:
     policy, lesson = taught
@@ -196,7 +196,7 @@ def test_engines_get_merged_weights_by_their_names_and_the_model_stays_apart(
 
 
 @pytest.mark.parametrize("lora", [None, SETTINGS])
-def test_each_weight_is_whole_when_it_is_named(qwen3_folder: Path, lora: Any) -> None:
+def test_weights_are_whole_when_they_are_named(qwen3_folder: Path, lora: Any) -> None:
     """As under ZeRO-3: only the parameters that the context was entered with may be touched."""
     policy = package.TransformersPolicy(qwen3_folder, lora=lora)
     whole: set[int] = set()
@@ -225,7 +225,7 @@ def test_each_weight_is_whole_when_it_is_named(qwen3_folder: Path, lora: Any) ->
     assert most == (1 if lora is None else 3)
 
 
-def test_the_first_reference_is_the_same_model_without_adapters(
+def test_first_reference_is_the_same_model_without_adapters(
     folder: Path, talk: Any, tmp_path: Path
 ) -> None:
     policy = adapted(folder)
@@ -257,7 +257,7 @@ def test_later_references_are_copies(taught: tuple[Any, Lesson], tmp_path: Path)
     assert list(reference.parameters()) == []
 
 
-def test_a_shared_reference_that_is_given_other_weights_gets_a_model_of_its_own(
+def test_shared_reference_that_is_given_other_weights_gets_a_model_of_its_own(
     folder: Path, talk: Any, tmp_path: Path
 ) -> None:
     policy = adapted(folder)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.component("torch", "transformers")
 A, B, C = (5,), (6,), (7,)
 
 
-def test_the_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
+def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
     """Three members share 64 tokens of text and an image of 4 by 4, two of them a turn of 70.
 
     Roots first, the longest first: 64 + 16 = 80 shared tokens, and 72 that a fourth segment has
@@ -76,14 +76,14 @@ def test_the_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
         assert packed.positions[:, 0, after].tolist() == [138, 138, 138]
 
 
-def test_without_sharing_each_segment_stands_whole(qwen3: Any) -> None:
+def test_segments_stand_whole_without_sharing(qwen3: Any) -> None:
     segments = [naive.segment_of(qwen3.codec, [A * 20, naive.Said(B * n)]) for n in (3, 2)]
     packed = pack_module.pack(qwen3.codec, segments, {}, share=False)
     assert packed.layout == (attention.Call((23, 22)),)
     assert packed.before.tolist() == [19, 20, 21, 42, 43]
 
 
-def test_an_image_in_several_places_is_there_once(qwen3: Any, talk: Any) -> None:
+def test_image_in_several_places_is_there_once(qwen3: Any, talk: Any) -> None:
     image = talk.picture(1)
     segments = [
         naive.segment_of(qwen3.codec, [first, image, B * 2, image, naive.Said(C)])
@@ -98,13 +98,13 @@ def test_an_image_in_several_places_is_there_once(qwen3: Any, talk: Any) -> None
     ("parts", "why"),
     [([], "without tokens"), ([("said", 2), A], "nothing stands before it")],
 )
-def test_what_cannot_be_scored_is_refused(qwen3: Any, parts: Any, why: str) -> None:
+def test_segment_that_cannot_be_scored_is_refused(qwen3: Any, parts: Any, why: str) -> None:
     parts = [naive.Said(B * part[1]) if part[0] == "said" else part for part in parts]
     with pytest.raises(PolicyError, match=why):
         qwen3.score([naive.segment_of(qwen3.codec, parts)], {})
 
 
-def test_a_segment_with_a_video_is_refused(qwen3: Any) -> None:
+def test_segment_with_a_video_is_refused(qwen3: Any) -> None:
     shown = naive.segment_of(qwen3.codec, [A * 4, naive.Said(B)])
     tokens = shown.token_ids.copy()
     tokens[1] = 9
@@ -114,13 +114,13 @@ def test_a_segment_with_a_video_is_refused(qwen3: Any) -> None:
         qwen3.score([filmed], {})
 
 
-def test_no_segments_are_refused(qwen3: Any) -> None:
+def test_pack_refuses_no_segments(qwen3: Any) -> None:
     with pytest.raises(PolicyError, match="no segments"):
         qwen3.collate([], {})
 
 
 @pytest.mark.parametrize("length", [1, 30])
-def test_a_segment_in_which_nothing_was_sampled_has_no_gradient_but_a_graph(
+def test_segment_in_which_nothing_was_sampled_has_no_gradient_but_a_graph(
     fresh: Any, length: int
 ) -> None:
     """A process without sampled tokens must still take part in the backward pass."""
@@ -185,7 +185,7 @@ def laid(forest: Siblings) -> tuple[list[Any], list[list[int]]]:
 
 
 @given(FORESTS.filter(bool))
-def test_each_stream_sees_its_path_from_the_root_and_nothing_else(forest: Siblings) -> None:
+def test_streams_see_their_path_from_the_root_and_nothing_else(forest: Siblings) -> None:
     """In float64, values and gradients are those of each path alone, to 1e-13."""
     calls, paths = laid(forest)
     tokens = sum(sum(call.lengths) for call in calls)

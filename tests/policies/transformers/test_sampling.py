@@ -89,7 +89,7 @@ def test_kept_keys_and_values_change_nothing(policy: Any, talk: Any) -> None:
         np.testing.assert_allclose(one.logprobs, other.logprobs, rtol=0, atol=1e-5)
 
 
-def test_only_new_tokens_are_read_in_later_turns(
+def test_later_turns_read_only_new_tokens(
     qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[tuple[int, int]] = []
@@ -110,7 +110,7 @@ def test_only_new_tokens_are_read_in_later_turns(
     assert len(replies) == 2
 
 
-def test_who_else_is_in_the_batch_does_not_matter(qwen3: Any, talk: Any) -> None:
+def test_rest_of_the_batch_does_not_matter(qwen3: Any, talk: Any) -> None:
     together = talk.together(
         [talk.converse(qwen3, i, mixed_turns(talk, i), sampling=PEAKED) for i in range(16)]
     )
@@ -121,7 +121,7 @@ def test_who_else_is_in_the_batch_does_not_matter(qwen3: Any, talk: Any) -> None
             assert one.token_ids.tolist() == other.token_ids.tolist()
 
 
-def test_a_group_shares_its_prompt_but_not_its_draws(qwen3: Any, talk: Any) -> None:
+def test_group_shares_its_prompt_but_not_its_draws(qwen3: Any, talk: Any) -> None:
     turns = mixed_turns(talk, 7)
     played = talk.together([talk.converse(qwen3, seed, turns) for seed in range(6)])
     assert len({replies[0].text for _, replies in played}) == 6
@@ -179,7 +179,7 @@ def test_banned_tokens_are_never_sampled_even_when_the_model_wants_them(
         np.testing.assert_allclose(found, segment.logprobs, rtol=0, atol=1e-5)
 
 
-def test_the_end_token_ends_a_turn_and_is_not_added_twice(fresh: Any, talk: Any) -> None:
+def test_end_token_ends_a_turn_and_is_not_added_twice(fresh: Any, talk: Any) -> None:
     end = fresh.codec.template.end_id
     want(fresh, end)
     turns = [talk.shown("a"), talk.shown("b")]
@@ -194,7 +194,7 @@ def test_the_end_token_ends_a_turn_and_is_not_added_twice(fresh: Any, talk: Any)
     )
 
 
-def test_a_turn_that_was_cut_is_closed_before_the_next(qwen3: Any, talk: Any) -> None:
+def test_turn_that_was_cut_is_closed_before_the_next(qwen3: Any, talk: Any) -> None:
     session, replies = talk.alone(
         qwen3, 0, [talk.shown("a"), talk.shown("b")], sampling=Sampling(1.0, 4)
     )
@@ -203,7 +203,7 @@ def test_a_turn_that_was_cut_is_closed_before_the_next(qwen3: Any, talk: Any) ->
     assert f"{replies[0].text}<|im_end|>\n<|im_start|>user\nlook: b" in decoded
 
 
-def test_a_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
+def test_stop_string_ends_the_turn_and_is_kept(qwen3: Any, talk: Any) -> None:
     turns = [talk.shown("what?", talk.picture(4))]
     sampling = Sampling(1.0, 40)
     _, (free,) = talk.alone(qwen3, 9, turns, sampling=sampling)
@@ -253,7 +253,7 @@ def test_constrained_tokens_are_recorded_as_score_sees_them(qwen3: Any, talk: An
 
 
 @pytest.mark.component("outlines-core")
-def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
+def test_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
     fresh: Any, talk: Any
 ) -> None:
     ask = TurnRequest("<think>", (), r"(yes|no)")
@@ -275,7 +275,7 @@ def test_a_forced_token_has_no_gradient_and_an_excluded_one_is_not_pushed(
 
 
 @pytest.mark.component("outlines-core")
-def test_a_limit_may_cut_a_constrained_turn(qwen3: Any, talk: Any) -> None:
+def test_limit_may_cut_a_constrained_turn(qwen3: Any, talk: Any) -> None:
     ask = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
     _, (reply,) = talk.alone(qwen3, 1, [talk.shown("a")], request=ask)
     assert reply.finish_reason == "length"
@@ -283,12 +283,12 @@ def test_a_limit_may_cut_a_constrained_turn(qwen3: Any, talk: Any) -> None:
 
 
 @pytest.mark.component("outlines-core")
-def test_a_regular_expression_that_is_none_is_refused(qwen3: Any, talk: Any) -> None:
+def test_regular_expression_that_is_none_is_refused(qwen3: Any, talk: Any) -> None:
     with pytest.raises(PolicyError, match="Cannot constrain sampling"):
         talk.alone(qwen3, 1, [talk.shown("a")], request=TurnRequest("", (), "(unclosed"))
 
 
-def test_a_replaced_context_is_a_new_segment(qwen3: Any, talk: Any) -> None:
+def test_replaced_context_is_a_new_segment(qwen3: Any, talk: Any) -> None:
     async def run() -> Any:
         session = qwen3.open(0)
         for context in ("append", "append", "replace"):
@@ -326,7 +326,7 @@ def test_new_weights_make_old_keys_and_values_stale(fresh: Any, talk: Any) -> No
     assert np.abs(scores[earlier] - segment.logprobs[earlier]).max() > 1e-2
 
 
-def test_one_broken_image_fails_its_own_conversation_alone(qwen3: Any, talk: Any) -> None:
+def test_broken_image_fails_its_own_conversation_alone(qwen3: Any, talk: Any) -> None:
     narrow = talk.picture(1, width=2, height=500)
     broken = Image.from_bytes(b"not an image")
 
@@ -345,7 +345,7 @@ def test_one_broken_image_fails_its_own_conversation_alone(qwen3: Any, talk: Any
     assert other[1][0].text
 
 
-def test_a_full_context_is_an_error_of_its_own_conversation(
+def test_full_context_is_an_error_of_its_own_conversation(
     qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(qwen3.decoder, "_context", 60)
@@ -366,7 +366,7 @@ def test_a_full_context_is_an_error_of_its_own_conversation(
     assert len(session.stream.token_ids) == 60
 
 
-def test_a_stream_is_sampled_at_one_temperature(qwen3: Any, talk: Any) -> None:
+def test_stream_is_sampled_at_one_temperature(qwen3: Any, talk: Any) -> None:
     async def run() -> None:
         session = qwen3.open(0)
         session.observe(talk.shown("a"))

@@ -69,7 +69,7 @@ def gradients(policy: Any, batches: list[list[Segment]], images: dict[str, Image
     return [none if one.grad is None else one.grad.clone() for one in model.parameters()]
 
 
-def test_a_batch_has_the_gradient_of_its_segments(fresh: Any, talk: Any) -> None:
+def test_batch_has_the_gradient_of_its_segments(fresh: Any, talk: Any) -> None:
     """Padding, sharing an image, and being first or last in the batch change nothing."""
     images = [talk.picture(1), talk.picture(2, 96, 64)]
     segments = [
@@ -84,14 +84,14 @@ def test_a_batch_has_the_gradient_of_its_segments(fresh: Any, talk: Any) -> None
         assert float((one - other).abs().max()) < 2e-5 * scale + 1e-6
 
 
-def test_the_vision_tower_learns(fresh: Any, talk: Any) -> None:
+def test_vision_tower_learns(fresh: Any, talk: Any) -> None:
     image = talk.picture(1)
     gradients(fresh, [[segment_of(fresh, talk, "<think>x", image)]], by_hash(image))
     gradient = fresh.network.model.model.visual.patch_embed.proj.weight.grad
     assert float(gradient.abs().max()) > 0
 
 
-def test_each_distinct_image_goes_through_the_vision_tower_once(
+def test_distinct_images_go_through_the_vision_tower_once(
     qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[int] = []
@@ -137,7 +137,7 @@ def test_segments_of_another_image_processor_are_refused(qwen3: Any, talk: Any) 
         qwen3.score([segment], {})
 
 
-def test_a_missing_image_is_named(qwen3: Any, talk: Any) -> None:
+def test_missing_image_is_named(qwen3: Any, talk: Any) -> None:
     image = talk.picture(1)
     segment = segment_of(qwen3, talk, "<think>x", image)
     with pytest.raises(PolicyError, match=image.sha256):
@@ -159,7 +159,7 @@ def test_checkpointing_makes_each_layer_again_in_training_alone(
         assert len(runs) == 3 * expected  # layers
 
 
-def test_a_policy_in_training_still_samples_with_its_memory(
+def test_policy_in_training_still_samples_with_its_memory(
     qwen3_folder: Path, qwen3: Any, talk: Any
 ) -> None:
     """A layer that makes its activations again would keep no keys and values."""

@@ -49,7 +49,7 @@ def named(*images: Any) -> dict[str, Any]:
     return {image.sha256: image for image in images}
 
 
-def test_a_frozen_tower_has_no_gradient_and_the_rest_has_the_same(
+def test_frozen_tower_has_no_gradient_and_the_rest_has_the_same(
     folder: Path, frozen: Any, talk: Any
 ) -> None:
     trained = package.TransformersPolicy(folder, threads=1)
@@ -67,7 +67,9 @@ def test_a_frozen_tower_has_no_gradient_and_the_rest_has_the_same(
                frozen.network.model.named_parameters() if weight.requires_grad)  # fmt: skip
 
 
-def test_what_a_frozen_tower_made_is_kept_for_sampling_and_scoring(frozen: Any, talk: Any) -> None:
+def test_features_of_a_frozen_tower_are_kept_for_sampling_and_scoring(
+    frozen: Any, talk: Any
+) -> None:
     counted = Counted(frozen)
     image, other = talk.picture(1), talk.picture(2)
     session, _ = talk.alone(frozen, 0, [talk.shown("a", image)])
@@ -79,7 +81,7 @@ def test_what_a_frozen_tower_made_is_kept_for_sampling_and_scoring(frozen: Any, 
     assert counted.runs == [1, 1]  # the other one
 
 
-def test_a_tower_that_learns_is_run_each_time(fresh: Any, talk: Any) -> None:
+def test_tower_that_learns_is_run_each_time(fresh: Any, talk: Any) -> None:
     counted = Counted(fresh)
     image = talk.picture(1)
     for _ in range(2):
@@ -87,7 +89,7 @@ def test_a_tower_that_learns_is_run_each_time(fresh: Any, talk: Any) -> None:
     assert counted.runs == [1, 1]
 
 
-def test_what_is_kept_is_bounded_in_bytes(qwen3_folder: Path, talk: Any) -> None:
+def test_features_kept_are_bounded_in_bytes(qwen3_folder: Path, talk: Any) -> None:
     """A 64 px image is 4 by 4 tokens of width 128, embedded and one layer deep: 16 KiB."""
     options: dict[str, Any] = {"threads": 1, "freeze_vision": True, "vision_cache": 2 * 16 * 1024}
     policy = package.TransformersPolicy(qwen3_folder, **options)
@@ -100,7 +102,7 @@ def test_what_is_kept_is_bounded_in_bytes(qwen3_folder: Path, talk: Any) -> None
     assert counted.runs[4:] == [1]  # 2 was driven out by 1; all three at once are fine
 
 
-def test_other_weights_have_other_features(frozen: Any, folder: Path, tmp_path: Path) -> None:
+def test_features_depend_on_the_weights(frozen: Any, folder: Path, tmp_path: Path) -> None:
     from tests.policies.conftest import Talk
 
     image = Talk().picture(1)
@@ -129,7 +131,7 @@ def distributed(tmp_path: Path) -> Iterator[None]:
     torch.distributed.destroy_process_group()
 
 
-def test_a_process_without_images_still_runs_a_tower_that_learns(
+def test_process_without_images_still_runs_a_tower_that_learns(
     folder: Path, talk: Any, distributed: None
 ) -> None:
     """Every weight of the tower gets a gradient, of 0; the others get theirs."""
@@ -152,7 +154,7 @@ def test_a_process_without_images_still_runs_a_tower_that_learns(
     assert counted.runs == [1, 1]  # with an image to look at, nothing else is read
 
 
-def test_a_frozen_tower_need_not_keep_step_unless_it_is_in_parts(
+def test_frozen_tower_need_not_keep_step_unless_it_is_in_parts(
     frozen: Any, talk: Any, distributed: None
 ) -> None:
     counted = Counted(frozen)

@@ -47,7 +47,7 @@ def test_attend_windows_without_borders_attends_within_all_patches() -> None:
     assert torch.equal(found, expected)
 
 
-def test_the_vision_tower_attends_once_for_each_size_of_window(
+def test_vision_tower_attends_once_for_each_size_of_window(
     tmp_path: Path, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two images of 20 by 12 patches have windows of 8 by 8, 4 by 8, 8 by 4 and 4 by 4 patches.

@@ -92,7 +92,7 @@ def begun_turn(server: FakeServer, client: ServerClient) -> Future[Piece]:
     return turn
 
 
-def test_a_turn_is_accepted_from_the_weights_that_were_sent(
+def test_turn_is_accepted_from_the_weights_that_were_sent(
     connect: Callable[..., ServerClient],
 ) -> None:
     client = connect()
@@ -117,7 +117,7 @@ def test_closing_a_client_fails_the_turns_that_wait_for_a_dead_server(
         client.submit(REQUEST).result(5)
 
 
-def test_the_client_that_took_a_turn_is_asked_whether_it_works() -> None:
+def test_client_that_took_a_turn_is_asked_whether_it_works() -> None:
     """Its successor works, and says nothing about the turn."""
 
     class Client:
@@ -135,7 +135,7 @@ def test_the_client_that_took_a_turn_is_asked_whether_it_works() -> None:
         asyncio.run(EngineSampler._answer(sampler, dead, waiting))  # type: ignore[arg-type]
 
 
-def test_a_server_that_was_started_anew_is_refused_until_it_has_the_weights(
+def test_server_that_was_started_anew_is_refused_until_it_has_the_weights(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     client = client_in_use(connect)
@@ -148,7 +148,7 @@ def test_a_server_that_was_started_anew_is_refused_until_it_has_the_weights(
         client.submit(REQUEST).result(10)
 
 
-def test_a_server_that_was_started_anew_during_a_turn_is_refused(
+def test_server_that_was_started_anew_during_a_turn_is_refused(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     turn = begun_turn(server, client_in_use(connect))
@@ -176,7 +176,7 @@ def test_weights_that_another_program_sends_between_turns_are_noticed_by_the_nex
         client.submit(REQUEST).result(10)
 
 
-def test_two_clients_of_one_server_are_sent_the_same_weights(
+def test_clients_of_one_server_are_sent_the_same_weights(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     first, second = connect(), connect(leads=False)
@@ -190,7 +190,7 @@ def test_two_clients_of_one_server_are_sent_the_same_weights(
         second.submit(REQUEST).result(10)
 
 
-def test_a_server_that_holds_somebody_elses_weights_is_not_taken_for_the_checkpoint(
+def test_server_that_holds_somebody_elses_weights_is_not_taken_for_the_checkpoint(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     connect().load(delivery(1.0), 9)
@@ -198,7 +198,7 @@ def test_a_server_that_holds_somebody_elses_weights_is_not_taken_for_the_checkpo
         connect().submit(REQUEST).result(10)
 
 
-def test_a_server_that_is_another_is_found_before_weights_are_sent_to_it(
+def test_server_that_is_another_is_found_before_weights_are_sent_to_it(
     server: FakeServer, connect: Callable[..., ServerClient]
 ) -> None:
     client = connect()
@@ -230,7 +230,7 @@ def test_weights_that_come_while_a_turn_is_written_down_are_those_it_is_labelled
     assert turn.result(10).version == 2
 
 
-def test_a_transfer_whose_receiver_hangs_ends_with_an_error(
+def test_transfer_whose_receiver_hangs_ends_with_an_error(
     connect: Callable[..., ServerClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(transfer_timeout=0.3)
@@ -243,7 +243,7 @@ def test_a_transfer_whose_receiver_hangs_ends_with_an_error(
     courier.going.set()
 
 
-def test_a_transfer_ends_when_its_server_dies(connect: Callable[..., ServerClient]) -> None:
+def test_transfer_ends_when_its_server_dies(connect: Callable[..., ServerClient]) -> None:
     state = {"alive": True}
     client = connect(alive=lambda: state["alive"], transfer_timeout=60.0)
     courier: Any = client._transfer
@@ -256,7 +256,7 @@ def test_a_transfer_ends_when_its_server_dies(connect: Callable[..., ServerClien
     courier.going.set()
 
 
-def test_what_the_trainer_raises_is_told(connect: Callable[..., ServerClient]) -> None:
+def test_error_of_the_trainer_is_reported(connect: Callable[..., ServerClient]) -> None:
     def broken() -> Iterator[tuple[str, Any]]:
         raise RuntimeError("out of memory")
         yield
@@ -270,7 +270,7 @@ def test_what_the_trainer_raises_is_told(connect: Callable[..., ServerClient]) -
 
 
 @pytest.mark.parametrize("fault", ["the server refuses", "a wrong shape"])
-def test_a_failed_transfer_leaves_the_other_weights_to_be_gathered(
+def test_failed_transfer_leaves_the_other_weights_to_be_gathered(
     server: FakeServer,
     connect: Callable[..., ServerClient],
     monkeypatch: pytest.MonkeyPatch,
@@ -310,7 +310,7 @@ class Model(torch.nn.Module):  # type: ignore[name-defined,misc]
         self.norm = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16))
 
 
-def test_a_worker_knows_its_weights_by_their_name_and_their_beginnings() -> None:
+def test_worker_knows_its_weights_by_their_name_and_their_beginnings() -> None:
     worker = WeightSums()
     model = Model()
     worker.model_runner = SimpleNamespace(get_model=lambda: model)

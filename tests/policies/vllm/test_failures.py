@@ -27,7 +27,7 @@ def mortal(start: Callable[..., Any], qwen3_folder: Path) -> Any:
     return start(qwen3_folder)
 
 
-def test_an_engine_that_dies_tells_all_who_wait_and_starts_anew(
+def test_engine_that_dies_tells_all_who_wait_and_starts_anew(
     mortal: Any, exam: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = exam.play(mortal, range(3), sampling=GREEDY)
@@ -53,7 +53,7 @@ def test_an_engine_that_dies_tells_all_who_wait_and_starts_anew(
     assert [one.token_ids.tolist() for one in again] == [o.token_ids.tolist() for o in expected]
 
 
-def test_an_engine_that_hangs_is_known_within_the_time_out_and_wants_its_weights_again(
+def test_engine_that_hangs_is_known_within_the_time_out_and_wants_its_weights_again(
     mortal: Any, fresh: Any, exam: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
@@ -87,7 +87,7 @@ def test_an_engine_that_hangs_is_known_within_the_time_out_and_wants_its_weights
     assert set(segment.policy_version[segment.loss_mask].tolist()) == {4}
 
 
-def test_an_engine_that_hangs_on_a_gpu_of_this_process_has_no_successor() -> None:
+def test_engine_that_hangs_on_a_gpu_of_this_process_has_no_successor() -> None:
     """Its memory is not free, and vLLM gives a process one pool of memory that can sleep."""
     from visenv.policies.vllm import VLLMPolicy
 
@@ -101,7 +101,7 @@ def test_an_engine_that_hangs_on_a_gpu_of_this_process_has_no_successor() -> Non
     assert policy._begin(None) == "another"
 
 
-def test_a_transfer_that_hangs_is_known_within_its_time_out(
+def test_transfer_that_hangs_is_known_within_its_time_out(
     mortal: Any, fresh: Any, exam: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
@@ -132,7 +132,7 @@ def altered(folder: Path, target: Path, file: str, change: Callable[[Any], None]
     return target
 
 
-def test_a_model_without_vision_is_refused(qwen3_folder: Path, tmp_path: Path) -> None:
+def test_model_without_vision_is_refused(qwen3_folder: Path, tmp_path: Path) -> None:
     from visenv.policies.vllm import VLLMPolicy
 
     def blind(config: Any) -> None:
@@ -144,7 +144,7 @@ def test_a_model_without_vision_is_refused(qwen3_folder: Path, tmp_path: Path) -
         VLLMPolicy(folder)
 
 
-def test_a_tokenizer_without_the_special_tokens_is_refused(
+def test_tokenizer_without_the_special_tokens_is_refused(
     qwen3_folder: Path, tmp_path: Path
 ) -> None:
     from visenv.policies.vllm import VLLMPolicy
@@ -174,7 +174,7 @@ def test_options_that_cannot_be_are_refused(qwen3_folder: Path, tmp_path: Path) 
         VLLMPolicy(qwen3_folder, options={"no_such_option": 1})
 
 
-def test_the_reason_why_an_engine_does_not_start_is_told_where_the_error_has_no_text(
+def test_reason_why_an_engine_does_not_start_is_told_where_the_error_has_no_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import vllm

@@ -49,7 +49,7 @@ def decoded_end(qwen3: Any, tokens: list[int], stop: tuple[str, ...], regex: str
 
 
 @pytest.mark.parametrize(("stop", "kept"), [("#", b""), ("#!", b"c"), ("#!?", b"bc")])
-def test_a_turn_remembers_one_byte_less_than_its_stop_string(
+def test_turn_remembers_one_byte_less_than_its_stop_string(
     rules: Any, stop: str, kept: bytes
 ) -> None:
     from visenv.policies.tokens.session import Stream
@@ -68,7 +68,7 @@ def test_a_turn_remembers_one_byte_less_than_its_stop_string(
 
 @given(data=st.data())
 @settings(max_examples=200)
-def test_a_stop_string_ends_a_turn_where_transformers_policy_ends_it(
+def test_stop_string_ends_a_turn_where_transformers_policy_ends_it(
     qwen3: Any, rules: Any, data: st.DataObject
 ) -> None:
     regex = data.draw(st.sampled_from(EXPRESSIONS))
@@ -149,7 +149,7 @@ def test_rows_are_masked_each_by_its_own_turn_wherever_they_move(
     assert torch.equal(possible()[1], ~rules.banned)
 
 
-def test_a_turn_goes_on_where_it_was_interrupted(qwen3_folder: Any, qwen3: Any, rules: Any) -> None:
+def test_turn_goes_on_where_it_was_interrupted(qwen3_folder: Any, qwen3: Any, rules: Any) -> None:
     from vllm.v1.sample.logits_processor import BatchUpdate
 
     processor_ = processor(qwen3_folder, rules)

@@ -40,7 +40,7 @@ def test_members_of_a_group_draw_each_for_itself(vllm3: Any, exam: Any, talk: An
     assert all(len({reply.text for reply in replies}) == len(replies) for _, replies in played)
 
 
-def test_a_stop_string_ends_the_turn_and_is_kept(vllm3: Any, talk: Any) -> None:
+def test_stop_string_ends_the_turn_and_is_kept(vllm3: Any, talk: Any) -> None:
     turns = [talk.shown("what?", talk.picture(4)), talk.shown("and?")]
     sampling = Sampling(1.0, 40)
     _, (free, _) = talk.alone(vllm3, 9, turns, sampling=sampling)
@@ -59,7 +59,7 @@ def test_a_stop_string_ends_the_turn_and_is_kept(vllm3: Any, talk: Any) -> None:
     assert f"{stopped.text}<|im_end|>\n<|im_start|>user\nlook: and?" in decoded
 
 
-def test_a_stop_string_in_the_last_token_is_a_stop(vllm3: Any, talk: Any) -> None:
+def test_stop_string_in_the_last_token_is_a_stop(vllm3: Any, talk: Any) -> None:
     turns, sampling = [talk.shown("what?")], Sampling(1.0, 2)
     _, (free,) = talk.alone(
         vllm3, 9, turns, request=TurnRequest("", (), "[0-9]{2,9}"), sampling=sampling
@@ -88,13 +88,13 @@ def test_constrained_text_always_matches(vllm3: Any, exam: Any, talk: Any, regex
     assert len(set(texts)) > 1
 
 
-def test_a_limit_may_cut_a_constrained_turn(vllm3: Any, talk: Any) -> None:
+def test_limit_may_cut_a_constrained_turn(vllm3: Any, talk: Any) -> None:
     ask = TurnRequest("", (), r"[a-z]{50}", max_tokens=2)
     _, (reply,) = talk.alone(vllm3, 1, [talk.shown("a")], request=ask)
     assert (reply.finish_reason, len(reply.token_ids)) == ("length", 2)
 
 
-def test_an_empty_completion(vllm3: Any, qwen3: Any, exam: Any, talk: Any) -> None:
+def test_empty_completion(vllm3: Any, qwen3: Any, exam: Any, talk: Any) -> None:
     session, replies = talk.alone(
         vllm3, 1, [talk.shown("a"), talk.shown("b")], request=TurnRequest("<think>", (), "(a{0})")
     )
@@ -103,7 +103,7 @@ def test_an_empty_completion(vllm3: Any, qwen3: Any, exam: Any, talk: Any) -> No
     assert exam.error(qwen3, session.segments(), {}) == 0
 
 
-def test_what_cannot_be_asked_for_is_refused(vllm3: Any, talk: Any) -> None:
+def test_request_that_cannot_be_served_is_refused(vllm3: Any, talk: Any) -> None:
     with pytest.raises(PolicyError, match="Cannot constrain sampling"):
         talk.alone(vllm3, 1, [talk.shown("a")], request=TurnRequest("", (), "(unclosed"))
     with pytest.raises(PolicyError, match=r"not at 0\.005"):
@@ -118,7 +118,7 @@ def test_too_many_images_are_refused_by_their_number(vllm3: Any, talk: Any) -> N
     assert len(session.segments()[0].images) == 8
 
 
-def test_a_full_context_is_an_error_of_its_own_conversation(vllm3: Any, talk: Any) -> None:
+def test_full_context_is_an_error_of_its_own_conversation(vllm3: Any, talk: Any) -> None:
     async def run() -> list[Any]:
         endless = TurnRequest("", (), "[0-9]{600}")  # each digit is a token
         conversations = [
@@ -137,7 +137,7 @@ def test_a_full_context_is_an_error_of_its_own_conversation(vllm3: Any, talk: An
     assert len(session.stream.token_ids) == 512
 
 
-def test_one_broken_image_fails_its_own_conversation_alone(vllm3: Any, talk: Any) -> None:
+def test_broken_image_fails_its_own_conversation_alone(vllm3: Any, talk: Any) -> None:
     async def run() -> list[Any]:
         broken = [talk.picture(1, width=2, height=500), Image.from_bytes(b"not an image")]
         shown = [talk.picture(0), *broken, talk.picture(2)]
@@ -152,7 +152,7 @@ def test_one_broken_image_fails_its_own_conversation_alone(vllm3: Any, talk: Any
     assert other[1][0].text
 
 
-def test_another_resizing_than_the_engines_is_noticed(
+def test_resizing_other_than_the_engines_is_noticed(
     vllm3: Any, qwen3_folder: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The canary: silently, the model would be trained on a prompt that it never saw."""
@@ -173,7 +173,7 @@ def test_another_resizing_than_the_engines_is_noticed(
     assert place == increment.token_ids.index(other.image_id) + 9
 
 
-def test_a_cancelled_turn_is_aborted_and_the_others_go_on(
+def test_cancelled_turn_is_aborted_and_the_others_go_on(
     vllm3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = vllm3._present.engine

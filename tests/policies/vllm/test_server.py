@@ -58,7 +58,7 @@ def bodies(served: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]
     return sent
 
 
-def test_the_server_says_what_transformers_says(served: Any, qwen3: Any, exam: Any) -> None:
+def test_server_says_what_transformers_says(served: Any, qwen3: Any, exam: Any) -> None:
     ours = exam.play(served, range(8), sampling=GREEDY)
     theirs = exam.play(qwen3, range(8), sampling=GREEDY)
     for one, other in zip(ours, theirs, strict=True):
@@ -99,7 +99,7 @@ def test_scorers_on_the_server_and_in_this_process_agree(
 
 
 @pytest.mark.parametrize("answer", ["red", "the red cube , I see", "12"])
-def test_the_probability_of_an_answer_is_the_same_on_the_server(
+def test_probability_of_an_answer_is_the_same_on_the_server(
     scorers: tuple[Scorer, Scorer], talk: Any, answer: str
 ) -> None:
     """P(answer | question, reasoning, images) of Argos, eq. 5, with the prompt of the family."""
@@ -118,7 +118,7 @@ def test_the_probability_of_an_answer_is_the_same_on_the_server(
     assert abs(one - other) <= 1e-4
 
 
-def test_an_image_is_sent_once_and_again_when_the_server_forgot_it(
+def test_image_is_sent_once_and_again_when_the_server_forgot_it(
     served: Any, talk: Any, bodies: list[dict[str, Any]]
 ) -> None:
     turns = [talk.shown("a", talk.picture(171)), talk.shown("b", talk.picture(172))]
@@ -191,7 +191,7 @@ def test_wrong_weights_are_refused_until_they_are_right(served: Any, qwen3: Any,
     assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
 
 
-def test_a_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
+def test_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
     endless = TurnRequest("", (), "[0-9]{400}")
 
     async def run() -> None:
@@ -219,7 +219,7 @@ def test_a_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
     assert running() == 0
 
 
-def test_a_prompt_the_server_refuses_is_its_own_error(served: Any, talk: Any) -> None:
+def test_prompt_the_server_refuses_is_its_own_error(served: Any, talk: Any) -> None:
     shown = [talk.shown("a", *(talk.picture(k) for k in range(9)))]
     served._max_images = 9
     try:
@@ -244,7 +244,7 @@ def test_asleep_it_waits(served: Any, exam: Any, talk: Any) -> None:
     assert asyncio.run(run()).token_ids.tolist() == expected.token_ids.tolist()
 
 
-def test_two_processes_train_with_one_server(
+def test_processes_train_with_one_server(
     served: Any, qwen3: Any, qwen3_folder: Path, tmp_path: Path, exam: Any
 ) -> None:
     """Replicas, one of which sends the weights that both sample with."""
@@ -256,7 +256,7 @@ def test_two_processes_train_with_one_server(
     assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
 
 
-def test_a_server_ends_with_a_trainer_that_is_killed(tmp_path: Path) -> None:
+def test_server_ends_with_a_trainer_that_is_killed(tmp_path: Path) -> None:
     """The program of the server, with a server that only sleeps."""
     package = tmp_path / "vllm" / "entrypoints" / "openai"
     package.mkdir(parents=True)
@@ -321,7 +321,7 @@ def test_turns_in_flight_when_their_server_is_killed_end(
     guest.close()
 
 
-def test_a_server_that_dies_is_an_error_with_a_name_and_is_started_anew_for_the_next_load(
+def test_server_that_dies_is_an_error_with_a_name_and_is_started_anew_for_the_next_load(
     served: Any, qwen3: Any, exam: Any, talk: Any
 ) -> None:
     served.load(qwen3.network.model.state_dict().items(), 8)
@@ -337,7 +337,7 @@ def test_a_server_that_dies_is_an_error_with_a_name_and_is_started_anew_for_the_
     assert exam.error(qwen3, segments, exam.images(range(2))) < BOUND
 
 
-def test_a_server_that_cannot_start_shows_its_last_words(
+def test_server_that_cannot_start_shows_its_last_words(
     qwen3_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from visenv.policies.vllm import VLLMServer
@@ -351,7 +351,7 @@ def test_a_server_that_cannot_start_shows_its_last_words(
         VLLMServer(settings).start()
 
 
-def test_a_server_that_is_not_there(qwen3_folder: Path) -> None:
+def test_server_that_is_not_there(qwen3_folder: Path) -> None:
     from visenv.policies.vllm import VLLMServerPolicy
 
     with pytest.raises(PolicyError, match=r"127\.0\.0\.1:9 does not answer /v1/models"):

@@ -103,7 +103,7 @@ def test_weights_sent_by_vllms_own_transfer_are_those_sampled_with(
         assert set(segments[0].policy_version[segments[0].loss_mask].tolist()) == {version}
 
 
-def test_a_transfer_that_breaks_off_leaves_an_engine_that_must_be_started_anew(
+def test_transfer_that_breaks_off_leaves_an_engine_that_must_be_started_anew(
     apart: Any, fresh: Any, exam: Any
 ) -> None:
     backwards = reversed(list(fresh.network.model.state_dict().items()))
@@ -114,7 +114,7 @@ def test_a_transfer_that_breaks_off_leaves_an_engine_that_must_be_started_anew(
         exam.play(apart, [0])
 
 
-def test_the_transfer_follows_from_where_the_engine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transfer_follows_from_where_the_engine_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     assert transfer.resolve("auto", {}) == "direct"
     assert transfer.resolve("nccl", {}) == "nccl"
@@ -127,7 +127,7 @@ def test_the_transfer_follows_from_where_the_engine_is(monkeypatch: pytest.Monke
         transfer.resolve("direct", {})
 
 
-def test_one_of_several_processes_has_one_gpu_for_its_engine(
+def test_process_of_several_has_one_gpu_for_its_engine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")

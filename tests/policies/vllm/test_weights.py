@@ -71,7 +71,7 @@ def test_sums_are_of_bit_patterns() -> None:
     assert weights.sum_of(matrix.view(2, 31, 1, 1)) == 0x3F800000
 
 
-def test_a_load_changes_what_is_said_to_what_the_trainer_says(
+def test_load_changes_what_is_said_to_what_the_trainer_says(
     vllm3: Any, fresh: Any, exam: Any, restored: None
 ) -> None:
     before = exam.play(vllm3, range(6), sampling=GREEDY)
@@ -131,7 +131,7 @@ def test_keys_and_values_are_kept_between_turns_and_dropped_with_their_weights(
     assert [tokens > 0 for tokens in kept] == [False, True, True, True, False, True]
 
 
-def test_an_image_is_processed_once(vllm3: Any, talk: Any) -> None:
+def test_image_is_processed_once(vllm3: Any, talk: Any) -> None:
     cache = vllm3._present.engine._engine.renderer.mm_processor_cache
     picture = talk.picture(6)
     before = cache.make_stats()
@@ -142,7 +142,7 @@ def test_an_image_is_processed_once(vllm3: Any, talk: Any) -> None:
     assert (after.total - before.total, after.hits - before.hits) == (4, 3)
 
 
-def test_a_weight_need_not_outlive_the_next(
+def test_weight_need_not_outlive_the_next(
     vllm3: Any, fresh: Any, exam: Any, restored: None
 ) -> None:
     """As where processes hold parts of the weights: each is whole for a moment only."""
@@ -158,7 +158,7 @@ def test_a_weight_need_not_outlive_the_next(
     assert exam.error(fresh, segments, exam.images(range(4))) < BOUND
 
 
-def test_a_head_left_behind_is_noticed(vllm3: Any, fresh: Any, restored: None) -> None:
+def test_head_left_behind_is_noticed(vllm3: Any, fresh: Any, restored: None) -> None:
     scale(fresh, "embed_tokens", 1.3)
     engine = vllm3._present.engine
     without_head = vllm3.manifest.deliver(state(fresh).items(), engine.dtype, packs=False)
@@ -205,7 +205,7 @@ def test_wrong_weights_are_refused_and_nothing_is_sampled_until_they_are_right(
     assert exam.play(vllm3, [2], sampling=GREEDY) == expected
 
 
-def test_an_iterator_that_fails_is_named(vllm3: Any, qwen3: Any, restored: None) -> None:
+def test_iterator_that_fails_is_named(vllm3: Any, qwen3: Any, restored: None) -> None:
     def failing() -> Any:
         yield from list(state(qwen3).items())[:9]
         raise OSError("the disk is gone")
@@ -222,7 +222,7 @@ def test_loading_the_same_weights_changes_nothing(vllm3: Any, qwen3: Any, exam: 
     assert exam.play(vllm3, [3], sampling=GREEDY) == first
 
 
-def test_a_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
+def test_turn_goes_on_with_new_weights_and_each_token_tells_its_version(
     vllm3: Any, fresh: Any, qwen3: Any, exam: Any, talk: Any, restored: None, monkeypatch: Any
 ) -> None:
     scale(fresh, "", 1.1)

@@ -50,7 +50,7 @@ def test_groups_are_hidden_while_engines_run_and_gone_after_the_last(own: Any) -
     assert set(groups) == before
 
 
-def test_a_trainer_that_meets_first_keeps_its_group_and_its_names(
+def test_trainer_that_meets_first_keeps_its_group_and_its_names(
     own: Any, trainers: Callable[[], Any]
 ) -> None:
     group = trainers()
@@ -66,7 +66,7 @@ def test_a_trainer_that_meets_first_keeps_its_group_and_its_names(
     assert set(groups) == before
 
 
-def test_a_trainer_may_meet_later_and_end_all_groups(own: Any) -> None:
+def test_trainer_may_meet_later_and_end_all_groups(own: Any) -> None:
     with own.entered():
         meet()
     group = meet()
@@ -76,7 +76,7 @@ def test_a_trainer_may_meet_later_and_end_all_groups(own: Any) -> None:
     assert not dist.is_initialized()
 
 
-def test_an_engine_that_starts_after_that_makes_groups_anew(own: Any) -> None:
+def test_engine_that_starts_after_that_makes_groups_anew(own: Any) -> None:
     with own.entered():
         first = meet()
     meet()
@@ -92,7 +92,7 @@ def test_an_engine_that_starts_after_that_makes_groups_anew(own: Any) -> None:
     assert set(groups) == before
 
 
-def test_an_engine_that_does_not_start_leaves_nothing(own: Any) -> None:
+def test_engine_that_does_not_start_leaves_nothing(own: Any) -> None:
     before = set(groups)
 
     def start() -> None:
@@ -106,7 +106,7 @@ def test_an_engine_that_does_not_start_leaves_nothing(own: Any) -> None:
     assert not dist.is_initialized()
 
 
-def test_a_child_sees_one_gpu_and_nothing_of_the_launcher() -> None:
+def test_child_sees_one_gpu_and_nothing_of_the_launcher() -> None:
     given = {
         "PATH": "/bin",
         "RANK": "5",
@@ -121,7 +121,7 @@ def test_a_child_sees_one_gpu_and_nothing_of_the_launcher() -> None:
     assert launch.narrowed(given, 1) == {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "6"}
 
 
-def test_what_a_launcher_said_is_back_when_an_engine_has_started(
+def test_environment_of_a_launcher_is_back_when_an_engine_has_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import os
@@ -140,7 +140,7 @@ def test_what_a_launcher_said_is_back_when_an_engine_has_started(
 
 
 @pytest.mark.parametrize(("local", "gpu"), [("1", 1), ("5", 1), (None, 3)])
-def test_a_process_computes_on_the_gpu_of_its_local_rank(
+def test_process_computes_on_the_gpu_of_its_local_rank(
     monkeypatch: pytest.MonkeyPatch, local: str | None, gpu: int
 ) -> None:
     import torch

@@ -62,7 +62,7 @@ NO_NUMBER = "check_whether_has_no_arabic_number_in_response"
         (NO_NUMBER, {"precision": 1}, "takes no arguments"),
     ],
 )
-def test_what_is_wrong_is_said(name: str, arguments: Any, said: str) -> None:
+def test_arguments_that_are_wrong_say_why(name: str, arguments: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=name) as caught:
         check(name, "text", arguments)
     assert said in str(caught.value)
@@ -75,19 +75,19 @@ def test_unknown_names_get_the_nearest() -> None:
         check(NO_NUMBER, "text", {}, "strickt")  # type: ignore[arg-type]
 
 
-def test_the_misspelt_names_of_mm_ifengine_are_understood() -> None:
+def test_misspelt_names_of_mm_ifengine_are_understood() -> None:
     assert find_check("check_whether_each_keyword_in_list_metioned_in_range").name == EACH_KEYWORD
     total = "check_whether_total_keyword_in_list_metioned_in_range"
     arguments = {"keywords": ["cat"], "lower_bound_times": 1, "upper_bound_times": 1}
     assert check(total, "a cat", arguments)
 
 
-def test_a_model_is_taken_as_it_is() -> None:
+def test_model_is_taken_as_it_is() -> None:
     model = CHECKS[PRECISION].arguments(precision=1)
     assert check(PRECISION, "2.5", model)
 
 
-def test_a_model_of_another_check_is_refused() -> None:
+def test_model_of_another_check_is_refused() -> None:
     model = CHECKS[PRECISION].arguments(precision=1)
     with pytest.raises(ConfigurationError, match="takes lower_bound"):
         check(WORDS, "2.5", model)
@@ -132,7 +132,7 @@ TEXT = "Two cats. One dog."
         (PRECISION, {"precision": -1}, True),  # there is no number
     ],
 )
-def test_the_published_dialects_answer_what_strict_refuses(
+def test_published_dialects_answer_what_strict_refuses(
     dialect: Dialect, name: str, arguments: dict[str, Any], answer: bool
 ) -> None:
     assert check(name, TEXT, arguments, dialect) is answer
@@ -147,7 +147,7 @@ def test_the_published_dialects_answer_what_strict_refuses(
         {"lower_bound": 1.5, "upper_bound": 2},
     ],
 )
-def test_the_published_dialects_refuse_what_is_no_number(
+def test_published_dialects_refuse_what_is_no_number(
     dialect: Dialect, arguments: dict[str, Any]
 ) -> None:
     with pytest.raises(ConfigurationError):

@@ -181,7 +181,7 @@ def test_strict_has_a_vector_for_every_check() -> None:
     assert {number for number, *_ in STRICT} == set(NAMES)
 
 
-def test_the_19_names() -> None:
+def test_19_names() -> None:
     assert len(CHECKS) == 19
     assert NAMES[1] == "check_whether_response_paragraph_number_in_range"
     assert NAMES[16] == "check_whether_total_keyword_in_list_mentioned_in_range"
@@ -193,7 +193,7 @@ def test_the_19_names() -> None:
     "name", [name for name in CHECKS if "_each_" in name and "list_m" not in name]
 )
 @pytest.mark.parametrize("dialect", ["strict", "arm", "mmif"])
-def test_each_is_true_of_nothing(name: str, dialect: Dialect) -> None:
+def test_checks_of_an_empty_response(name: str, dialect: Dialect) -> None:
     arguments = affix("x") if "substring" in name else within(1, 2)
     if name.endswith("range_list"):
         assert not check(name, "", {"ranges": [[1, 2]]}, dialect)

@@ -76,7 +76,7 @@ def test_sentences_in_linear_time(piece: str) -> None:
 
 @pytest.mark.parametrize("piece", ["1. ", ". ", "J. S. ", '." ', "?!"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_more_marks_than_nltk_splits_in_time(piece: str, dialect: Dialect) -> None:
+def test_text_with_more_marks_than_nltk_splits_in_time(piece: str, dialect: Dialect) -> None:
     text = piece * (200_000 // len(piece))
     with pytest.raises(DataError, match="cannot be split into sentences in time"):
         check(SENTENCES, f"It is {text}", {"lower_bound": 0, "upper_bound": 1}, dialect)
@@ -86,14 +86,14 @@ FAST = [name for name in CHECKS if "sentence" not in name and "keyword" not in n
 
 
 @pytest.mark.parametrize("piece", ["digits", "thousands", "points", "blank lines", "NUL"])
-def test_a_megabyte(piece: str) -> None:
+def test_megabyte(piece: str) -> None:
     text = PIECES[piece] * (MEGABYTE // len(PIECES[piece]))
     for name in FAST:
         for arguments in ARGUMENTS[CHECKS[name].arguments.__name__]:
             assert check(name, text, arguments) in (True, False)
 
 
-def test_a_megabyte_of_sentences() -> None:
+def test_megabyte_of_sentences() -> None:
     sentence = f"So it is, {'as ' * 50}ever. "
     number = MEGABYTE // len(sentence)
     assert len(split_sentences(sentence * number)) == number

@@ -53,7 +53,7 @@ def test_paragraphs_and_sentences_are_counted(made: list[list[str]], data: st.Da
 
 
 @given(st.text(), st.text(min_size=1, max_size=20), st.text())
-def test_what_is_there_is_found_in_any_case(before: str, substring: str, after: str) -> None:
+def test_substrings_are_found_in_any_case(before: str, substring: str, after: str) -> None:
     if substring.isascii():
         for written in (substring, substring.upper(), substring.swapcase()):
             assert not check(NOT, before + written + after, {"substring": substring})
@@ -64,13 +64,13 @@ edges = st.text("\"'*_ .!…)(", max_size=6)
 
 
 @given(edges, affixes, st.text())
-def test_a_text_begins_with_what_it_begins_with(edge: str, affix: str, rest: str) -> None:
+def test_text_begins_with_what_it_begins_with(edge: str, affix: str, rest: str) -> None:
     assert begins(edge + affix + rest, affix)
     assert ends(rest + affix + edge, affix)
 
 
 @given(words, words, edges)
-def test_a_text_does_not_begin_with_its_second_word(first: str, second: str, edge: str) -> None:
+def test_text_does_not_begin_with_its_second_word(first: str, second: str, edge: str) -> None:
     if not first.startswith(second):
         assert not begins(f"{edge}{first} {second}", second)
     if not second.endswith(first):
@@ -100,7 +100,7 @@ def test_precision_by_construction(values: list[float], precision: int, sign: st
 
 
 @given(st.lists(words))
-def test_no_digit_no_number(made: list[str]) -> None:
+def test_text_without_a_digit_has_no_number(made: list[str]) -> None:
     assert check(NO_NUMBER, " ".join(made), {})
 
 
@@ -129,7 +129,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CHECKS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_any_text_has_an_answer(name: str, dialect: Dialect) -> None:
+def test_checks_answer_for_any_text(name: str, dialect: Dialect) -> None:
     model: Arguments = CHECKS[name].arguments(**EXAMPLES[CHECKS[name].arguments.__name__])
 
     @given(anything)

@@ -51,7 +51,7 @@ def test_ours_where_nothing_is_installed(home: Path) -> None:
     assert len(split_sentences("The zzz. Mouse ran. Dr. No fled.")) == 3
 
 
-def test_the_trained_ones_where_they_are_installed(home: Path) -> None:
+def test_trained_ones_where_they_are_installed(home: Path) -> None:
     folder = install(home)
     splitter = sentence_splitter()
     assert (splitter.name, splitter.folder, splitter.abbreviations) == ("punkt_tab", folder, 2)
@@ -74,21 +74,21 @@ def test_trained_as_nltk_splits(home: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(home: Path, name: str) -> None:
+def test_missing_file_is_named(home: Path, name: str) -> None:
     install(home, {other: text for other, text in FILES.items() if other != name})
     with pytest.raises(DataError, match=name):
         sentence_splitter()
 
 
 @pytest.mark.parametrize("line", ["the", "the\t46\t1", "the\tmany"])
-def test_a_broken_line_is_no_crash(home: Path, line: str) -> None:
+def test_broken_line_is_no_crash(home: Path, line: str) -> None:
     install(home, {**FILES, "ortho_context.tab": line})
     with pytest.raises(DataError, match="not a whole punkt_tab"):
         split_sentences("One. Two.")
 
 
 @pytest.mark.parametrize("trained", [False, True])
-def test_no_word_is_kept(home: Path, trained: bool) -> None:
+def test_abbreviations_keep_no_word(home: Path, trained: bool) -> None:
     if trained:
         install(home)
     orthography = _loaded()[0]._params.ortho_context
@@ -124,7 +124,7 @@ def test_english(home: Path, text: str, expected: list[str]) -> None:
 
 
 @given(st.text())
-def test_nothing_but_blanks_is_lost(text: str) -> None:
+def test_sentences_lose_nothing_but_blanks(text: str) -> None:
     assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
 
 
@@ -135,7 +135,7 @@ def test_marks_up_to_the_limit() -> None:
         split_sentences(text + "So!")
 
 
-def test_where_nltk_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_where_nltk_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     from nltk import redos
 
     monkeypatch.setattr(redos, "DEFAULT_TIMEOUT", 0.001)

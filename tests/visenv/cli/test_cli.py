@@ -41,7 +41,7 @@ sys.exit(status)
     assert done.stderr == ""
 
 
-def test_the_installed_program_is_this_one() -> None:
+def test_installed_program_is_this_one() -> None:
     program = Path(sys.executable).with_name("visenv")
     done = subprocess.run([program, "list"], capture_output=True, text=True, check=True)
     assert all(name in done.stdout for name in (*ENVIRONMENTS, *POLICIES))
@@ -58,13 +58,13 @@ def test_module_runs_as_the_program_does() -> None:
     assert done.stdout == f"visenv {version('visenv')}\n"
 
 
-def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "usage: visenv COMMAND" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "train"])
-def test_each_command_has_help_without_a_blank_line_too_many(
+def test_commands_have_help_without_a_blank_line_too_many(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_:
@@ -126,7 +126,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
-def test_a_mistake_gets_one_line_that_says_what_is_meant(
+def test_mistake_gets_one_line_that_says_what_is_meant(
     words: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -151,7 +151,7 @@ def test_a_mistake_gets_one_line_that_says_what_is_meant(
     ],
     ids=" ".join,
 )
-def test_an_option_that_cannot_be_read_names_the_nearest(
+def test_option_that_cannot_be_read_names_the_nearest(
     words: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_:
@@ -160,7 +160,7 @@ def test_an_option_that_cannot_be_read_names_the_nearest(
     assert hint in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_written_is_known_before_the_work(
+def test_folder_that_cannot_be_written_is_known_before_the_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -182,7 +182,7 @@ def test_ctrl_c_ends_without_a_traceback(
     assert capsys.readouterr().err == "visenv: interrupted\n"
 
 
-def test_the_card_shows_settings_that_several_makers_share(
+def test_card_shows_settings_that_several_makers_share(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["card", "ArmDoc-v0", "--episodes", "0"]) == 0
@@ -190,7 +190,7 @@ def test_the_card_shows_settings_that_several_makers_share(
     assert all(name in card for name in ("ranker:", "preset:", "mode:", "compat:"))
 
 
-def test_the_card_shows_the_spaces_the_reward_and_the_arguments(
+def test_card_shows_the_spaces_the_reward_and_the_arguments(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["card", "visenv/ZoomVQA-v0", "--episodes", "0"]) == 0

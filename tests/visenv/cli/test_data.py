@@ -73,7 +73,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_whole_chain_accounts_for_every_row_and_is_the_same_twice(
+def test_whole_chain_accounts_for_every_row_and_is_the_same_twice(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words in chain(tmp_path):
@@ -105,7 +105,7 @@ def test_the_whole_chain_accounts_for_every_row_and_is_the_same_twice(
     assert "rows in" in said.out
 
 
-def test_a_step_done_again_works_on_nothing(
+def test_step_done_again_works_on_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = chain(tmp_path, samples=2)[:2]
@@ -157,7 +157,7 @@ def difficulty(data: str, *options: str) -> Difficulty:
     )
 
 
-def test_the_journal_knows_data_and_policy_but_not_the_server(
+def test_journal_knows_data_and_policy_but_not_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Scored(list[Sample]):
@@ -192,7 +192,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
-def test_a_mistake_gets_one_line_that_says_what_is_meant(
+def test_mistake_gets_one_line_that_says_what_is_meant(
     words: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -207,7 +207,7 @@ def test_a_mistake_gets_one_line_that_says_what_is_meant(
     assert list(tmp_path.rglob("*")) == []
 
 
-def test_every_step_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_curation_steps_have_help(capsys: pytest.CaptureFixture[str]) -> None:
     names = [*(words[0] for words in chain(Path("x"))), "constraints"]
     assert len(names) == len(set(names)) == 10
     for name in names:
@@ -245,7 +245,7 @@ def test_help_loads_no_part_and_nothing_that_draws_or_learns() -> None:
     assert not [name for name in loaded if f"{name}.".startswith(tuple(f"{one}." for one in heavy))]
 
 
-def test_every_curation_step_is_where_the_table_says() -> None:
+def test_curation_steps_are_where_the_table_says() -> None:
     steps = {name for name in CURATION if name not in ("passages", "writer")}
     assert steps | {"difficulty"} == {words[0] for words in chain(Path("x"))} | {
         "constraints",
@@ -258,7 +258,7 @@ def test_every_curation_step_is_where_the_table_says() -> None:
         assert load("curation step", name).name == name
 
 
-def test_the_guide_names_every_step_with_options_that_there_are() -> None:
+def test_guide_names_every_step_with_options_that_there_are() -> None:
     guide = Path(__file__).parents[3].joinpath("docs", "data.md").read_text()
     guide = guide.replace("$WRITER", " ".join(WRITER))
     guide = guide.replace("$PLAYER", "--policy oracle --policy-option care=0.5")

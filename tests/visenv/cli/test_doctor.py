@@ -10,7 +10,7 @@ from visenv.sandbox.examination import CHECKS, examine
 from visenv.sandbox.fork_server import ForkServer, Hello
 
 
-def test_it_tells_every_layer_and_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_reports_every_layer_and_every_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out
     layers = (
@@ -25,7 +25,7 @@ def test_it_tells_every_layer_and_every_check(capsys: pytest.CaptureFixture[str]
     assert "programs run in isolation by: " in said
 
 
-def test_a_program_that_could_do_what_it_must_not_is_told(
+def test_program_that_could_do_what_it_must_not_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = LocalBackend.run
@@ -42,7 +42,7 @@ def test_a_program_that_could_do_what_it_must_not_is_told(
     assert said.out.count("NOT as it must be") == 1
 
 
-def test_a_machine_that_grants_too_little_is_told(
+def test_machine_that_grants_too_little_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layers = (("landlock", False, "not there"), ("seccomp filter", True, ""))
@@ -61,6 +61,6 @@ def test_a_machine_that_grants_too_little_is_told(
     assert "Missing: landlock (not there)." in said.err
 
 
-def test_one_way_of_isolation_can_be_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_can_examine_one_way_of_isolation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--isolation", "landlock"]) == 0
     assert "programs run in isolation by: landlock" in capsys.readouterr().out

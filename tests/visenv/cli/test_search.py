@@ -27,7 +27,7 @@ def test_build_and_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "visenv search build" in capsys.readouterr().err
 
 
-def test_the_paragraphs_of_a_question_set_become_an_index(
+def test_paragraphs_of_a_question_set_become_an_index(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     context = [["Lune", ["A river.", " It is long."]]]
@@ -59,7 +59,7 @@ def test_build_by_meaning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "Lune" in capsys.readouterr().out
 
 
-def test_nothing_found_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_without_results_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.txt").write_text("a river in the north")
     index = tmp_path / "index"
     assert main(["search", "build", str(tmp_path / "a.txt"), "--out", str(index)]) == 0

@@ -113,7 +113,7 @@ def test_groundlights_filter(tmp_path: Path) -> None:
     assert [line.row for line in JsonLines(out)] == [{"id": "row-2", "index": 2, "mean": 0.125}]
 
 
-def test_the_public_code_keeps_the_threshold_too(tmp_path: Path) -> None:
+def test_public_code_keeps_the_threshold_too(tmp_path: Path) -> None:
     difficulty = Difficulty(inclusive=True)
     assert ask(tmp_path / "hard.jsonl", Answering(), difficulty=difficulty) == [1, 2]
 
@@ -137,7 +137,7 @@ def test_values_out_of_range(options: dict[str, Any]) -> None:
         Difficulty(**options)
 
 
-def test_how_it_asks(tmp_path: Path) -> None:
+def test_difficulty_asks_each_question_straight(tmp_path: Path) -> None:
     policy = Answering()
     ask(tmp_path / "hard.jsonl", policy)
     assert {each for each, _ in policy.requests} == {TurnRequest(max_tokens=10)}
@@ -153,11 +153,11 @@ def test_large_images_are_shrunk(tmp_path: Path) -> None:
     assert policy.shown[0].images[0].size == (16, 1)
 
 
-def test_a_scorer_of_ones_own(tmp_path: Path) -> None:
+def test_scorer_of_ones_own(tmp_path: Path) -> None:
     assert ask(tmp_path / "hard.jsonl", Answering(), score=lambda answer, _: 0.0) == [0, 1, 2]
 
 
-def test_a_row_that_cannot_be_read_is_tried_again(tmp_path: Path) -> None:
+def test_row_that_cannot_be_read_is_tried_again(tmp_path: Path) -> None:
     out = tmp_path / "hard.jsonl"
     account = AskDifficulty(Questions(broken=1), Answering()).run(row_lines(Questions()), out)
     assert account == (3, 1, {"easy": 1}, {"cannot be read": 1}, 1)
@@ -167,7 +167,7 @@ def test_a_row_that_cannot_be_read_is_tried_again(tmp_path: Path) -> None:
     assert policy.asked == {"half": 8}  # and nothing else
 
 
-def test_a_policy_that_fails_is_asked_again(tmp_path: Path) -> None:
+def test_policy_that_fails_is_asked_again(tmp_path: Path) -> None:
     out = tmp_path / "hard.jsonl"
     step = AskDifficulty(Questions(), Answering(failing="hard"))
     assert step.run(row_lines(Questions()), out).failed == {"no reply": 1}
@@ -175,13 +175,13 @@ def test_a_policy_that_fails_is_asked_again(tmp_path: Path) -> None:
     assert ask(out, Answering()) == [2]
 
 
-def test_other_settings_need_another_file(tmp_path: Path) -> None:
+def test_settings_that_differ_need_another_file(tmp_path: Path) -> None:
     ask(tmp_path / "hard.jsonl", Answering())
     with pytest.raises(ConfigurationError, match="Name another file"):
         ask(tmp_path / "hard.jsonl", Answering(), difficulty=Difficulty(samples=4))
 
 
-def test_a_place_that_is_not_there_fails(tmp_path: Path) -> None:
+def test_place_that_is_not_there_fails(tmp_path: Path) -> None:
     step = AskDifficulty(Questions(), Answering())
     account = step.run(seed_lines(2), tmp_path / "hard.jsonl")
     assert account.failed == {"cannot be read": 2}
@@ -199,7 +199,7 @@ ENV = "visenv/ZoomVQA-v0"
 
 
 @pytest.mark.component("opencv")
-def test_what_is_always_right_is_dropped_and_what_never_is_kept(tmp_path: Path) -> None:
+def test_sample_that_is_always_right_is_dropped_and_one_that_never_is_kept(tmp_path: Path) -> None:
     make_env = env_maker(ENV, ["preset=tiny"])
     right = PlayDifficulty(make_env, OraclePolicy())
     account = right.run(seed_lines(3), tmp_path / "right.jsonl")
@@ -215,7 +215,7 @@ def test_what_is_always_right_is_dropped_and_what_never_is_kept(tmp_path: Path) 
 
 
 @pytest.mark.component("opencv")
-def test_the_five_tries_are_five_members_of_one_group(tmp_path: Path) -> None:
+def test_tries_are_members_of_one_group(tmp_path: Path) -> None:
     """An oracle careful in half of the episodes is right in some of the five, not in all."""
     step = PlayDifficulty(env_maker(ENV, ["preset=tiny"]), OraclePolicy(care=0.5))
     step.run(seed_lines(4), tmp_path / "mixed.jsonl")
@@ -227,7 +227,7 @@ def test_the_five_tries_are_five_members_of_one_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("opencv")
-def test_an_unknown_metric_and_an_aborted_episode_fail_the_row(tmp_path: Path) -> None:
+def test_unknown_metric_and_an_aborted_episode_fail_the_row(tmp_path: Path) -> None:
     make_env = env_maker(ENV, ["preset=tiny"])
     step = PlayDifficulty(make_env, OraclePolicy(), metric="accurcy")
     assert step.run(seed_lines(1), tmp_path / "a.jsonl").failed == {"cannot be read": 1}
@@ -237,6 +237,6 @@ def test_an_unknown_metric_and_an_aborted_episode_fail_the_row(tmp_path: Path) -
     silent.close()
 
 
-def test_the_papers_settings() -> None:
+def test_papers_settings() -> None:
     assert (GROUNDLIGHT.samples, GROUNDLIGHT.max_tokens, GROUNDLIGHT.threshold) == (8, 10, 0.5)
     assert (ARM_THINKER.samples, ARM_THINKER.threshold, ARM_THINKER.inclusive) == (5, 1.0, False)

@@ -123,7 +123,7 @@ HOSTILE: list[tuple[bytes, str]] = [
 ]
 
 
-def test_every_line_is_accounted_for_whatever_it_holds(tmp_path: Path) -> None:
+def test_lines_are_accounted_for_whatever_they_hold(tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     lines = [b'{"id": "good", "number": 4}', b"", *(content for content, _ in HOSTILE)]
     path.write_bytes(b"\n".join(lines))  # no end of line at the last
@@ -138,7 +138,7 @@ def test_every_line_is_accounted_for_whatever_it_holds(tmp_path: Path) -> None:
     assert errors[1].startswith("in.jsonl:3: ")  # the empty line counts as a line of the file
 
 
-def test_a_row_called_like_a_line_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_row_called_like_a_line_is_not_taken_for_it(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'{"id": "line 2", "number": 2}\nnonsense\n{"id": 7, "number": 4}\n')
     assert [line.id for line in JsonLines(path)] == ["line 2", "line 2'", "7"]
@@ -146,7 +146,7 @@ def test_a_row_called_like_a_line_is_not_taken_for_it(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_make_reading_raise(tmp_path_factory: Any, content: bytes) -> None:
+def test_bytes_of_any_kind_do_not_make_reading_raise(tmp_path_factory: Any, content: bytes) -> None:
     path = tmp_path_factory.mktemp("rows") / "in.jsonl"
     path.write_bytes(content)
     lines = JsonLines(path)
@@ -155,7 +155,7 @@ def test_no_bytes_make_reading_raise(tmp_path_factory: Any, content: bytes) -> N
     assert len({line.id for line in found}) == len(found)
 
 
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
+def test_missing_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="There is no file of rows"):
         JsonLines(tmp_path / "no.jsonl")
 
@@ -184,7 +184,7 @@ def test_images_are_named_relative_to_each_file(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- going on
 
 
-def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
+def test_stopped_run_goes_on(tmp_path: Path) -> None:
     lines, out = numbers(tmp_path / "in.jsonl", 10), tmp_path / "out.jsonl"
     with pytest.raises(KeyboardInterrupt):
         Halves(limit=4).run(lines, out, concurrency=1)
@@ -201,7 +201,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.001, 0.3, 0.77, 0.999, 1.0])
-def test_a_journal_cut_anywhere_is_repaired(tmp_path: Path, keep: float) -> None:
+def test_journal_cut_anywhere_is_repaired(tmp_path: Path, keep: float) -> None:
     """Whatever a kill left of the file, the end is the same to the byte."""
     lines, out = numbers(tmp_path / "in.jsonl", 8), tmp_path / "out.jsonl"
     Halves().run(lines, out, concurrency=1)
@@ -234,7 +234,7 @@ def test_rows_that_are_added_or_gone_are_taken_as_they_are_now(tmp_path: Path) -
     assert [row["id"] for row in written(out)] == ["n2", "n0"]
 
 
-def test_where_the_order_counts_a_change_reaches_all_that_follow(tmp_path: Path) -> None:
+def test_change_reaches_all_that_follow_where_the_order_counts(tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows: list[Row] = [{"id": f"{n}", "colour": colour} for n, colour in enumerate("rrgbg")]
     Firsts().run(write(path, rows), out)
@@ -252,7 +252,7 @@ def test_where_the_order_counts_a_change_reaches_all_that_follow(tmp_path: Path)
     assert [row["id"] for row in written(out)] == ["0", "2", "3", "4"]
 
 
-def test_where_the_order_counts_a_row_that_is_gone_makes_room(tmp_path: Path) -> None:
+def test_removed_row_makes_room_where_the_order_counts(tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows: list[Row] = [{"id": f"{n}", "colour": colour} for n, colour in enumerate("grgb")]
     Firsts().run(write(path, rows), out)
@@ -264,7 +264,7 @@ def test_where_the_order_counts_a_row_that_is_gone_makes_room(tmp_path: Path) ->
     assert step.asked == []
 
 
-def test_a_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path) -> None:
+def test_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path) -> None:
     class Killed(Firsts):
         @override
         async def decide(self, row: Row) -> Outcome:
@@ -288,7 +288,7 @@ def test_a_kill_does_not_stop_a_change_from_reaching_what_follows(tmp_path: Path
     assert step.asked == []
 
 
-def test_a_row_that_cannot_be_remembered_is_done_again(tmp_path: Path) -> None:
+def test_row_that_cannot_be_remembered_is_done_again(tmp_path: Path) -> None:
     class Reading(Firsts):
         @override
         def remember(self, row: Row, outcome: Outcome) -> None:
@@ -303,14 +303,14 @@ def test_a_row_that_cannot_be_remembered_is_done_again(tmp_path: Path) -> None:
     assert Reading().run(lines, out).failed == {"cannot be read": 1}
 
 
-def test_the_input_is_not_written_over(tmp_path: Path) -> None:
+def test_input_is_not_written_over(tmp_path: Path) -> None:
     lines = numbers(tmp_path / "in.jsonl", 3)
     with pytest.raises(ConfigurationError, match="both the input and the output"):
         Halves().run(lines, tmp_path / "." / "in.jsonl")
     assert len(written(lines.path)) == 3
 
 
-def test_an_error_of_the_step_itself_reaches_the_caller(tmp_path: Path) -> None:
+def test_error_of_the_step_itself_reaches_the_caller(tmp_path: Path) -> None:
     class Broken(Step):
         name = "broken"
 
@@ -322,7 +322,7 @@ def test_an_error_of_the_step_itself_reaches_the_caller(tmp_path: Path) -> None:
         Broken().run(numbers(tmp_path / "in.jsonl", 3), tmp_path / "out.jsonl")
 
 
-def test_a_model_without_a_reply_fails_the_row(tmp_path: Path) -> None:
+def test_model_without_a_reply_fails_the_row(tmp_path: Path) -> None:
     class Mute(Step):
         name = "mute"
 
@@ -337,7 +337,7 @@ def test_a_model_without_a_reply_fails_the_row(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- the journal
 
 
-def test_another_step_or_other_settings_need_another_file(tmp_path: Path) -> None:
+def test_step_with_other_settings_needs_another_file(tmp_path: Path) -> None:
     lines, out = numbers(tmp_path / "in.jsonl", 3), tmp_path / "out.jsonl"
     Halves().run(lines, out)
     for other in (Halves(divisor=3), Firsts()):
@@ -350,7 +350,7 @@ def test_another_step_or_other_settings_need_another_file(tmp_path: Path) -> Non
     "content",
     [b"not json\n", b"two lines\nof a letter", b"no line end", b"{}\n{}\n", b"[1]\n", b"7\n"],
 )
-def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_file_of_something_else_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
     with pytest.raises(DataError, match="is not a journal"):
@@ -368,7 +368,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: bytes) 
         lambda line: b"\0" * 9 + b"\n",
     ],
 )
-def test_a_journal_that_is_damaged_inside_says_where(
+def test_journal_that_is_damaged_inside_says_where(
     tmp_path: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -379,14 +379,14 @@ def test_a_journal_that_is_damaged_inside_says_where(
         Halves().run(JsonLines(tmp_path / "in.jsonl"), out)
 
 
-def test_a_later_version_of_the_format_is_refused(tmp_path: Path) -> None:
+def test_later_version_of_the_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"journal": 2, "step": "step", "settings": {}}\n')
     with pytest.raises(DataError, match="format 2; this version reads 1"):
         Journal(path, "step", {})
 
 
-def test_one_run_at_a_time(tmp_path: Path) -> None:
+def test_journal_allows_one_run_at_a_time(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "a.jsonl", "step", {})
     with pytest.raises(ConfigurationError, match="Another run writes to"):
         Journal(tmp_path / "a.jsonl", "step", {})
@@ -394,7 +394,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     Journal(tmp_path / "a.jsonl", "step", {}).close()
 
 
-def test_any_text_survives(tmp_path: Path) -> None:
+def test_text_of_any_kind_survives(tmp_path: Path) -> None:
     texts = ["\ud800 half a pair", "\0\x1f\u2028\n", "<image>", "é" * 3]
     journal = Journal(tmp_path / "a.jsonl", "step", {"text": texts[0]})
     line = row_line({"id": "\udfff", "texts": texts})
@@ -475,7 +475,7 @@ def test_places_of_finite_and_of_endless_data() -> None:
         place_lines(Endless(), 0)
 
 
-def test_a_row_as_a_place() -> None:
+def test_row_as_a_place() -> None:
     place = place_of({"id": "row-3", "index": 3}, member=2)
     assert (place.seed, place.index, place.member) == (3, 3, 2)
     assert place_of({"seed": 5}).index is None

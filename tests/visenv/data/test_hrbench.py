@@ -90,7 +90,7 @@ def test_fields_with_tabs_quotes_and_line_ends(tmp_path: Path) -> None:
     assert source.problems == []
 
 
-def test_an_image_may_be_that_of_another_row(tmp_path: Path) -> None:
+def test_image_may_be_that_of_another_row(tmp_path: Path) -> None:
     rows = [row(0, image="1"), row(1), row(2, image="1"), row(3, image="9")]
     table(tmp_path / "HRBench4K.tsv", rows)
     source = HRBench(tmp_path)
@@ -111,7 +111,7 @@ def test_an_image_may_be_that_of_another_row(tmp_path: Path) -> None:
         ({"index": "0"}, "used before"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(
+def test_bad_row_is_listed_and_the_rest_goes_on(
     tmp_path: Path, changes: dict[str, str], problem: str
 ) -> None:
     table(tmp_path / "HRBench4K.tsv", [row(0), row(1, **changes), row(2)])
@@ -124,7 +124,7 @@ def test_a_bad_row_is_listed_and_the_rest_goes_on(
 
 
 @pytest.mark.parametrize("broken", ["too\tfew", 'one "quote', '9\t"open', "\t" * 40, "\0", '"'])
-def test_a_broken_line_does_not_swallow_the_rest(tmp_path: Path, broken: str) -> None:
+def test_broken_line_does_not_swallow_the_rest(tmp_path: Path, broken: str) -> None:
     path = table(tmp_path / "HRBench4K.tsv", [row(0), row(1), row(2)])
     lines = path.read_text().split("\n")
     path.write_text("\n".join([*lines[:2], broken, *lines[2:]]))
@@ -186,7 +186,7 @@ def test_parquet_with_encoded_images(tmp_path: Path) -> None:
     assert HRBench(tmp_path, "8k")[0].images[0].size == (30, 20)
 
 
-def test_no_file_of_that_size_says_what_is_there(tmp_path: Path) -> None:
+def test_missing_file_of_a_size_says_what_is_there(tmp_path: Path) -> None:
     table(tmp_path / "HRBench4K.tsv", [row(0)])
     with pytest.raises(DataError, match=r"Expected hr_bench_8k.*holds HRBench4K\.tsv"):
         HRBench(tmp_path, "8k")
@@ -198,7 +198,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
         HRBench(tmp_path)
 
 
-def test_a_file_without_a_header(tmp_path: Path) -> None:
+def test_file_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "HRBench4K.tsv").write_bytes(b"")
     with pytest.raises(DataError, match="no header"):
         HRBench(tmp_path)
@@ -213,7 +213,7 @@ ROWS = st.lists(st.lists(field("\t") | field("\n"), min_size=3, max_size=3), max
 
 
 @given(ROWS)
-def test_what_the_csv_module_writes_is_read_back(
+def test_tsv_of_the_csv_module_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]
 ) -> None:
     buffer = io.StringIO()
@@ -227,5 +227,5 @@ def test_what_the_csv_module_writes_is_read_back(
 
 
 @given(st.binary())
-def test_any_bytes_have_fields(record: bytes) -> None:
+def test_bytes_of_any_kind_have_fields(record: bytes) -> None:
     assert all(isinstance(field, str) for field in fields_of(record))

@@ -94,7 +94,7 @@ def client(hub: Hub, tmp_path: Path) -> Client:
     return Client(hub, tmp_path)
 
 
-def test_the_same_name_opens_the_branch_a_tag_or_a_commit(hub: Hub, client: Client) -> None:
+def test_name_with_a_revision_opens_the_branch_a_tag_or_a_commit(hub: Hub, client: Client) -> None:
     old = hub.push("lab/stars", stars("old"))
     hub.push("lab/stars", stars("old"), branch="v1")
     new = hub.push("lab/stars", stars("new", "newer"))
@@ -103,7 +103,7 @@ def test_the_same_name_opens_the_branch_a_tag_or_a_commit(hub: Hub, client: Clie
     assert tag == commit == {"revision": old, "options": [["old", "other"]]}
 
 
-def test_a_data_set_is_downloaded_once_and_opens_without_the_network(
+def test_data_set_is_downloaded_once_and_opens_without_the_network(
     hub: Hub, client: Client
 ) -> None:
     commit = hub.push("lab/stars", stars("one"))
@@ -153,7 +153,7 @@ FAILURES = {
 }
 
 
-def test_what_cannot_be_downloaded_is_one_sentence(hub: Hub, client: Client) -> None:
+def test_download_that_fails_is_one_sentence(hub: Hub, client: Client) -> None:
     hub.push("lab/stars", stars("one"))
     program = """
 import sys
@@ -173,7 +173,7 @@ for name in sys.argv[1:]:
         assert expected in line
 
 
-def test_a_download_that_breaks_off_is_an_error_and_is_taken_up_again(
+def test_download_that_breaks_off_is_an_error_and_is_taken_up_again(
     hub: Hub, client: Client
 ) -> None:
     hub.push("lab/stars", stars("one", "two"))
@@ -187,7 +187,7 @@ def test_a_download_that_breaks_off_is_an_error_and_is_taken_up_again(
     assert len(opened["options"]) == 2  # type: ignore[arg-type]  # a list
 
 
-def test_a_server_that_is_gone_is_one_sentence(hub: Hub, client: Client) -> None:
+def test_server_that_is_gone_is_one_sentence(hub: Hub, client: Client) -> None:
     done = client.run("-c", OPEN, DATA, HF_ENDPOINT="http://127.0.0.1:9")
     assert "DataError: hub:lab/stars cannot be downloaded: LocalEntryNotFoundError" in done.stderr
 
@@ -197,7 +197,7 @@ def test_names_that_are_not_of_the_hub_are_left_alone() -> None:
         assert pinned(name) == name
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'visenv\[hub\]'"):
         open_data("vstar:hub:lab/stars")

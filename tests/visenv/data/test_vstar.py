@@ -54,7 +54,7 @@ def ask(folder: Path, *rows: Any) -> VStarBench:
     return VStarBench(folder)
 
 
-def test_the_folder_layout(tmp_path: Path) -> None:
+def test_folder_layout(tmp_path: Path) -> None:
     annotate(tmp_path, "direct_attributes", "sa_1")
     annotate(
         tmp_path,
@@ -102,7 +102,7 @@ def test_score(tmp_path: Path) -> None:
     assert source.score("B", sample, compat="r1_vlm") == 1.0
 
 
-def test_the_hub_layout(tmp_path: Path) -> None:
+def test_hub_layout(tmp_path: Path) -> None:
     row = question(tmp_path)
     source = ask(tmp_path, row)
     sample = source[0]
@@ -113,7 +113,7 @@ def test_the_hub_layout(tmp_path: Path) -> None:
     assert sample.ground_truth == QuestionTruth(options=tuple(OPTIONS))
 
 
-def test_the_hub_layout_takes_boxes_from_beside_the_image(tmp_path: Path) -> None:
+def test_hub_layout_takes_boxes_from_beside_the_image(tmp_path: Path) -> None:
     annotate(tmp_path, "direct_attributes", "sa_1")
     sample = ask(tmp_path, question(tmp_path))[0]
     assert sample.ground_truth.target_box == (10, 20, 40, 25)
@@ -135,7 +135,7 @@ def test_the_hub_layout_takes_boxes_from_beside_the_image(tmp_path: Path) -> Non
         ({"question_id": 0}, "used before"),
     ],
 )
-def test_a_bad_line_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_bad_line_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
     line = bad if isinstance(bad, str) else question(tmp_path, **{"question_id": 1, **bad})
     source = ask(tmp_path, question(tmp_path), line, question(tmp_path, question_id=2))
     assert [source[index].id for index in range(len(source))] == ["vstar-0", "vstar-2"]
@@ -155,7 +155,7 @@ def test_a_bad_line_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, pro
         ({"question": None}, "no question"),
     ],
 )
-def test_a_bad_annotation(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
+def test_bad_annotation(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
     annotate(tmp_path, "direct_attributes", "bad", **changes)
     annotate(tmp_path, "direct_attributes", "good")
     source = VStarBench(tmp_path)
@@ -164,14 +164,14 @@ def test_a_bad_annotation(tmp_path: Path, changes: dict[str, Any], problem: str)
     assert source.problems[0].file.endswith("bad.json")
 
 
-def test_a_broken_image_is_found_when_its_row_is_asked_for(tmp_path: Path) -> None:
+def test_broken_image_is_found_when_its_row_is_asked_for(tmp_path: Path) -> None:
     annotate(tmp_path, "direct_attributes", "sa_1")
     (tmp_path / "direct_attributes" / "sa_1.jpg").write_bytes(b"nothing")
     with pytest.raises(ImageError, match=r"sa_1\.jpg is not an image"):
         VStarBench(tmp_path)[0]
 
 
-def test_neither_layout(tmp_path: Path) -> None:
+def test_folder_of_neither_layout(tmp_path: Path) -> None:
     (tmp_path / "direct_attribute").mkdir()
     with pytest.raises(DataError, match=r"Expected test_questions\.jsonl.*holds direct_attribute/"):
         VStarBench(tmp_path)

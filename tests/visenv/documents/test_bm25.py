@@ -36,11 +36,11 @@ def test_ties_go_to_the_earlier_page() -> None:
 
 
 @pytest.mark.parametrize("query", ["", "   ", "?!", "absent", "\x00", "\ud800", "🙂"])
-def test_no_hit(query: str) -> None:
+def test_ranker_without_a_hit(query: str) -> None:
     assert Bm25Ranker().rank(TextDocument("d", ["some words", "more"]), query, 5) == []
 
 
-def test_a_document_without_text_has_no_hits() -> None:
+def test_document_without_text_has_no_hits() -> None:
     assert Bm25Ranker().rank(TextDocument("scan", ["", "", ""]), "words", 5) == []
 
 
@@ -51,7 +51,7 @@ def test_numbers_and_other_scripts_are_words() -> None:
     assert Bm25Ranker().rank(document, "ВЫРУЧКА", 5) == [3]
 
 
-def test_a_document_is_read_once_while_its_statistics_are_kept() -> None:
+def test_document_is_read_once_while_its_statistics_are_kept() -> None:
     CountedDocument.reads = 0
     document, ranker = CountedDocument("d", ["one", "two"]), Bm25Ranker()
     assert ranker.rank(document, "two", 1) == [2]
@@ -67,14 +67,14 @@ def test_documents_of_one_name_are_not_mistaken_for_each_other() -> None:
         assert ranker.rank(TextDocument("report", texts), "wanted", 5) == [page]
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_ranker_cache_is_bounded() -> None:
     ranker = Bm25Ranker(entries=1000)
     for number in range(500):
         ranker.rank(TextDocument(f"d{number}", [f"a b c word{number}"] * 3), "a", 1)
         assert ranker._known.size <= 1000
 
 
-def test_an_unreadable_page_is_logged_and_the_others_are_found(
+def test_unreadable_page_is_logged_and_the_others_are_found(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     document = TextDocument("d", ["a", "b", "a"], broken=[2])
@@ -82,7 +82,7 @@ def test_an_unreadable_page_is_logged_and_the_others_are_found(
     assert "Page 2 of 'd' is broken" in caplog.text
 
 
-def test_it_pickles() -> None:
+def test_ranker_pickles() -> None:
     ranker = Bm25Ranker(k1=0.5)
     document = TextDocument("d", ["one", "two"])
     ranker.rank(document, "two", 1)
@@ -91,7 +91,7 @@ def test_it_pickles() -> None:
 
 
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=8), st.text(max_size=60))
-def test_any_texts_and_queries(texts: list[str], query: str) -> None:
+def test_ranker_with_any_texts_and_queries(texts: list[str], query: str) -> None:
     found = Bm25Ranker().rank(TextDocument("d", texts), query, 3)
     assert len(set(found)) == len(found) <= 3
     asked = set(words(query))

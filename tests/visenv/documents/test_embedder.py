@@ -19,13 +19,13 @@ def test_late_interaction_worked_by_hand() -> None:
     assert scores.tolist() == pytest.approx([1.8, 1.56, -np.inf])
 
 
-def test_no_vectors_at_all() -> None:
+def test_max_sim_without_vectors() -> None:
     nothing = np.empty((0, 2), np.float32)
     assert max_sim(nothing, [0, 0], np.ones((1, 2), np.float32)).tolist() == [-np.inf, -np.inf]
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.integers(1, 4), st.integers(0, 99))
-def test_it_is_the_sum_of_best_matches(counts: list[int], asked: int, seed: int) -> None:
+def test_max_sim_is_the_sum_of_best_matches(counts: list[int], asked: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((sum(counts), 6)).astype(np.float32)
     query = rng.standard_normal((asked, 6)).astype(np.float32)
@@ -38,7 +38,7 @@ def test_it_is_the_sum_of_best_matches(counts: list[int], asked: int, seed: int)
         assert score == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_embedder_without_weights_keeps_the_contract() -> None:
+def test_embedder_without_weights_keeps_the_contract() -> None:
     embedder = WordEmbedder()
     pages = embedder.embed_pages(TextDocument("d", ["red car\nblue boat", "", "\n?\n"]), [1, 2, 3])
     assert [page.shape for page in pages] == [(2, 64), (0, 64), (0, 64)]

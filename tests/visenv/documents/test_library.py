@@ -50,14 +50,14 @@ def test_page_images_in_the_published_layout(root: Path) -> None:
     assert value(library, "report_2019.pdf", 2) == 20  # the name may end in .pdf
 
 
-def test_every_published_file_type_and_their_order(root: Path) -> None:
+def test_file_types_and_their_order(root: Path) -> None:
     # .jpg before .jpeg before .png before .webp, as the public code looks for them.
     for suffix, grey in ((".webp", 40), (".png", 80), (".jpeg", 120), (".jpg", 160)):
         save(root / f"a_1{suffix}", grey)
         assert value(FolderLibrary(root), "a", 1) == pytest.approx(grey, abs=2)
 
 
-def test_a_subfolder_of_page_images(root: Path) -> None:
+def test_subfolder_of_page_images(root: Path) -> None:
     save(root / "scan" / "page-01.png", 10)
     save(root / "scan" / "page-02.png", 20)
     save(root / "scan" / "page-10.png", 99)
@@ -69,7 +69,7 @@ def test_a_subfolder_of_page_images(root: Path) -> None:
     assert value(library, "scan", 2) == 20
 
 
-def test_a_page_is_shrunk_to_the_side_asked_for_and_never_enlarged(root: Path) -> None:
+def test_page_is_shrunk_to_the_side_asked_for_and_never_enlarged(root: Path) -> None:
     save(root / "a_1.png", size=(300, 400))
     document = FolderLibrary(root).document("a")
     assert document.page_image(1, 100).size == (75, 100)
@@ -87,7 +87,7 @@ def test_text_files_beside_the_images_are_the_text_layer(root: Path) -> None:
         document.page_text(2)
 
 
-def test_the_hash_tells_any_change_of_a_page_or_a_text(root: Path) -> None:
+def test_hash_tells_any_change_of_a_page_or_a_text(root: Path) -> None:
     def content() -> str:
         return FolderLibrary(root).document("a").sha256
 
@@ -110,7 +110,7 @@ def test_the_hash_tells_any_change_of_a_page_or_a_text(root: Path) -> None:
         _ = document.sha256
 
 
-def test_a_missing_page_and_one_that_does_not_exist(root: Path) -> None:
+def test_missing_page_and_one_that_does_not_exist(root: Path) -> None:
     save(root / "a_1.png")
     save(root / "a_3.png")
     document = FolderLibrary(root).document("a")
@@ -123,7 +123,7 @@ def test_a_missing_page_and_one_that_does_not_exist(root: Path) -> None:
             document.page_text(page)
 
 
-def test_a_page_that_cannot_be_decoded_says_which(root: Path) -> None:
+def test_page_that_cannot_be_decoded_says_which(root: Path) -> None:
     save(root / "a_1.png")
     whole = (root / "a_1.png").read_bytes()
     (root / "a_1.png").write_bytes(whole[: len(whole) // 2])
@@ -166,7 +166,7 @@ def test_page_numbers(stem: str, expected: tuple[str, int] | None) -> None:
     assert page_number(stem) == expected
 
 
-def test_an_empty_subfolder_is_no_document(root: Path) -> None:
+def test_empty_subfolder_is_no_document(root: Path) -> None:
     (root / "empty").mkdir()
     with pytest.raises(DataError, match="'empty' is no document"):
         FolderLibrary(root).document("empty")
@@ -194,7 +194,7 @@ def pdf() -> bytes:
 
 
 @pytest.mark.component("pypdfium2", "reportlab")
-def test_a_pdf_before_page_images_of_its_name(root: Path, pdf: bytes) -> None:
+def test_pdf_before_page_images_of_its_name(root: Path, pdf: bytes) -> None:
     (root / "report.pdf").write_bytes(pdf)
     save(root / "report_1.png")
     library = FolderLibrary(root)
@@ -207,7 +207,7 @@ def test_a_pdf_before_page_images_of_its_name(root: Path, pdf: bytes) -> None:
 
 @pytest.mark.component("pypdfium2", "reportlab")
 @pytest.mark.parametrize("damage", ["empty", "truncated", "not a PDF"])
-def test_a_broken_pdf_is_told_when_it_is_asked_for(root: Path, pdf: bytes, damage: str) -> None:
+def test_broken_pdf_is_told_when_it_is_asked_for(root: Path, pdf: bytes, damage: str) -> None:
     broken = {"empty": b"", "truncated": pdf[:100], "not a PDF": b"hello"}[damage]
     (root / "report.pdf").write_bytes(broken)
     with pytest.raises(DataError, match="'report'"):
@@ -239,7 +239,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name[:20]))
-def test_no_name_leaves_the_folder(root: Path, name: str) -> None:
+def test_names_do_not_leave_the_folder(root: Path, name: str) -> None:
     save(root / "a_1.png")
     save(root.parent / "secret_1.png")
     (root.parent / "secret.pdf").write_bytes(b"%PDF-1.4")
@@ -251,7 +251,7 @@ def test_no_name_leaves_the_folder(root: Path, name: str) -> None:
 
 @given(st.text(max_size=30))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_name_is_answered(root: Path, name: str) -> None:
+def test_names_are_answered_whatever_they_are(root: Path, name: str) -> None:
     save(root / "a_1.png")
     if name not in ("a", "a.pdf"):
         with pytest.raises(DataError, match="There is no document called"):
@@ -279,7 +279,7 @@ def test_links_that_lead_out_are_left_out_and_others_followed(root: Path) -> Non
     assert library.document("here").page_text(1) == ""  # its text file led out
 
 
-def test_the_nearest_documents_are_named(root: Path) -> None:
+def test_nearest_documents_are_named(root: Path) -> None:
     for name in ("annual_report", "minutes"):
         save(root / f"{name}_1.png")
     library = FolderLibrary(root)
@@ -289,12 +289,12 @@ def test_the_nearest_documents_are_named(root: Path) -> None:
         library.document("xyz123")
 
 
-def test_an_empty_library_says_so(root: Path) -> None:
+def test_empty_library_says_so(root: Path) -> None:
     with pytest.raises(DataError, match="Documents: none"):
         FolderLibrary(root).document("a")
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no folder of documents"):
         FolderLibrary(tmp_path / "absent")
 
@@ -337,7 +337,7 @@ def test_memory_stays_flat_over_many_episodes(root: Path) -> None:
     assert after - before < 15_000
 
 
-def test_a_library_and_its_documents_pickle(root: Path) -> None:
+def test_library_and_its_documents_pickle(root: Path) -> None:
     save(root / "a_1.png", 50)
     library = FolderLibrary(root)
     document = library.document("a")
@@ -350,7 +350,7 @@ def test_a_library_and_its_documents_pickle(root: Path) -> None:
     )
 
 
-def test_a_forked_child_reads_on(root: Path) -> None:
+def test_forked_child_reads_on(root: Path) -> None:
     save(root / "a_1.png", 50)
     library = FolderLibrary(root)
     assert value(library, "a", 1) == 50

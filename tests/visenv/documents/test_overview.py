@@ -41,7 +41,7 @@ def boxes(pixels: Pixels, pages: int) -> dict[int, tuple[int, int, int, int]]:
     return found
 
 
-def test_one_page_worked_by_hand() -> None:
+def test_overview_of_one_page_by_hand() -> None:
     # Long side 448: 850 * 448 / 1100 = 346.18, floored to 346. Label 448 // 14 = 32. Gaps of 6:
     # width 6 + 346 + 6, height 6 + 32 + 448 + 6; the page starts at (6, 38).
     image = overview(document(1))
@@ -59,7 +59,7 @@ def test_pages_go_left_to_right_then_down() -> None:
 
 
 @pytest.mark.parametrize("pages", [2, 20, 100, 1000])
-def test_every_page_is_shown_in_order_within_the_budget(pages: int) -> None:
+def test_pages_are_shown_in_order_within_the_budget(pages: int) -> None:
     image = overview(document(pages))
     width, height = image.size
     assert width * height <= ARM_PIXELS
@@ -80,7 +80,7 @@ def test_thumbnails_are_as_large_as_the_budget_lets_them(pages: int, least: int)
         assert pages * (larger + GAP) * (larger + GAP + label_height(larger)) > ARM_PIXELS
 
 
-def test_each_thumbnail_has_its_number_above() -> None:
+def test_thumbnails_have_their_numbers_above() -> None:
     pixels = overview(document(12)).pixels
     label = label_height(tile_side(12, ARM_PIXELS))
     strips = []
@@ -91,7 +91,7 @@ def test_each_thumbnail_has_its_number_above() -> None:
     assert len(set(strips)) == 12  # twelve different numbers
 
 
-def test_a_page_that_cannot_be_rendered_is_crossed_out_and_the_rest_is_there() -> None:
+def test_page_that_cannot_be_rendered_is_crossed_out_and_the_rest_is_there() -> None:
     pixels = overview(document(3, broken=[2])).pixels
     assert list(boxes(pixels, 3)) == [1, 3]
     assert (pixels == (150, 150, 150)).all(axis=-1).sum() > 1000
@@ -99,7 +99,7 @@ def test_a_page_that_cannot_be_rendered_is_crossed_out_and_the_rest_is_there() -
 
 @settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(10, 900), st.integers(10, 900), st.integers(100, ARM_PIXELS))
-def test_the_budget_holds_for_any_document(
+def test_budget_holds_for_any_document(
     pages: int, width: int, height: int, max_pixels: int
 ) -> None:
     shown: Image = overview(document(pages, (width, height)), max_pixels=max_pixels)

@@ -83,7 +83,7 @@ def store(folder: Path) -> Iterator[PageStore]:
 # ------------------------------------------------------------------------- taking in and finding
 
 
-def test_what_was_ingested_is_found_exactly(store: PageStore) -> None:
+def test_ingested_pages_are_found_exactly(store: PageStore) -> None:
     documents = [report("b", 7), report("a", 30)]
     assert [store.ingest(document) for document in documents] == [7, 30]
     ranker = VectorRanker(store.seal(), WordEmbedder())
@@ -103,14 +103,14 @@ def test_ingesting_again_embeds_nothing_and_keeps_the_seal(store: PageStore) -> 
     assert read_manifest(store.folder)[1] == array
 
 
-def test_a_document_whose_number_of_pages_changed_is_taken_in_anew(store: PageStore) -> None:
+def test_document_whose_number_of_pages_changed_is_taken_in_anew(store: PageStore) -> None:
     store.ingest(report("a", 9))
     assert store.ingest(report("a", 6)) == 6
     assert store.seal().seal.groups == {"a": [page % 4 for page in range(1, 7)]}
     assert np.array_equal(sealed_vectors(store.folder), expected_vectors([report("a", 6)]))
 
 
-def test_a_removed_document_is_gone_from_the_next_seal(store: PageStore) -> None:
+def test_removed_document_is_gone_from_the_next_seal(store: PageStore) -> None:
     store.ingest(report("a"))
     store.ingest(report("b"))
     vectors = store.seal()
@@ -122,7 +122,7 @@ def test_a_removed_document_is_gone_from_the_next_seal(store: PageStore) -> None
     assert vectors.group("a") is None
 
 
-def test_a_page_that_cannot_be_read_has_no_vectors_and_the_rest_has(
+def test_page_that_cannot_be_read_has_no_vectors_and_the_rest_has(
     store: PageStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = [f"page{page}" for page in range(1, 20)]
@@ -131,11 +131,11 @@ def test_a_page_that_cannot_be_read_has_no_vectors_and_the_rest_has(
     assert store.seal().seal.groups == {"d": [1] * 4 + [0] + [1] * 14}
 
 
-def test_an_empty_store_seals(store: PageStore) -> None:
+def test_empty_store_seals(store: PageStore) -> None:
     assert store.seal().seal.groups == {}
 
 
-def test_an_embedder_that_breaks_its_promise_is_refused_before_anything_is_stored(
+def test_embedder_that_breaks_its_promise_is_refused_before_anything_is_stored(
     store: PageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -149,7 +149,7 @@ def test_an_embedder_that_breaks_its_promise_is_refused_before_anything_is_store
 # -------------------------------------------------------------------------------- one embedder
 
 
-def test_another_embedder_is_refused_by_name_and_dimension(store: PageStore) -> None:
+def test_embedder_of_another_name_or_dimension_is_refused(store: PageStore) -> None:
     store.ingest(report("a", 2))
     store.close()
     for other in (WordEmbedder("clip"), WordEmbedder(dimension=128)):
@@ -180,7 +180,7 @@ def test_stale_vectors_are_noticed_and_rebuilt_by_the_owner(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("lost", ["sealed.json", "vectors-*"])
-def test_a_lost_file_is_made_again(folder: Path, lost: str) -> None:
+def test_lost_file_is_made_again(folder: Path, lost: str) -> None:
     with PageStore(folder, WordEmbedder()) as store:
         store.ingest(report("a"))
     next(folder.glob(lost)).unlink()
@@ -189,7 +189,7 @@ def test_a_lost_file_is_made_again(folder: Path, lost: str) -> None:
     assert np.array_equal(sealed_vectors(folder), expected_vectors([report("a")]))
 
 
-def test_a_page_of_which_rows_are_missing_is_taken_in_anew(folder: Path) -> None:
+def test_page_of_which_rows_are_missing_is_taken_in_anew(folder: Path) -> None:
     with PageStore(folder, WordEmbedder()) as store:
         store.ingest(report("a"))
         store.seal()
@@ -202,7 +202,7 @@ def test_a_page_of_which_rows_are_missing_is_taken_in_anew(folder: Path) -> None
     assert np.array_equal(sealed_vectors(folder), expected_vectors([report("a")]))
 
 
-def test_a_document_that_is_not_whole_is_not_sealed(folder: Path) -> None:
+def test_document_that_is_not_whole_is_not_sealed(folder: Path) -> None:
     with PageStore(folder, WordEmbedder()) as store:
         store.ingest(report("a"))
         store.ingest(report("b"))
@@ -267,7 +267,7 @@ def test_killed_while_ingesting_nothing_is_doubled_or_lost(folder: Path) -> None
 # -------------------------------------------------------------------------------- many processes
 
 
-def test_one_writer_at_a_time(store: PageStore) -> None:
+def test_store_allows_one_writer_at_a_time(store: PageStore) -> None:
     with pytest.raises(ConfigurationError, match=f"written by process {os.getpid()}"):
         PageStore(store.folder, WordEmbedder())
     code = (
@@ -328,7 +328,7 @@ def test_spawned_processes_search(folder: Path) -> None:
         assert (json.loads(answer), chroma_is_loaded) == ([[1], [2], [3]], "False")
 
 
-def test_a_forked_child_that_would_hang_in_chroma_is_refused(
+def test_forked_child_that_would_hang_in_chroma_is_refused(
     store: PageStore, tmp_path: Path
 ) -> None:
     def attempts() -> Iterator[Any]:
@@ -349,7 +349,7 @@ def test_a_forked_child_that_would_hang_in_chroma_is_refused(
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
 
 
-def test_a_forked_child_does_not_take_the_lock_away(folder: Path) -> None:
+def test_forked_child_does_not_take_the_lock_away(folder: Path) -> None:
     store = PageStore(folder, WordEmbedder())
     child = os.fork()
     if child == 0:

@@ -50,7 +50,7 @@ def with_media_box(box: bytes) -> bytes:
     return SMALL.replace(b"/MediaBox [ 0 0 400 600 ]", b"/MediaBox [ " + box + b" ]")
 
 
-def test_a_page_is_rendered_with_the_long_side_asked_for() -> None:
+def test_page_is_rendered_with_the_long_side_asked_for() -> None:
     document = PdfDocument.from_bytes(SMALL, "small")
     assert isinstance(document, Document)
     assert len(document) == 3
@@ -65,17 +65,17 @@ def test_a_page_is_rendered_with_the_long_side_asked_for() -> None:
     assert document.page_size(3) == (400, 600)
 
 
-def test_a_wide_page_is_measured_by_its_width() -> None:
+def test_wide_page_is_measured_by_its_width() -> None:
     document = PdfDocument.from_bytes(pdf(1, (1000, 10)), "wide")
     assert document.page_image(1, 50).size == (50, 1)
 
 
-def test_the_text_layer_has_plain_line_ends() -> None:
+def test_text_layer_has_plain_line_ends() -> None:
     document = PdfDocument.from_bytes(SMALL, "small")
     assert document.page_text(3) == "This is page 3.\nNaïve café"
 
 
-def test_a_file_is_called_by_its_name_and_read_anew_when_it_changes(tmp_path: Path) -> None:
+def test_file_is_called_by_its_name_and_read_anew_when_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "annual report.pdf"
     document = PdfDocument.open(path)  # nothing is opened yet
     assert document.name == "annual report"
@@ -86,7 +86,7 @@ def test_a_file_is_called_by_its_name_and_read_anew_when_it_changes(tmp_path: Pa
     assert len(document) == 5
 
 
-def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
+def test_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(SMALL)
     document = PdfDocument.open(path)
@@ -119,7 +119,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_cannot_be_opened_names_the_document(what: str, tmp_path: Path) -> None:
+def test_pdf_that_cannot_be_opened_names_the_document(what: str, tmp_path: Path) -> None:
     data, message = BAD[what]
     path = tmp_path / "bad.pdf"
     path.write_bytes(data)
@@ -130,7 +130,7 @@ def test_what_cannot_be_opened_names_the_document(what: str, tmp_path: Path) -> 
             document.page_image(1, 96)
 
 
-def test_an_owner_password_alone_is_no_hindrance() -> None:
+def test_owner_password_alone_is_no_hindrance() -> None:
     from reportlab.lib.pdfencrypt import StandardEncryption
     from reportlab.pdfgen.canvas import Canvas
 
@@ -148,7 +148,7 @@ def test_paths_that_are_no_files(name: str, tmp_path: Path) -> None:
         len(PdfDocument.open(tmp_path / name, "bad"))
 
 
-def test_a_page_that_cannot_be_read_is_named_and_the_others_can() -> None:
+def test_page_that_cannot_be_read_is_named_and_the_others_can() -> None:
     broken = SMALL.replace(b"/Type /Page\n", b"/Type /Pang\n", 1)
     assert broken != SMALL
     document = PdfDocument.from_bytes(broken, "torn")
@@ -191,14 +191,14 @@ def test_images_too_large_are_refused_before_rendering() -> None:
     assert huge.page_image(1, 200).size == (200, 150)
 
 
-def test_a_thousand_pages_open_lazily_and_any_page_can_be_read() -> None:
+def test_thousand_pages_open_lazily_and_any_page_can_be_read() -> None:
     document = PdfDocument.from_bytes(pdf(1000), "long")
     assert len(document) == 1000
     assert document.page_text(1000).startswith("This is page 1000.")
     assert document.page_image(500, 60).size == (40, 60)
 
 
-def test_it_pickles_as_path_or_bytes(tmp_path: Path) -> None:
+def test_pdf_pickles_as_path_or_bytes(tmp_path: Path) -> None:
     path = tmp_path / "x.pdf"
     path.write_bytes(SMALL)
     for document in (PdfDocument.open(path), PdfDocument.from_bytes(SMALL, "x")):
@@ -207,14 +207,14 @@ def test_it_pickles_as_path_or_bytes(tmp_path: Path) -> None:
         assert (copy.name, len(copy), copy.page_image(1, 96)) == ("x", 3, image)
 
 
-def test_more_documents_than_are_kept_open() -> None:
+def test_documents_beyond_those_kept_open() -> None:
     documents = [PdfDocument.from_bytes(pdf(count), str(count)) for count in range(1, 21)]
     for _ in range(2):
         assert [len(document) for document in documents] == list(range(1, 21))
         assert documents[0].page_text(1).startswith("This is page 1.")
 
 
-def test_many_threads_render_the_same_pages() -> None:
+def test_threads_render_the_same_pages() -> None:
     documents = [PdfDocument.from_bytes(pdf(count), str(count)) for count in range(1, 12)]
     expected = [document.page_image(1, 64).sha256 for document in documents]
     seen: list[list[str]] = []
@@ -235,7 +235,7 @@ def _read_in_child(document: PdfDocument, answers: multiprocessing.Queue[str]) -
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_child_reads_on(tmp_path: Path) -> None:
+def test_forked_child_reads_on(tmp_path: Path) -> None:
     path = tmp_path / "x.pdf"
     path.write_bytes(SMALL)
     document = PdfDocument.open(path)
@@ -288,12 +288,12 @@ def test_mutated_files_are_read_or_refused(cut: int | None, edits: list[tuple[in
 
 
 @given(st.binary(max_size=400))
-def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+def test_pdf_of_any_bytes_is_read_or_refused(data: bytes) -> None:
     with pytest.raises(DataError, match="The document 'noise' is"):
         len(PdfDocument.from_bytes(b"%PDF-1.4\n" + data, "noise"))
 
 
-def test_a_process_that_ends_with_open_documents_ends_quietly(tmp_path: Path) -> None:
+def test_process_that_ends_with_open_documents_ends_quietly(tmp_path: Path) -> None:
     path = tmp_path / "open.pdf"
     path.write_bytes(SMALL)
     script = (

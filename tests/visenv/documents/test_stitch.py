@@ -41,25 +41,25 @@ def test_page_sizes_worked_by_hand(size: tuple[int, int], expected: tuple[int, i
 
 
 @given(st.integers(1, 20_000), st.integers(1, 20_000))
-def test_the_floor_is_that_of_the_public_code(width: int, height: int) -> None:
+def test_floor_is_that_of_the_public_code(width: int, height: int) -> None:
     longest = max(width, height)
     if longest > 1120:  # int(target * short / long), in floating point
         other = max(1, int(1120 * min(width, height) / longest))
         assert sorted(size_with_side_at_most((width, height), 1120)) == [other, 1120]
 
 
-def test_a_page_is_shrunk_by_pillows_bicubic() -> None:
+def test_page_is_shrunk_by_pillows_bicubic() -> None:
     page = noise(300, 400)
     expected = PIL.Image.fromarray(page.pixels).resize((75, 100), PIL.Image.Resampling.BICUBIC)
     assert np.array_equal(shrink_page(page, 100).pixels, np.asarray(expected))
 
 
-def test_a_page_that_fits_is_itself() -> None:
+def test_page_that_fits_is_itself() -> None:
     page = noise(30, 40)
     assert shrink_page(page, 40) is page
 
 
-def test_two_pages_worked_by_hand() -> None:
+def test_stitch_of_two_pages_by_hand() -> None:
     # Width 10 + 8 + 4 = 22, height max(6, 3) = 6; the second starts at column 18 and at row
     # (6 - 3) // 2 = 1.
     image = stitch([plain(10, 6, 50), plain(4, 3, 90)])
@@ -82,7 +82,7 @@ def test_five_portrait_pages() -> None:
     assert stitch([plain(1654, 2339, 0)] * 5).size == (3987, 1120)
 
 
-def test_the_whole_is_shrunk_to_the_budget() -> None:
+def test_stitched_pages_are_shrunk_to_the_budget() -> None:
     # 100 + 8 + 92 = 200 by 50 = 10,000 pixels. sqrt(2500 / 10,000) = 1/2: 100 x 25.
     assert stitch([plain(100, 50, 0), plain(92, 50, 0)], max_pixels=2500).size == (100, 25)
     # sqrt(3000 / 10,000) = 0.5477...: 109.54 and 27.38, floored.
@@ -91,7 +91,7 @@ def test_the_whole_is_shrunk_to_the_budget() -> None:
     assert stitch([plain(100, 50, 0), plain(92, 50, 0)], max_pixels=10_000).size == (200, 50)
 
 
-def test_the_published_numbers_are_the_defaults() -> None:
+def test_published_numbers_are_the_defaults() -> None:
     assert stitch.__kwdefaults__ == {
         "gap": 8,
         "long_side": 1120,
@@ -116,7 +116,7 @@ def test_numbered_pages_have_borders_and_their_numbers() -> None:
     assert not np.array_equal(one, other)
 
 
-def test_no_page_is_refused() -> None:
+def test_stitch_refuses_no_page() -> None:
     with pytest.raises(ConfigurationError, match="at least one"):
         stitch([])
 

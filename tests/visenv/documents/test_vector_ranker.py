@@ -60,7 +60,7 @@ def test_pages_without_vectors_are_not_found(tmp_path: Path) -> None:
     assert fixed(tmp_path, [], {"scan": [0, 0]}).rank(pages("scan", 2), "1 0", 5) == []
 
 
-def test_an_unknown_document_names_the_nearest(tmp_path: Path) -> None:
+def test_unknown_document_names_the_nearest(tmp_path: Path) -> None:
     ranker = fixed(tmp_path, [[1, 0]], {"annual_report": [1]})
     with pytest.raises(DataError, match=r"'anual_report'\. Did you mean 'annual_report'"):
         ranker.rank(pages("anual_report", 1), "1 0", 1)
@@ -74,7 +74,7 @@ def ranked(folder: Path, texts: list[str]) -> VectorRanker:
     return VectorRanker(SealedVectors(folder), embedder)
 
 
-def test_the_ranker_finds_the_page_with_the_line(tmp_path: Path) -> None:
+def test_ranker_finds_the_page_with_the_line(tmp_path: Path) -> None:
     texts = ["red car", "some text\nblue boat\nmore", "", "green bike"]
     ranker = ranked(tmp_path, texts)
     assert ranker.rank(TextDocument("d", texts), "blue boat", 4)[0] == 2
@@ -85,7 +85,7 @@ def test_the_ranker_finds_the_page_with_the_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "embedder", [WordEmbedder("others"), WordEmbedder(dimension=32)], ids=["name", "dimension"]
 )
-def test_another_embedder_is_refused_by_name_and_dimension(
+def test_embedder_of_another_name_or_dimension_is_refused(
     tmp_path: Path, embedder: WordEmbedder
 ) -> None:
     vectors = ranked(tmp_path, ["a"]).vectors
@@ -94,12 +94,12 @@ def test_another_embedder_is_refused_by_name_and_dimension(
     assert f"{embedder.name!r} (dimension {embedder.dimension})" in str(caught.value)
 
 
-def test_a_document_that_has_changed_is_refused(tmp_path: Path) -> None:
+def test_document_that_has_changed_is_refused(tmp_path: Path) -> None:
     ranker = ranked(tmp_path, ["a", "b"])
     with pytest.raises(DataError, match="'d' has 3 pages but was indexed with 2"):
         ranker.rank(TextDocument("d", ["a", "b", "c"]), "a", 1)
 
 
-def test_a_ranker_pickles(tmp_path: Path) -> None:
+def test_ranker_pickles(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(ranked(tmp_path, ["red", "blue"])))
     assert again.rank(TextDocument("d", ["red", "blue"]), "blue", 1) == [2]

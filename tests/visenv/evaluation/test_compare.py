@@ -36,7 +36,7 @@ def test_differences_are_paired_by_sample() -> None:
     assert row.difference == difference([1, 0, 0, 1], of_shares=True)
 
 
-def test_a_sample_is_the_mean_of_its_repeats() -> None:
+def test_sample_is_the_mean_of_its_repeats() -> None:
     first = [episode("a", member, accuracy=value) for member, value in enumerate((1, 0, 1, 0))]
     row = compare(first, [episode("a", accuracy=0.25)]).of("accuracy")
     assert row is not None
@@ -58,7 +58,7 @@ def test_rows_of_a_data_set_with_equal_ids_are_different_samples() -> None:
     assert (row.samples, row.difference) == (2, difference([0, 0], of_shares=True))
 
 
-def test_a_metric_beyond_0_to_1_has_the_normal_interval() -> None:
+def test_metric_beyond_0_to_1_has_the_normal_interval() -> None:
     first = [episode("a", score=3), episode("b", score=7)]
     second = [episode("a", score=2), episode("b", score=1)]
     row = compare(first, second).of("score")
@@ -81,11 +81,11 @@ def test_tool_necessity_by_hand() -> None:
     assert row.difference == difference([0, 1, 1], of_shares=True)
 
 
-def test_a_control_in_which_every_episode_was_aborted_has_no_difference() -> None:
+def test_control_in_which_every_episode_was_aborted_has_no_difference() -> None:
     row = control_row("no_tool", [episode("a", accuracy=1)], [aborted("a")])
     assert row.samples == 0
     assert math.isnan(row.difference.value)
 
 
-def test_a_task_without_accuracy_compares_rewards() -> None:
+def test_task_without_accuracy_compares_rewards() -> None:
     assert control_row("no_image", [episode("a")], [episode("a")]).metric == "reward"

@@ -50,7 +50,7 @@ def text_of(messages: tuple[Message, ...]) -> str:
 
 
 @pytest.mark.parametrize("env_id", WITH_IMAGES)
-def test_no_image_removes_every_image_and_no_text(env_id: str) -> None:
+def test_control_no_image_removes_every_image_and_no_text(env_id: str) -> None:
     make = maker(env_id, preset="tiny")
     plain, blind = played(make()), played(controlled(make, "no_image")())
     assert plain.images
@@ -61,14 +61,14 @@ def test_no_image_removes_every_image_and_no_text(env_id: str) -> None:
     assert blind.reward == plain.reward
 
 
-def test_no_image_removes_the_images_of_the_observation() -> None:
+def test_control_no_image_removes_the_images_of_the_observation() -> None:
     env = controlled(maker(ZOOM, preset="tiny"), "no_image")()
     observation, _ = env.reset(seed=0)
     assert observation["images"] == ()
     assert "<image>" not in observation["text"]
 
 
-def test_a_message_that_was_only_an_image_stays_as_a_message() -> None:
+def test_message_that_was_only_an_image_stays_as_a_message() -> None:
     picture = played(gym.make(ZOOM, preset="tiny")).images[0]
     wrapper = NoImage(gym.make(toy.register()))
     assert wrapper.messages((Message("user", (picture,)),)) == (Message("user", ("",)),)
@@ -78,7 +78,7 @@ def test_a_message_that_was_only_an_image_stays_as_a_message() -> None:
 
 
 @pytest.mark.parametrize("env_id", WITH_TOOLS)
-def test_no_tool_leaves_one_turn_and_a_prompt_without_tools(env_id: str) -> None:
+def test_control_no_tool_leaves_one_turn_and_a_prompt_without_tools(env_id: str) -> None:
     make = maker(env_id)
     plain = make()
     base = plain.unwrapped
@@ -103,14 +103,14 @@ def test_no_tool_leaves_one_turn_and_a_prompt_without_tools(env_id: str) -> None
 
 
 @pytest.mark.parametrize("env_id", ACTING)
-def test_the_oracle_of_a_task_that_needs_actions_gives_up_without_tools(env_id: str) -> None:
+def test_oracle_of_a_task_that_needs_actions_gives_up_without_tools(env_id: str) -> None:
     episode = played(controlled(maker(env_id, preset="tiny"), "no_tool")())
     assert (episode.status, len(episode.turns)) == ("terminated", 1)
     assert episode.metrics["success"] == 0.0
 
 
 @pytest.mark.parametrize("env_id", [name for name in WITH_TOOLS if name not in ACTING])
-def test_the_oracle_answers_without_tools(env_id: str) -> None:
+def test_oracle_answers_without_tools(env_id: str) -> None:
     episode = played(controlled(maker(env_id, preset="tiny"), "no_tool")())
     assert (episode.status, len(episode.turns)) == ("terminated", 1)
     assert episode.metrics["accuracy"] == 1.0
@@ -121,7 +121,7 @@ def test_the_oracle_answers_without_tools(env_id: str) -> None:
     [(ZOOM, {"tool_calls": 0})] + [(name, {"mode": "no_tool"}) for name in IDS if "/Arm" in name],
     ids=str,
 )
-def test_no_tool_is_the_option_that_a_task_declares(env_id: str, option: Any) -> None:
+def test_control_no_tool_is_the_option_that_a_task_declares(env_id: str, option: Any) -> None:
     control = controlled(maker(env_id, preset="tiny"), "no_tool")()
     assert played(control).turns == played(gym.make(env_id, preset="tiny", **option)).turns
 
@@ -171,7 +171,7 @@ def test_shuffled_results_keep_events_in_every_environment(env_id: str, policy: 
         assert shuffled.failure is None
 
 
-def test_a_call_that_fails_still_shows_its_own_error() -> None:
+def test_call_that_fails_still_shows_its_own_error() -> None:
     from visenv.policies.scripted import ScriptedPolicy
 
     outside = "<think>a</think><tool>\nname: zoom\nkeypoint: [9999, 0]\n</tool>"
@@ -203,7 +203,7 @@ def test_shuffled_results_need_a_second_sample() -> None:
 # ------------------------------------------------------------------------------------- random crop
 
 
-def test_a_random_crop_is_another_place_that_the_sample_fixes() -> None:
+def test_random_crop_is_another_place_that_the_sample_fixes() -> None:
     make = maker(ZOOM, preset="tiny")
     control = controlled(make, "random_crop")
     random = [played(control(), seed=seed) for seed in range(6)]
@@ -216,7 +216,7 @@ def test_a_random_crop_is_another_place_that_the_sample_fixes() -> None:
 
 
 @pytest.mark.parametrize("control", [*CONTROLS, "random_crop"])
-def test_a_control_is_part_of_the_spec_and_of_saved_episodes(control: str) -> None:
+def test_control_is_part_of_the_spec_and_of_saved_episodes(control: str) -> None:
     env = controlled(maker(ZOOM, preset="tiny"), control)()
     episode = played(env)
     restored = gym.make(EnvSpec.from_json(episode.env_spec))
@@ -225,7 +225,7 @@ def test_a_control_is_part_of_the_spec_and_of_saved_episodes(control: str) -> No
     assert played(pickle.loads(pickle.dumps(env))) == episode
 
 
-def test_an_unknown_control_names_the_nearest() -> None:
+def test_unknown_control_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"Did you mean 'no_tool'.*random_crop"):
         controlled(maker(ZOOM, preset="tiny"), "no_tol")
     with pytest.raises(UnknownNameError, match="control of ArmZoom"):
@@ -233,7 +233,7 @@ def test_an_unknown_control_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("control", ["no_tool", "shuffled_results"])
-def test_an_environment_without_tools_has_only_the_blind_control(control: str) -> None:
+def test_environment_without_tools_has_only_the_blind_control(control: str) -> None:
     make = maker(ZOOM, preset="tiny", tool_calls=0)
     with pytest.raises(ConfigurationError, match="its control is 'no_image'"):
         controlled(make, control)

@@ -33,7 +33,7 @@ def test_wilson_by_hand(hits: int, count: int, low: float, high: float) -> None:
     assert found[1:] == pytest.approx((low, high), abs=2e-6)
 
 
-def test_the_normal_interval_by_hand() -> None:
+def test_normal_interval_by_hand() -> None:
     # 1, 2, 3, 4: mean 2.5, s = sqrt(5/3) = 1.290994, half 1.959964 x 1.290994 / 2 = 1.265151.
     found = mean([1, 2, 3, 4])
     assert found == pytest.approx((2.5, 1.234849, 3.765151), abs=1e-6)
@@ -41,14 +41,14 @@ def test_the_normal_interval_by_hand() -> None:
     assert str(found) == "2.500 [1.235, 3.765]"
 
 
-def test_where_nothing_is_known() -> None:
+def test_interval_of_no_values() -> None:
     assert str(mean([0.25])) == "0.250"
     assert math.isnan(mean([0.25]).low)
     assert all(math.isnan(each) for each in (*mean([]), *proportion(0, 0)))
     assert math.isnan(Mean(1.0, math.nan, math.nan).half_width)
 
 
-def test_the_mean_of_means_by_hand() -> None:
+def test_mean_of_means_by_hand() -> None:
     # Below: sqrt(0.3² + 0.4²) / 2 = 0.25; above: sqrt(0.12² + 0.05²) / 2 = 0.065.
     found = mean_of([Mean(0.5, 0.2, 0.62), Mean(0.7, 0.3, 0.75)])
     assert found == pytest.approx((0.6, 0.35, 0.665))
@@ -56,7 +56,7 @@ def test_the_mean_of_means_by_hand() -> None:
     assert str(mean_of([Mean(1.0, math.nan, math.nan)])) == "1.000"
 
 
-def test_a_share_of_samples_that_are_played_once_has_wilsons_interval() -> None:
+def test_share_of_samples_that_are_played_once_has_wilsons_interval() -> None:
     assert share([1.0, 0.0, 1.0, 1.0, 0.0]) == pytest.approx(proportion(3, 5))
 
 
@@ -70,7 +70,7 @@ def test_repeats_that_agree_do_not_narrow_an_interval() -> None:
     assert mean(repeated).half_width < 0.2
 
 
-def test_the_interval_of_a_share_over_clusters_by_hand() -> None:
+def test_interval_of_a_share_over_clusters_by_hand() -> None:
     # Samples with 2, 1, 1 and 0 of 2: p = 0.5, SE² = 4/3 (1 + 0 + 0 + 1) / 8² = 1/24, so
     # p (1 - p) / SE² = 6 effective values: Wilson of 3 in 6.
     values, clusters = [1, 1, 1, 0, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]
@@ -83,7 +83,7 @@ def test_the_interval_of_a_share_over_clusters_by_hand() -> None:
     assert share([1, 0], ["one", "one"]) == pytest.approx(proportion(0.5, 1))
 
 
-def test_the_interval_of_a_mean_over_clusters_of_different_sizes_by_hand() -> None:
+def test_interval_of_a_mean_over_clusters_of_different_sizes_by_hand() -> None:
     # Mean (1 + 3 + 8) / 3 = 4. Sums less 4 x size: 4 - 8 = -4 and 8 - 4 = 4, so
     # SE = sqrt(2 (16 + 16)) / 3 = 2.666667, half 5.226571.
     found = mean([1, 3, 8], ["one", "one", "other"])
@@ -91,7 +91,7 @@ def test_the_interval_of_a_mean_over_clusters_of_different_sizes_by_hand() -> No
     assert math.isnan(mean([1, 3], ["one", "one"]).low)
 
 
-def test_the_interval_of_paired_differences_by_hand() -> None:
+def test_interval_of_paired_differences_by_hand() -> None:
     # Agresti and Min: 4 samples, +1 +1 0 -1, and half of +1, -1, 0, 0: mean 1 / 6,
     # variance (3 + 1) / 6 - 1 / 36 = 0.638889, half 1.959964 sqrt(0.638889 / 6) = 0.639566.
     found = difference([1, 1, 0, -1], of_shares=True)
@@ -103,21 +103,21 @@ def test_the_interval_of_paired_differences_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 5)), min_size=1, max_size=40))
-def test_a_share_over_clusters_lies_in_its_interval(values: list[tuple[float, int]]) -> None:
+def test_share_over_clusters_lies_in_its_interval(values: list[tuple[float, int]]) -> None:
     found = share([value for value, _ in values], [cluster for _, cluster in values])
     assert 0 <= found.low <= found.value + 1e-9
     assert found.value - 1e-9 <= found.high <= 1
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40))
-def test_a_paired_difference_of_shares_lies_in_its_interval(values: list[float]) -> None:
+def test_paired_difference_of_shares_lies_in_its_interval(values: list[float]) -> None:
     found = difference(values, of_shares=True)
     assert -1 <= found.low <= found.value + 1e-9
     assert found.value - 1e-9 <= found.high <= 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=5))
-def test_the_mean_of_shares_stays_in_0_to_1(groups: list[tuple[int, int]]) -> None:
+def test_mean_of_shares_stays_in_0_to_1(groups: list[tuple[int, int]]) -> None:
     found = mean_of([proportion(min(hits, count), count) for hits, count in groups])
     assert -1e-12 <= found.low <= found.value + 1e-12
     assert found.value - 1e-12 <= found.high <= 1 + 1e-12
@@ -134,5 +134,5 @@ def test_wilson_stays_in_0_to_1_and_holds_the_share(count: int, data: st.DataObj
 
 
 @given(st.integers(1, 1_000))
-def test_more_episodes_give_a_narrower_interval(count: int) -> None:
+def test_interval_narrows_with_more_episodes(count: int) -> None:
     assert proportion(2 * count, 4 * count).half_width < proportion(count, 2 * count).half_width

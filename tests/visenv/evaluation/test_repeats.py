@@ -71,20 +71,20 @@ def test_samples_count_the_same_whatever_their_repeats_came_to() -> None:
     assert means["pass@4"] == pytest.approx(proportion(2, 3))
 
 
-def test_an_answer_that_is_partly_right_does_not_pass() -> None:
+def test_answer_that_is_partly_right_does_not_pass() -> None:
     means = repeat_metrics(played(a=[0.6, 1.0], b=[0.9, 0.3]), 2)
     assert means["avg@2"].value == pytest.approx(0.7)
     assert means["pass@2"].value == pytest.approx(1 / 2)
 
 
-def test_a_sample_with_aborted_repeats_has_no_pass_at_more() -> None:
+def test_sample_with_aborted_repeats_has_no_pass_at_more() -> None:
     counted = played(a=[1, 0, 0], b=[1])
     means = repeat_metrics(counted, 3)
     assert means["pass@1"].value == pytest.approx((1 / 3 + 1) / 2)
     assert means["pass@3"] == pytest.approx(proportion(1, 1))
 
 
-def test_a_summary_counts_samples_and_not_repeats() -> None:
+def test_summary_counts_samples_and_not_repeats() -> None:
     (row,) = summarise(played(a=[1, 1, 1], b=[0, 0, None])).rows
     assert (row.episodes, row.samples, row.aborted) == (5, 2, 1)
     assert row.means["pass@3"].value == 1.0

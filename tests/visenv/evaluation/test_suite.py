@@ -32,7 +32,7 @@ TWO = Suite(
 )
 
 
-def test_a_column_names_its_folders_its_options_and_a_folder_for_its_files() -> None:
+def test_column_names_its_folders_its_options_and_a_folder_for_its_files() -> None:
     first = TWO.columns[0]
     assert TWO.folders == ["hr", "vstar"]
     assert first.words() == ['preset="eval"']
@@ -49,7 +49,7 @@ def test_folders_are_read_or_refused() -> None:
             read_folders(TWO, [word])
 
 
-def test_the_average_gives_each_column_the_same_weight() -> None:
+def test_average_gives_each_column_the_same_weight() -> None:
     # 67.6, 73.8 and 52.4 are ARM-Thinker's tracks in table 2; the paper's average is 64.6.
     tracks = [
         ColumnResult(name, proportion(share * rows, rows), rows)
@@ -59,13 +59,13 @@ def test_the_average_gives_each_column_the_same_weight() -> None:
     assert average(tracks).low < 0.646 < average(tracks).high
 
 
-def test_without_a_column_there_is_no_average() -> None:
+def test_average_needs_every_column() -> None:
     played = ColumnResult("A", Mean(0.5, 0.4, 0.6), 10)
     assert math.isnan(average([played, ColumnResult("B", skipped="give --folder b=PATH")]).value)
     assert math.isnan(average([]).value)
 
 
-def test_the_page_lists_what_was_left_out() -> None:
+def test_page_lists_what_was_left_out() -> None:
     results = [
         ColumnResult("A", Mean(0.5, 0.25, 0.75), 10, 1, ("a.jsonl:3: there is no image x.jpg",)),
         ColumnResult("B", skipped="give --folder b=PATH"),
@@ -81,7 +81,7 @@ def test_the_page_lists_what_was_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_every_suite_plays_known_environments(name: str) -> None:
+def test_suites_play_known_environments(name: str) -> None:
     suite = load("suite", name)
     assert isinstance(suite, Suite)
     assert len({column.slug for column in suite.columns}) == len(suite.columns)
@@ -99,7 +99,7 @@ def test_every_suite_plays_known_environments(name: str) -> None:
         (["armbench", "--folder", "armbench=/nowhere"], "no folder"),
     ],
 )
-def test_a_wrong_command_is_explained(
+def test_wrong_command_is_explained(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["suite", *words, "--out", str(tmp_path / "out")]) == 1
@@ -107,7 +107,7 @@ def test_a_wrong_command_is_explained(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_column_may_report_a_total_of_its_data_set() -> None:
+def test_column_may_report_a_total_of_its_data_set() -> None:
     row = Row("", "all", 4, 0, 0, {"accuracy": Mean(0.75, 0.5, 1.0)})
     summary = Summary([row], [], [], {"strict": 0.25})
     column = Column("WeMath", "ArmVQA-v0", "vlmeval:{a}", total="strict")

@@ -99,7 +99,7 @@ def test_groups_by_hand() -> None:
     assert accuracy["rm_tag", "mean of groups"] == pytest.approx((1 / 2 + 1) / 2)
 
 
-def test_each_metric_has_the_interval_that_fits_it() -> None:
+def test_metrics_have_the_interval_that_fits_them() -> None:
     summary = summarise(PLAYED)
     # 3 in 5: Wilson's (0.6 + 0.384146 ± 1.959964 sqrt(0.048 + 0.038415)) / 1.768292.
     assert row(summary, "", "all").means["accuracy"][1:] == pytest.approx(
@@ -116,7 +116,7 @@ def test_each_metric_has_the_interval_that_fits_it() -> None:
     assert math.isnan(single["reward"].low)
 
 
-def test_the_mean_of_groups_has_their_intervals_together() -> None:
+def test_mean_of_groups_has_their_intervals_together() -> None:
     summary = summarise(PLAYED)
     parts = [row(summary, "track", label).means["accuracy"] for label in ("Doc", "FG")]
     assert row(summary, "track", "mean of groups").means["accuracy"] == mean_of(parts)
@@ -141,13 +141,13 @@ def test_tool_use_by_hand() -> None:
     assert tool_metrics(PLAYED[1]) == {"used tools": 0, "tool calls": 0, "failed calls": 0}
 
 
-def test_a_tool_that_was_never_called_has_no_success() -> None:
+def test_tool_that_was_never_called_has_no_success() -> None:
     (only,) = summarise([episode(0, 1.0)]).tools
     assert (only.total, only.used.value) == (0, 0.0)
     assert math.isnan(only.success.value)
 
 
-def test_every_failure_is_listed() -> None:
+def test_failures_are_all_listed() -> None:
     assert summarise(PLAYED, ["a.jsonl:3: no gt: None"]).failures == [
         FailedItem("a.jsonl:3", "left out", "no gt: None"),
         FailedItem("s4", "unanswered", "turns"),
@@ -167,13 +167,13 @@ def test_kinds_group_what_has_no_labels() -> None:
     assert len(summarise([episode(0, 1.0, kind="colour")]).rows) == 1
 
 
-def test_nothing_was_played() -> None:
+def test_summary_of_no_episodes() -> None:
     summary = summarise([], ["a.jsonl:1: broken"])
     assert summary.rows == [Row("", "all", 0, 0, 0, {})]
     assert "# nothing" in markdown("nothing", summary)
 
 
-def test_the_table_has_a_column_for_each_group() -> None:
+def test_table_has_a_column_for_each_group() -> None:
     lines = markdown("visenv/ArmDoc-v0, oracle", summarise(PLAYED)).splitlines()
     assert lines[0] == "# visenv/ArmDoc-v0, oracle"
     assert "## Accuracy" in lines
@@ -188,7 +188,7 @@ def test_the_table_has_a_column_for_each_group() -> None:
     assert "- s4: unanswered: turns" in lines
 
 
-def test_what_a_policy_wrote_stays_in_its_cell() -> None:
+def test_text_of_a_policy_stays_in_its_cell() -> None:
     hostile = "a|b\n# Title\n<script>\\ \x1b[31m" + "x" * 10_000
     played = [episode(0, 1.0, [call(hostile, ok=False), call("")])]
     text = markdown("t", summarise(played, [f"f:1: {hostile}"]))
@@ -200,7 +200,7 @@ def test_what_a_policy_wrote_stays_in_its_cell() -> None:
     assert "| (none named) | 1 |" in text
 
 
-def test_the_files_hold_the_same_numbers(tmp_path: Path) -> None:
+def test_files_hold_the_same_numbers(tmp_path: Path) -> None:
     played = [*PLAYED, episode(8, 1.0, labels=FG, answer='he said "1",\n\ud800')]
     summary = summarise(played, ["a.jsonl:3: no gt"], {"F1": 0.5})
     write_summary(tmp_path, "title", summary, played)

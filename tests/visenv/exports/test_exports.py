@@ -321,9 +321,7 @@ def test_exports_refuse_a_folder_without_episodes(
     assert list(tmp_path.iterdir()) == before
 
 
-def test_the_command_exports_both_formats(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_exports_both_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [played(0, 1.0)])
     assert main(["export", str(tmp_path), "--to", "inspect"]) == 0
     (log,) = (tmp_path / "inspect").iterdir()

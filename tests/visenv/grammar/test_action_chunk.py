@@ -14,12 +14,12 @@ GRAMMAR = ActionChunkGrammar()
 ROWS = [[127, 140, 0, 127, 254, 127, 1]]
 
 
-def test_a_turn_is_the_call_of_one_tool() -> None:
+def test_turn_is_the_call_of_one_tool() -> None:
     turn = GRAMMAR.parse('{"actions": [[127, 140, 0, 127, 254, 127, 1]]}')
     assert turn == ParsedTurn(None, (Call("act", {"actions": ROWS}),))
 
 
-def test_a_thought_may_come_first() -> None:
+def test_thought_may_come_first() -> None:
     turn = GRAMMAR.parse('<think>{"no": 1}</think>\n{"actions": []}')
     assert turn.thought == '{"no": 1}'
     assert turn.calls == (Call("act", {"actions": []}),)
@@ -39,14 +39,14 @@ def test_a_thought_may_come_first() -> None:
         ("x" * 70_000, "too_long"),
     ],
 )
-def test_a_malformed_turn_has_a_problem_that_counts_as_a_call(text: str, code: str) -> None:
+def test_malformed_turn_has_a_problem_that_counts_as_a_call(text: str, code: str) -> None:
     (problem,) = GRAMMAR.parse(text).problems
     assert (problem.code, problem.in_call) == (code, True)
     assert len(problem.message) < 400
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_no_text_makes_parse_raise(text: str) -> None:
+def test_parse_never_raises(text: str) -> None:
     turn = GRAMMAR.parse(text)
     assert bool(turn.calls) != bool(turn.problems)
 

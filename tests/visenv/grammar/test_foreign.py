@@ -58,7 +58,7 @@ HOSTILE = (
 
 
 @given(st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=8).map("".join))
-def test_nothing_hostile_is_left_and_neutral_text_stays(text: str) -> None:
+def test_foreign_text_loses_its_tags_and_neutral_text_stays(text: str) -> None:
     neutral = neutralized(text)
     assert not any(f"<{tag}" in neutral.lower() or f"</{tag}" in neutral.lower() for tag in TAGS)
     assert all(
@@ -88,14 +88,14 @@ def test_texts_by_hand(text: str, neutral: str) -> None:
     assert neutralized(text) == neutral
 
 
-def test_a_long_hostile_text_takes_linear_time() -> None:
+def test_long_hostile_text_takes_linear_time() -> None:
     started = time.process_time()
     neutralized("< " * 500_000 + "<" + " " * 500_000)
     assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: type(grammar).__name__)
-def test_every_tag_of_a_grammar_is_known(grammar: Grammar) -> None:
+def test_tags_of_all_grammars_are_known(grammar: Grammar) -> None:
     said = [*grammar.render(("text",), ()), *grammar.render_error("text"), *grammar.stop]
     said.append(grammar.instructions([]))
     found = {tag for part in said for tag in ANY_TAG.findall(str(part))}
@@ -132,7 +132,7 @@ def check_neutral(grammar: Grammar, shown: str, fails: bool) -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: type(grammar).__name__)
-def test_no_grammar_shows_the_tags_of_a_tool(grammar: Grammar, fails: bool) -> None:
+def test_grammars_do_not_show_the_tags_of_a_tool(grammar: Grammar, fails: bool) -> None:
     env = Adder(source=Sums(), grammar=grammar, tools=[Impostor(fails)], limits=Limits(turns=4))
     env.reset(seed=0)
     check_neutral(grammar, shown_by(env, "add"), fails)
@@ -140,7 +140,7 @@ def test_no_grammar_shows_the_tags_of_a_tool(grammar: Grammar, fails: bool) -> N
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("env_id", [name for name in IDS if "/Ar" in name or "Zoom" in name])
-def test_no_tool_of_an_environment_shows_tags(
+def test_tools_of_environments_show_no_tags(
     env_id: str, fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = gym.make(env_id, preset="tiny").unwrapped

@@ -27,21 +27,21 @@ PUBLISHED = r"([^<]*)</think>([^<]*)<answer>([^<]*)</answer>"  # paper §2.1
 # ---------------------------------------------------------------------------- what is read
 
 
-def test_a_call() -> None:
+def test_call() -> None:
     assert GRAMMAR.parse(f"<think> why </think>\n{CALL}") == ParsedTurn(" why ", (ZOOM,))
 
 
-def test_an_answer_is_stripped_and_a_thought_is_kept() -> None:
+def test_answer_is_stripped_and_a_thought_is_kept() -> None:
     turn = GRAMMAR.parse("<think>\n why\n</think><answer> a red  bus\n</answer>")
     assert turn == ParsedTurn("\n why\n", answer="a red  bus")
 
 
-def test_a_turn_needs_no_thought() -> None:
+def test_turn_needs_no_thought() -> None:
     assert GRAMMAR.parse(CALL) == ParsedTurn(None, (ZOOM,))
     assert GRAMMAR.parse("<answer>7</answer>") == ParsedTurn(None, answer="7")
 
 
-def test_an_empty_answer_is_an_answer() -> None:
+def test_empty_answer_is_an_answer() -> None:
     assert GRAMMAR.parse("<answer></answer>").answer == ""
 
 
@@ -59,7 +59,7 @@ def test_text_outside_the_tags_is_ignored() -> None:
         "</tool></answer><tool>",
     ],
 )
-def test_what_stands_inside_a_thought_never_acts(thought: str) -> None:
+def test_text_inside_a_thought_never_acts(thought: str) -> None:
     assert GRAMMAR.parse(f"<think>{thought}</think><answer>1</answer>") == ParsedTurn(
         thought, answer="1"
     )
@@ -67,7 +67,7 @@ def test_what_stands_inside_a_thought_never_acts(thought: str) -> None:
     assert (problem.code, problem.in_call) == ("no_action", False)
 
 
-def test_the_first_thought_is_the_thought() -> None:
+def test_first_thought_is_the_thought() -> None:
     assert GRAMMAR.parse("<think>a</think><think>b</think><answer>1</answer>").thought == "a"
 
 
@@ -117,7 +117,7 @@ def test_layout_of_a_call_does_not_matter(body: str) -> None:
     assert GRAMMAR.parse(f"<tool>{body}</tool>").calls == (ZOOM,)
 
 
-def test_a_call_may_have_no_arguments() -> None:
+def test_call_may_have_no_arguments() -> None:
     assert GRAMMAR.parse("<tool>name: zoom</tool>").calls == (Call("zoom", {}),)
 
 
@@ -155,7 +155,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("text", "code", "in_call", "message"), PROBLEMS)
-def test_each_problem_has_its_code_and_says_what_to_do(
+def test_problems_have_their_codes_and_say_what_to_do(
     text: str, code: str, in_call: bool, message: str
 ) -> None:
     turn = GRAMMAR.parse(text)
@@ -166,18 +166,18 @@ def test_each_problem_has_its_code_and_says_what_to_do(
     assert problem.message.endswith(".")
 
 
-def test_every_code_the_docstring_names_has_a_case() -> None:
+def test_codes_in_the_docstring_have_a_case() -> None:
     documented = re.findall(r"``(\w+)``", KeyValueGrammar.parse.__doc__ or "")
     assert sorted(documented) == sorted({code for _, code, _, _ in PROBLEMS})
 
 
-def test_a_problem_keeps_the_thought() -> None:
+def test_problem_keeps_the_thought() -> None:
     assert GRAMMAR.parse("<think>why</think>hm").thought == "why"
     assert GRAMMAR.parse("<think>why</think><tool>").thought == "why"
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_problem_never_echoes_hostile_text(name: str) -> None:
+def test_problem_never_echoes_hostile_text(name: str) -> None:
     """Messages are shown to the policy: a megabyte or a marker in them would be shown as well."""
     for problem in GRAMMAR.parse(TEXTS[name]).problems:
         assert len(problem.message) < 200
@@ -212,7 +212,7 @@ def test_blocks_hold_every_character_but_the_tags(text: str) -> None:
 
 
 @given(HOSTILE.map(lambda text: text.replace("</think>", "")))
-def test_no_text_inside_a_thought_ever_acts(text: str) -> None:
+def test_thought_of_any_text_never_acts(text: str) -> None:
     [problem] = GRAMMAR.parse(f"<think>{text}</think>").problems
     assert problem.code == "no_action"
 
@@ -251,7 +251,7 @@ PATTERNS = ("<think><tool>", "<think></tool>", "<tool></tool>", "<tool><think></
 
 
 @pytest.mark.parametrize("unit", [*TAGS, *PATTERNS, "<think></think>", "<thin", "<<<<", "a"])
-def test_a_megabyte_is_read_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_megabyte_is_read_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Split once, and no piece looked at more than twice: linear, whatever is nested in what."""
     counted = CountedTags(key_value._TURNS.tag)
     monkeypatch.setattr(key_value._TURNS, "tag", counted)
@@ -260,7 +260,7 @@ def test_a_megabyte_is_read_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPat
     assert pieces.looked_at <= 2 * len(pieces)
 
 
-def test_the_tag_expression_cannot_backtrack() -> None:
+def test_tag_expression_cannot_backtrack() -> None:
     """No repetition in it: a match attempt looks at no more characters than the longest tag has."""
     assert not re.search(r"[*+{]", key_value._TURNS.tag.pattern)
 
@@ -294,7 +294,7 @@ ANSWERS = TEXT.map(str.strip)
 
 
 @given(THOUGHTS, CALLS)
-def test_a_composed_call_is_read_back(thought: str | None, call: Call) -> None:
+def test_composed_call_is_read_back(thought: str | None, call: Call) -> None:
     turn = ParsedTurn(thought, (call,))
     read = GRAMMAR.parse(GRAMMAR.compose(turn))
     assert read == turn
@@ -303,12 +303,12 @@ def test_a_composed_call_is_read_back(thought: str | None, call: Call) -> None:
 
 
 @given(THOUGHTS, ANSWERS)
-def test_a_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
+def test_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
     turn = ParsedTurn(thought, answer=answer)
     assert GRAMMAR.parse(GRAMMAR.compose(turn)) == turn
 
 
-def test_a_composed_turn_reads_as_the_paper_shows_it() -> None:
+def test_composed_turn_reads_as_the_paper_shows_it() -> None:
     assert GRAMMAR.compose(ParsedTurn(" why ", (ZOOM,))) == f"<think> why </think>{CALL}"
     answer = GRAMMAR.compose(ParsedTurn(" why ", answer="7"))
     assert answer == "<think> why </think><answer>7</answer>"
@@ -321,7 +321,7 @@ def test_compose_ignores_problems_and_says_nothing_of_nothing() -> None:
 
 
 @given(CALLS)
-def test_a_composed_turn_ends_with_a_stop_string_and_holds_no_other(call: Call) -> None:
+def test_composed_turn_ends_with_a_stop_string_and_holds_no_other(call: Call) -> None:
     for turn in (ParsedTurn("a", (call,)), ParsedTurn("a", answer="b")):
         text = GRAMMAR.compose(turn)
         assert sum(text.count(stop) for stop in GRAMMAR.stop) == 1
@@ -338,17 +338,17 @@ PREFIXES = ["", "<think>", "<think> Let me go through this step by step."]
 
 
 @pytest.mark.parametrize("prefix", ["<think>", "<think> Let me go through this step by step."])
-def test_after_an_open_thought_it_is_the_published_expression(prefix: str) -> None:
+def test_answer_regex_after_an_open_thought_is_the_published_expression(prefix: str) -> None:
     assert GRAMMAR.answer_regex(prefix) == PUBLISHED
 
 
-def test_without_prefix_it_opens_the_thought() -> None:
+def test_answer_regex_without_prefix_opens_the_thought() -> None:
     assert GRAMMAR.answer_regex("") == f"<think>{PUBLISHED}"
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 @given(thought=NO_BRACKET, between=NO_BRACKET, answer=NO_BRACKET)
-def test_it_matches_every_composed_answer(
+def test_answer_regex_matches_every_composed_answer(
     prefix: str, thought: str, between: str, answer: str
 ) -> None:
     opened = prefix.removeprefix("<think>") + thought
@@ -360,7 +360,7 @@ def test_it_matches_every_composed_answer(
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 @given(rest=NEAR_ANSWERS)
-def test_what_it_matches_is_an_answer_and_what_it_refuses_the_paper_refuses(
+def test_answer_regex_matches_answers_and_refuses_what_the_paper_refuses(
     prefix: str, rest: str
 ) -> None:
     matched = re.fullmatch(GRAMMAR.answer_regex(prefix), rest)
@@ -374,7 +374,7 @@ def test_what_it_matches_is_an_answer_and_what_it_refuses_the_paper_refuses(
 
 
 @pytest.mark.parametrize("call", [CALL, "<tool>", f"a</think>{CALL}", "a</think><answer>7"])
-def test_it_matches_no_call_and_no_unfinished_answer(call: str) -> None:
+def test_answer_regex_matches_no_call_and_no_unfinished_answer(call: str) -> None:
     assert not re.fullmatch(GRAMMAR.answer_regex("<think>"), call)
 
 
@@ -422,7 +422,7 @@ def test_results_are_rendered_in_order_with_the_names_of_their_images() -> None:
     assert GRAMMAR.render([], []) == ()
 
 
-def test_a_video_of_a_result_stays_a_video() -> None:
+def test_video_of_a_result_stays_a_video() -> None:
     image = Image.from_pixels(np.zeros((2, 2, 3), np.uint8))
     video = Video((image,), (0.0,))
     parts = GRAMMAR.render(("Look.", video, image), ["tool_result_1"])
@@ -434,5 +434,5 @@ def test_a_video_of_a_result_stays_a_video() -> None:
     )
 
 
-def test_an_error_is_a_result_that_says_so() -> None:
+def test_error_is_a_result_that_says_so() -> None:
     assert GRAMMAR.render_error("No.") == ("<result>\nError: No.\n</result>",)

@@ -33,7 +33,7 @@ def codes(text: str, grammar: PlanGrammar = GRAMMAR) -> list[str]:
     return [problem.code for problem in grammar.parse(text).problems]
 
 
-def test_each_action_of_a_plan_becomes_a_call_in_order() -> None:
+def test_actions_of_a_plan_become_calls_in_order() -> None:
     parsed = GRAMMAR.parse(turn([action(0), action(1)]))
     assert parsed.problems == ()
     assert parsed.thought == "a\na\na"
@@ -43,13 +43,13 @@ def test_each_action_of_a_plan_becomes_a_call_in_order() -> None:
     )
 
 
-def test_an_empty_plan_is_the_answer_that_ends_the_episode() -> None:
+def test_empty_plan_is_the_answer_that_ends_the_episode() -> None:
     parsed = GRAMMAR.parse(turn([]))
     assert (parsed.answer, parsed.calls, parsed.problems) == ("", (), ())
 
 
 @pytest.mark.parametrize("wrong", [-1, 4, 10**9, 10**400])
-def test_the_first_id_out_of_range_cuts_the_plan(wrong: int) -> None:
+def test_first_id_out_of_range_cuts_the_plan(wrong: int) -> None:
     parsed = GRAMMAR.parse(turn([action(2), action(wrong, "x"), action(0)]))
     assert [call.arguments["action_id"] for call in parsed.calls] == [2]
     assert parsed.problems == ()
@@ -57,13 +57,13 @@ def test_the_first_id_out_of_range_cuts_the_plan(wrong: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [True, False, 3.0, "3", None, [1], {}, 2.5])
-def test_an_id_that_is_no_integer_is_refused_wherever_it_is(wrong: Any) -> None:
+def test_id_that_is_no_integer_is_refused_wherever_it_is(wrong: Any) -> None:
     assert codes(turn([{"action_id": wrong, "action_name": "find a Mug"}])) == ["bad_id"]
     assert codes(turn([action(0), {"action_id": wrong, "action_name": "x"}])) == ["bad_id"]
 
 
 @pytest.mark.parametrize("name", ["find a Sofa", "", None, 0, "FIND A MUG"])
-def test_a_name_that_contradicts_its_id_is_refused_unless_names_are_ignored(name: Any) -> None:
+def test_name_that_contradicts_its_id_is_refused_unless_names_are_ignored(name: Any) -> None:
     text = turn([{"action_id": 0, "action_name": name}])
     assert codes(text) == ["bad_name"]
     assert "Action 0 is 'find a Mug'" in GRAMMAR.parse(text).problems[0].message
@@ -90,25 +90,25 @@ def test_a_name_that_contradicts_its_id_is_refused_unless_names_are_ignored(name
         ("x" * (LONGEST_TURN + 1), "too_long"),
     ],
 )
-def test_a_broken_turn_has_one_problem_with_a_short_message(text: str, code: str) -> None:
+def test_broken_turn_has_one_problem_with_a_short_message(text: str, code: str) -> None:
     assert codes(text) == [code]
     assert len(GRAMMAR.parse(text).problems[0].message) < 600
 
 
-def test_one_fence_is_taken_off_and_two_are_refused() -> None:
+def test_fence_is_taken_off_and_two_are_refused() -> None:
     fenced = f"```json\n{turn([action(0)])}\n```"
     assert len(GRAMMAR.parse(fenced).calls) == 1
     assert codes(f"```\n{fenced}\n```") == ["bad_json"]
 
 
-def test_a_turn_of_language_alone_has_no_description_of_an_image() -> None:
+def test_turn_of_language_alone_has_no_description_of_an_image() -> None:
     grammar = PlanGrammar(ACTIONS, describes_images=False)
     text = grammar.compose(ParsedTurn("b\nc", calls=(Call("act", action(0)),)))
     assert "visual_state_description" not in text
     assert grammar.parse(text).thought == "b\nc"
 
 
-def test_a_megabyte_is_refused_within_a_tenth_of_a_second() -> None:
+def test_megabyte_is_refused_within_a_tenth_of_a_second() -> None:
     start = time.perf_counter()
     GRAMMAR.parse('{"a": "' + "\\u0041" * 2**18)
     assert time.perf_counter() - start < 0.1
@@ -120,7 +120,7 @@ def test_hostile_texts_are_problems(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_any_text_is_read_without_an_error(text: str) -> None:
+def test_text_of_any_kind_is_read_without_an_error(text: str) -> None:
     GRAMMAR.parse(text)
 
 
@@ -133,7 +133,7 @@ entries = st.fixed_dictionaries({"action_id": json_values, "action_name": json_v
 
 
 @given(st.lists(json_values | entries) | json_values)
-def test_any_plan_is_read_without_an_error(plan: Any) -> None:
+def test_plan_of_any_kind_is_read_without_an_error(plan: Any) -> None:
     parsed = GRAMMAR.parse(turn(plan))
     assert parsed.problems or parsed.answer == "" or parsed.calls
 
@@ -149,14 +149,14 @@ def test_parse_reads_back_what_compose_writes(texts: tuple[str, ...], ids: list[
 
 
 @given(st.lists(st.sampled_from(range(4)), max_size=20), st.text(max_size=40))
-def test_the_regular_expression_accepts_what_compose_writes(ids: list[int], text: str) -> None:
+def test_regular_expression_accepts_what_compose_writes(ids: list[int], text: str) -> None:
     calls = tuple(Call("act", {"action_id": k, "action_name": ACTIONS[k]}) for k in ids)
     plain = "".join(character for character in text if character.isascii() and character >= " ")
     written = GRAMMAR.compose(ParsedTurn(f"{plain}\nb\nc", calls, None if ids else ""))
     assert re.fullmatch(GRAMMAR.turn_regex(), written.replace("\\u007f", ""))
 
 
-def test_the_regular_expression_is_bounded() -> None:
+def test_regular_expression_is_bounded() -> None:
     expression = GRAMMAR.turn_regex()
     assert "*" not in expression
     assert "+" not in expression
@@ -165,7 +165,7 @@ def test_the_regular_expression_is_bounded() -> None:
 
 
 @pytest.mark.component("outlines-core")
-def test_the_regular_expression_compiles_for_constrained_decoding() -> None:
+def test_regular_expression_compiles_for_constrained_decoding() -> None:
     outlines = pytest.importorskip("outlines_core")
     vocabulary = {chr(code): [code] for code in range(32, 127)}
     small = PlanGrammar(ACTIONS, most_actions=6, text_characters=100)

@@ -31,7 +31,7 @@ GRAMMAR = PointsGrammar()
         ("<|end_of_box|>x<|begin_of_box|>", "<|end_of_box|>x<|begin_of_box|>"),
     ],
 )
-def test_the_answer_is_the_last_box_or_all(body: str, answer: str) -> None:
+def test_answer_is_the_last_box_or_all(body: str, answer: str) -> None:
     turn = GRAMMAR.parse(f"<think>so</think><answer>{body}</answer>")
     assert turn.answer == answer
     assert not turn.problems
@@ -123,7 +123,7 @@ def test_bad_points_are_dropped_and_counted(
         ("[F-1 @ t=1.00s] {p}", -1, 1.0),
     ],
 )
-def test_a_point_belongs_to_the_closest_single_anchor(
+def test_point_belongs_to_the_closest_single_anchor(
     text: str, frame: int | None, time: float | None
 ) -> None:
     point = '<point x="1" y="2" alt="frame 77">cup</point>'
@@ -153,7 +153,7 @@ def test_spans_are_read(text: str, span: tuple[float | None, ...]) -> None:
     assert found.spans[0].description == f"We see {text} that it snows."
 
 
-def test_a_frame_without_a_point_has_a_description() -> None:
+def test_frame_without_a_point_has_a_description() -> None:
     found = read_references("In frames 2, 3 and 5 it rains.", video=True)
     assert found.frames == tuple(
         FrameNote(frame, None, "In frames 2, 3 and 5 it rains.") for frame in (2, 3, 5)
@@ -195,7 +195,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
-def test_any_text_is_read(text: str) -> None:
+def test_points_of_any_text_are_read(text: str) -> None:
     GRAMMAR.parse(text)
     found = read_references(text, video=True)
     assert found.dropped >= 0

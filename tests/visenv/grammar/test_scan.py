@@ -26,9 +26,7 @@ GRAMMAR = KeyValueGrammar()
         ("<think></think><answer></answer>", Blocks(("",), (), ("",), "", "", ())),
     ],
 )
-def test_a_whole_turn_is_not_cut(
-    text: str, blocks: Blocks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whole_turn_is_not_cut(text: str, blocks: Blocks, monkeypatch: pytest.MonkeyPatch) -> None:
     assert scan(text) == blocks
     parsed = key_value._TURNS.combine(blocks)
     monkeypatch.setattr(key_value._TURNS, "scan", None)
@@ -40,11 +38,13 @@ def test_a_whole_turn_is_not_cut(
 @example("<think>a</think> so <answer>b</answer>")
 @example("<think>a</think><answer>b</answer>\n")
 @example("<think>a < b</think><answer>b</answer>")
-def test_both_ways_read_the_same(text: str) -> None:
+def test_scanner_reads_the_same_both_ways(text: str) -> None:
     assert GRAMMAR.parse(text) == key_value._TURNS.combine(scan(text))
 
 
 @given(PLAIN, st.sampled_from(["", " ", "\n\u2028\t"]), PLAIN, st.sampled_from(["tool", "answer"]))
-def test_every_whole_turn_reads_the_same(thought: str, between: str, body: str, tag: str) -> None:
+def test_scanner_reads_whole_turns_the_same(
+    thought: str, between: str, body: str, tag: str
+) -> None:
     text = f"<think>{thought}</think>{between}<{tag}>{body}</{tag}>"
     assert GRAMMAR.parse(text) == key_value._TURNS.combine(scan(text))

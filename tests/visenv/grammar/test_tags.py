@@ -42,7 +42,7 @@ DARK = Call("problem", {"labels": ["dark"]})
         ("<code>if a < b: c</code>", Call("code", {"code": "if a < b: c"})),
     ],
 )
-def test_each_action_calls_its_tool(action: str, call: Call) -> None:
+def test_actions_call_their_tools(action: str, call: Call) -> None:
     assert GRAMMAR.parse(f"<think>why</think>\n{action}") == ParsedTurn("why", (call,))
 
 
@@ -63,22 +63,22 @@ def test_each_action_calls_its_tool(action: str, call: Call) -> None:
         ("``````", ""),
     ],
 )
-def test_a_fence_is_taken_off(body: str, code: str) -> None:
+def test_fence_is_taken_off(body: str, code: str) -> None:
     assert unfenced(body) == code
 
 
-def test_the_answer_is_stripped() -> None:
+def test_answer_is_stripped() -> None:
     assert GRAMMAR.parse("<think>a</think><answer> 4 rings\n</answer>").answer == "4 rings"
 
 
-def test_an_action_that_is_not_there_is_text() -> None:
+def test_action_that_is_not_there_is_text() -> None:
     coding = TagGrammar(("problem", "code"))
     turn = coding.parse("<search>x</search><problem>{'dark'}</problem>")
     assert turn == ParsedTurn(None, (DARK,))
     assert coding.stop == ("</problem>", "</code>", "</answer>")
 
 
-def test_an_unknown_action_is_named() -> None:
+def test_unknown_action_is_named() -> None:
     with pytest.raises(UnknownNameError, match="'search'"):
         TagGrammar(("serch",))
 
@@ -110,7 +110,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("text", "code", "in_call", "message"), PROBLEMS)
-def test_each_problem_has_its_code_and_says_what_to_do(
+def test_problems_have_their_codes_and_say_what_to_do(
     text: str, code: str, in_call: bool, message: str
 ) -> None:
     turn = GRAMMAR.parse(text)
@@ -120,7 +120,7 @@ def test_each_problem_has_its_code_and_says_what_to_do(
     assert message in problem.message
 
 
-def test_every_code_the_docstring_names_has_a_case() -> None:
+def test_codes_in_the_docstring_have_a_case() -> None:
     documented = re.findall(r"``(\w+)``", TagGrammar.parse.__doc__ or "")
     assert sorted(documented) == sorted({code for _, code, _, _ in PROBLEMS})
 
@@ -136,7 +136,7 @@ def test_every_code_the_docstring_names_has_a_case() -> None:
         "<think>a < b</think><problem>nonsense</problem>",  # only the tags are looked at
     ],
 )
-def test_one_thought_and_one_action_is_well_formed(text: str) -> None:
+def test_thought_and_one_action_are_well_formed(text: str) -> None:
     assert TAGS.well_formed(text)
 
 
@@ -158,7 +158,7 @@ def test_one_thought_and_one_action_is_well_formed(text: str) -> None:
         "<think>a</think><code>x</code><answer>b</answer>",
     ],
 )
-def test_all_else_is_not(text: str) -> None:
+def test_turn_of_another_form_is_not_well_formed(text: str) -> None:
     assert not TAGS.well_formed(text)
 
 
@@ -180,25 +180,25 @@ def test_parse_is_total_and_says_one_thing(text: str) -> None:
 
 
 @given(HOSTILE)
-def test_a_well_formed_turn_acts_unless_its_labels_are_bad(text: str) -> None:
+def test_well_formed_turn_acts_unless_its_labels_are_bad(text: str) -> None:
     if TAGS.well_formed(text):
         assert [each.code for each in TAGS.parse(text).problems] in ([], ["bad_labels"])
 
 
 @given(HOSTILE.map(lambda text: text.replace("</think>", "")))
-def test_no_text_inside_a_thought_ever_acts(text: str) -> None:
+def test_thought_of_any_text_never_acts(text: str) -> None:
     [problem] = GRAMMAR.parse(f"<think>{text}</think>").problems
     assert problem.code == "no_action"
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_problem_never_echoes_hostile_text(name: str) -> None:
+def test_problem_never_echoes_hostile_text(name: str) -> None:
     for problem in GRAMMAR.parse(TEXTS[name]).problems:
         assert len(problem.message) < 250
         assert "<image>" not in problem.message
 
 
-def test_the_set_of_labels_cannot_backtrack() -> None:
+def test_set_of_labels_cannot_backtrack() -> None:
     """Every repetition in its expression is possessive, or inside quotes that end it."""
     from visenv.grammar import tags
 
@@ -224,21 +224,19 @@ CALLS = (
 
 
 @given(st.none() | TEXT, CALLS)
-def test_a_composed_call_is_read_back(thought: str | None, call: Call) -> None:
+def test_composed_call_is_read_back(thought: str | None, call: Call) -> None:
     turn = ParsedTurn(thought, (call,))
     assert GRAMMAR.parse(GRAMMAR.compose(turn)) == turn
 
 
 @given(st.none() | TEXT, STRIPPED)
-def test_a_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
+def test_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
     turn = ParsedTurn(thought, answer=answer)
     assert GRAMMAR.parse(GRAMMAR.compose(turn)) == turn
 
 
 @given(TEXT, CALLS)
-def test_a_composed_turn_is_well_formed_and_ends_with_a_stop_string(
-    thought: str, call: Call
-) -> None:
+def test_composed_turn_is_well_formed_and_ends_with_a_stop_string(thought: str, call: Call) -> None:
     for turn in (ParsedTurn(thought, (call,)), ParsedTurn(thought, answer="b")):
         text = GRAMMAR.compose(turn)
         assert TAGS.well_formed(text)
@@ -246,7 +244,7 @@ def test_a_composed_turn_is_well_formed_and_ends_with_a_stop_string(
         assert sum(text.count(stop) for stop in GRAMMAR.stop) == 1
 
 
-def test_a_composed_turn_reads_as_the_paper_shows_it() -> None:
+def test_composed_turn_reads_as_the_paper_shows_it() -> None:
     code = ParsedTurn(" why ", (Call("code", {"code": "x = 1"}),))
     assert GRAMMAR.compose(code) == "<think> why </think><code>```python\nx = 1\n```</code>"
     two = ParsedTurn(None, (Call("problem", {"labels": ["rotation90", "dark"]}),))
@@ -307,7 +305,7 @@ def test_instructions_show_each_action_as_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "<think>", "<think>so</think><answer>"])
-def test_a_forced_answer_matches_what_is_composed(prefix: str) -> None:
+def test_forced_answer_matches_what_is_composed(prefix: str) -> None:
     whole = GRAMMAR.compose(ParsedTurn("so", answer="7"))
     assert re.fullmatch(GRAMMAR.answer_regex(prefix), whole.removeprefix(prefix))
     call = GRAMMAR.compose(ParsedTurn("so", (DARK,)))

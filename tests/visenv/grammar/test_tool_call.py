@@ -37,16 +37,16 @@ def with_arguments(written: str) -> str:
 # ---------------------------------------------------------------------------- what is read
 
 
-def test_a_call() -> None:
+def test_call() -> None:
     assert GRAMMAR.parse(f"<think> why </think>\n{CALL}") == ParsedTurn(" why ", (ZOOM,))
 
 
-def test_an_answer_is_stripped_and_a_thought_is_kept() -> None:
+def test_answer_is_stripped_and_a_thought_is_kept() -> None:
     turn = GRAMMAR.parse("<think>\n why\n</think><answer> Overall Judgment: True\n</answer>")
     assert turn == ParsedTurn("\n why\n", answer="Overall Judgment: True")
 
 
-def test_a_turn_needs_no_thought() -> None:
+def test_turn_needs_no_thought() -> None:
     assert GRAMMAR.parse(CALL) == ParsedTurn(None, (ZOOM,))
     assert GRAMMAR.parse("<answer>7</answer>") == ParsedTurn(None, answer="7")
 
@@ -57,7 +57,7 @@ def test_text_outside_the_tags_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("thought", [f"first {CALL} then", "<answer>7</answer>", "<think> more"])
-def test_what_stands_inside_a_thought_never_acts(thought: str) -> None:
+def test_text_inside_a_thought_never_acts(thought: str) -> None:
     turn = GRAMMAR.parse(f"<think>{thought}</think><answer>1</answer>")
     assert turn == ParsedTurn(thought, answer="1")
 
@@ -157,7 +157,7 @@ def short_id(value: Any) -> str:
 
 
 @pytest.mark.parametrize(("text", "code", "in_call", "message"), TURN_PROBLEMS)
-def test_each_problem_of_a_turn_has_its_code(
+def test_problems_of_a_turn_have_their_codes(
     text: str, code: str, in_call: bool, message: str
 ) -> None:
     turn = GRAMMAR.parse(text)
@@ -168,9 +168,7 @@ def test_each_problem_of_a_turn_has_its_code(
 
 
 @pytest.mark.parametrize(("text", "code", "message"), CALL_PROBLEMS, ids=short_id)
-def test_each_problem_of_a_call_says_what_is_wrong_and_where(
-    text: str, code: str, message: str
-) -> None:
+def test_problems_of_a_call_say_what_is_wrong_and_where(text: str, code: str, message: str) -> None:
     turn = GRAMMAR.parse(f"<think>why</think>{text}")
     assert (turn.thought, turn.calls, turn.answer) == ("why", (), None)
     [problem] = turn.problems
@@ -180,7 +178,7 @@ def test_each_problem_of_a_call_says_what_is_wrong_and_where(
     assert len(problem.message) < 400
 
 
-def test_every_code_the_docstrings_name_has_a_case() -> None:
+def test_codes_in_the_docstrings_have_a_case() -> None:
     of_a_call = {code for _, code, _ in CALL_PROBLEMS}
     of_a_turn = {code for _, code, _, _ in TURN_PROBLEMS}
     assert set(re.findall(r"``(\w+)``", read_call.__doc__ or "")) == of_a_call
@@ -221,7 +219,7 @@ def test_parse_is_total_and_says_one_thing(text: str) -> None:
 
 
 @given(HOSTILE)
-def test_what_is_read_is_what_json_says(text: str) -> None:
+def test_calls_are_read_as_json_says(text: str) -> None:
     """An independent reading of the same body, by the standard library alone."""
     for call in GRAMMAR.parse(text).calls:
         [body] = tool_call.scan(text).calls
@@ -237,7 +235,7 @@ def test_hostile_texts_are_answered_shortly(name: str) -> None:
 
 
 @pytest.mark.parametrize("unit", [*TAGS, "<tool_call></think>", "<tool_call>{", "[", '{"a":', "é"])
-def test_a_megabyte_is_read_by_either_way(unit: str) -> None:
+def test_megabyte_is_read_by_either_way(unit: str) -> None:
     """Quadratic reading of these would take minutes: the test's own time limit is the check."""
     text = unit * (2**20 // len(unit))
     for grammar in BOTH:
@@ -245,7 +243,7 @@ def test_a_megabyte_is_read_by_either_way(unit: str) -> None:
         grammar.parse(wrapped(text))
 
 
-def test_many_keys_of_which_the_last_is_repeated_are_read_in_one_pass() -> None:
+def test_keys_of_which_the_last_is_repeated_are_read_in_one_pass() -> None:
     keys = ",".join(f'"{number}":0' for number in range(6000))
     [problem] = GRAMMAR.parse(with_arguments(f'{{{keys},"5999":0}}')).problems
     assert problem.code == "repeated_key"
@@ -276,7 +274,7 @@ CALLS = st.builds(Call, st.text(min_size=1), st.dictionaries(st.text(), VALUES, 
 
 
 @given(st.none() | TEXT, CALLS)
-def test_a_composed_call_is_read_back(thought: str | None, call: Call) -> None:
+def test_composed_call_is_read_back(thought: str | None, call: Call) -> None:
     turn = ParsedTurn(thought, (call,))
     read = GRAMMAR.parse(GRAMMAR.compose(turn))
     assert read == turn
@@ -285,13 +283,13 @@ def test_a_composed_call_is_read_back(thought: str | None, call: Call) -> None:
 
 
 @given(st.none() | TEXT, TEXT.map(str.strip))
-def test_a_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
+def test_composed_answer_is_read_back(thought: str | None, answer: str) -> None:
     turn = ParsedTurn(thought, answer=answer)
     assert GRAMMAR.parse(GRAMMAR.compose(turn)) == turn
 
 
 @given(CALLS, st.sampled_from(["arm", None]))
-def test_both_ways_read_a_composed_turn_alike(call: Call, compat: Any) -> None:
+def test_composed_turn_is_read_alike_both_ways(call: Call, compat: Any) -> None:
     grammar = ToolCallGrammar(compat)
     for turn in (ParsedTurn("a", (call,)), ParsedTurn("a", answer="b")):
         text = grammar.compose(turn)
@@ -300,7 +298,7 @@ def test_both_ways_read_a_composed_turn_alike(call: Call, compat: Any) -> None:
         assert text.endswith(tuple(grammar.stop))
 
 
-def test_a_composed_turn_reads_as_the_paper_shows_it() -> None:
+def test_composed_turn_reads_as_the_paper_shows_it() -> None:
     assert GRAMMAR.compose(ParsedTurn(" why ", (ZOOM,))) == f"<think> why </think>\n{CALL}"
     answer = GRAMMAR.compose(ParsedTurn(" why ", answer="7"))
     assert answer == "<think> why </think>\n<answer>7</answer>"
@@ -366,7 +364,7 @@ def test_calls_are_those_of_the_public_expression(text: str) -> None:
     assert bool(turn.calls or turn.problems) == expected
 
 
-def test_another_compat_is_refused() -> None:
+def test_unknown_compat_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="arm"):
         ToolCallGrammar("verl")  # type: ignore[arg-type]
 
@@ -377,7 +375,7 @@ NO_BRACKET = st.text().filter(lambda text: "<" not in text)
 
 
 @given(thought=NO_BRACKET, blank=st.sampled_from(["", "\n", " \n\t"]), answer=NO_BRACKET)
-def test_the_expression_matches_what_is_left_of_an_answer(
+def test_expression_matches_what_is_left_of_an_answer(
     thought: str, blank: str, answer: str
 ) -> None:
     whole = f"<think>{thought}</think>{blank}<answer>{answer}</answer>"
@@ -392,7 +390,7 @@ def test_the_expression_matches_what_is_left_of_an_answer(
     st.sampled_from(["", "<think>", "<think> So.", "<think></think>", "<think>a</think><answer>"]),
     st.lists(st.sampled_from([*TAGS, "<", ">", "a", "\n"]), max_size=8).map("".join),
 )
-def test_what_the_expression_matches_is_an_answer(prefix: str, rest: str) -> None:
+def test_answer_regex_matches_only_answers(prefix: str, rest: str) -> None:
     turn = GRAMMAR.parse(prefix + rest)
     if re.fullmatch(GRAMMAR.answer_regex(prefix), rest):
         assert (turn.answer is not None, turn.problems) == (True, ())
@@ -400,7 +398,7 @@ def test_what_the_expression_matches_is_an_answer(prefix: str, rest: str) -> Non
 
 
 @pytest.mark.parametrize("call", [CALL, "a</think>" + CALL, "a</think> so <answer>7</answer>"])
-def test_the_expression_matches_no_call_and_no_chatter(call: str) -> None:
+def test_expression_matches_no_call_and_no_chatter(call: str) -> None:
     assert not re.fullmatch(GRAMMAR.answer_regex("<think>"), call)
 
 
@@ -411,7 +409,7 @@ def picture() -> Image:
     return Image.from_pixels(np.zeros((2, 3, 3), np.uint8))
 
 
-def test_a_result_is_one_response_and_names_each_image() -> None:
+def test_result_is_one_response_and_names_each_image() -> None:
     first, second = picture(), picture()
     parts = GRAMMAR.render((first, "Two views.", second), ["observation_1", "observation_2"])
     assert parts == (
@@ -423,7 +421,7 @@ def test_a_result_is_one_response_and_names_each_image() -> None:
     )
 
 
-def test_a_video_of_a_result_stays_a_video() -> None:
+def test_video_of_a_result_stays_a_video() -> None:
     image, video = picture(), Video((picture(),), (0.0,))
     assert GRAMMAR.render(("Look.", video, image), ["observation_1"]) == (
         "<tool_response>\nLook.\n",
@@ -434,12 +432,12 @@ def test_a_video_of_a_result_stays_a_video() -> None:
     )
 
 
-def test_a_text_result_is_one_part() -> None:
+def test_text_result_is_one_part() -> None:
     assert GRAMMAR.render(("True",), ()) == ("<tool_response>\nTrue\n</tool_response>",)
     assert GRAMMAR.render((), ()) == ("<tool_response>\n</tool_response>",)
 
 
-def test_an_error_is_a_response_that_says_so() -> None:
+def test_error_is_a_response_that_says_so() -> None:
     assert GRAMMAR.render_error("No.") == ("<tool_response>\nError: No.\n</tool_response>",)
 
 
@@ -493,14 +491,14 @@ def test_schemas_keep_items_and_bounds() -> None:
     assert "For programmers" not in text
 
 
-def test_the_example_in_the_instructions_is_a_call_of_the_first_tool() -> None:
+def test_example_in_the_instructions_is_a_call_of_the_first_tool() -> None:
     [body] = re.findall(r"<tool_call>\n(.*)\n</tool_call>", GRAMMAR.instructions([BoxTool()]))
     [call] = GRAMMAR.parse(wrapped(body)).calls
     assert call.name == "box"
     assert BoxArguments(**call.arguments) == BoxTool().example()
 
 
-def test_without_tools_no_call_is_mentioned() -> None:
+def test_instructions_without_tools_mention_no_call() -> None:
     text = GRAMMAR.instructions([])
     assert "tool_call" not in text
     assert "<answer></answer>" in text

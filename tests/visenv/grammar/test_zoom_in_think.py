@@ -26,7 +26,7 @@ def test_round_2_is_a_second_thought_and_an_answer() -> None:
     assert turn == ParsedTurn("Both are blue.", answer="2")
 
 
-def test_a_thought_without_boxes_is_well_formed() -> None:
+def test_thought_without_boxes_is_well_formed() -> None:
     assert GRAMMAR.parse("<think>It is clear.</think>") == ParsedTurn("It is clear.")
 
 
@@ -57,14 +57,14 @@ def test_text_after_the_thought_is_ignored() -> None:
         (f"<think><zoom>{' ' * (LONGEST_BLOCK + 1)}</zoom></think>", "too_long"),
     ],
 )
-def test_a_malformed_turn_names_its_problem(text: str, code: str) -> None:
+def test_malformed_turn_names_its_problem(text: str, code: str) -> None:
     turn = GRAMMAR.parse(text)
     assert [problem.code for problem in turn.problems] == [code]
     assert not turn.calls
     assert turn.answer is None
 
 
-def test_an_open_rethink_does_not_hide_the_answer() -> None:
+def test_open_rethink_does_not_hide_the_answer() -> None:
     turn = GRAMMAR.parse("<rethink>never closed <answer>4</answer>")
     assert turn.answer == "4"
     assert turn.thought is None
@@ -81,7 +81,7 @@ def test_odd_boxes_are_left_for_the_tool_to_judge() -> None:
     "piece",
     ["<think>", "<zoom>", "</zoom>", "<answer>", "<rethink>", "<rethink></think>", "<zoom>[["],
 )
-def test_a_megabyte_of_tags_is_read(piece: str) -> None:
+def test_megabyte_of_tags_is_read(piece: str) -> None:
     text = piece * (2**20 // len(piece))
     for opened in (text, f"<think>{text}</think>"):
         turn = GRAMMAR.parse(opened)
@@ -104,7 +104,7 @@ TAGS = [
 
 
 @given(st.lists(st.sampled_from([*TAGS, "[[1, 2, 3, 4]]", "a", " ", "\ud800"]), max_size=30))
-def test_any_order_of_tags_is_read(pieces: list[str]) -> None:
+def test_tags_in_any_order_are_read(pieces: list[str]) -> None:
     text = "".join(pieces)
     turn = GRAMMAR.parse(text)
     assert bool(turn.problems) or turn.thought is not None or turn.answer is not None
@@ -121,7 +121,7 @@ def test_instructions_show_the_boxes_of_the_tool() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "<rethink>", "<rethink> so", "<think>", "<answer>"])
-def test_the_answer_regex_matches_what_completes_the_prefix(prefix: str) -> None:
+def test_answer_regex_matches_what_completes_the_prefix(prefix: str) -> None:
     import re
 
     whole = {

@@ -37,7 +37,7 @@ def test_threads_that_ask_at_once_share_forward_passes() -> None:
         )
 
 
-def test_an_encoder_pickles_as_a_handle_and_remembers() -> None:
+def test_encoder_pickles_as_a_handle_and_remembers() -> None:
     encoder = Encoder()
     assert pickle.loads(pickle.dumps(encoder)) == encoder != Encoder(deterministic=True)
     assert len({encoder, Encoder()}) == 1

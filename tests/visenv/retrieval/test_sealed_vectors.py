@@ -39,7 +39,7 @@ def held(vectors: SealedVectors, name: str) -> list[list[float]]:
     return [list(map(float, vector)) for vector in group.vectors]
 
 
-def test_a_group_has_its_own_vectors_and_counts(tmp_path: Path) -> None:
+def test_group_has_its_own_vectors_and_counts(tmp_path: Path) -> None:
     vectors = SealedVectors(sealed(tmp_path))
     for name, rows in (("a", VECTORS[:3]), ("b", VECTORS[3:])):
         group = vectors.group(name)
@@ -60,7 +60,7 @@ def test_vectors_may_come_in_several_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [3, 5])
-def test_a_wrong_number_of_vectors_is_refused_and_the_old_seal_stays(
+def test_wrong_number_of_vectors_is_refused_and_the_old_seal_stays(
     tmp_path: Path, rows: int
 ) -> None:
     sealed(tmp_path)
@@ -70,7 +70,7 @@ def test_a_wrong_number_of_vectors_is_refused_and_the_old_seal_stays(
     assert held(SealedVectors(tmp_path), "a")[0] == [1, 0]
 
 
-def test_a_reader_that_is_open_sees_the_next_seal(tmp_path: Path) -> None:
+def test_reader_that_is_open_sees_the_next_seal(tmp_path: Path) -> None:
     vectors = SealedVectors(sealed(tmp_path))
     assert held(vectors, "b") == [list(map(float, VECTORS[3]))]
     sealed(tmp_path, VECTORS[::-1].copy())
@@ -81,7 +81,7 @@ def test_a_reader_that_is_open_sees_the_next_seal(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("vectors-*"))) == 1  # the old arrays are gone
 
 
-def test_a_killed_seal_leaves_the_old_one_and_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_killed_seal_leaves_the_old_one_and_is_removed_by_the_next(tmp_path: Path) -> None:
     sealed(tmp_path)
     for name in (".vectors-0123.npy.99", "vectors-0123.npy"):  # killed before, or after the rename
         (tmp_path / name).write_bytes(b"half")
@@ -96,13 +96,13 @@ def test_groups_may_have_no_vectors(tmp_path: Path) -> None:
     assert SealedVectors(sealed(tmp_path, nothing, {})).seal.groups == {}
 
 
-def test_a_folder_that_was_never_sealed_is_named(tmp_path: Path) -> None:
+def test_folder_that_was_never_sealed_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No vectors are sealed in"):
         SealedVectors(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": 1}', "\x00", '{"format": 2}'])
-def test_a_broken_manifest_is_named(tmp_path: Path, text: str) -> None:
+def test_broken_manifest_is_named(tmp_path: Path, text: str) -> None:
     sealed(tmp_path)
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(DataError, match=MANIFEST):
@@ -110,14 +110,14 @@ def test_a_broken_manifest_is_named(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY"])
-def test_a_broken_array_is_named(tmp_path: Path, content: bytes) -> None:
+def test_broken_array_is_named(tmp_path: Path, content: bytes) -> None:
     sealed(tmp_path)
     (tmp_path / read_manifest(tmp_path)[1]).write_bytes(content)
     with pytest.raises(DataError, match=r"vectors-\w+\.npy cannot be read"):
         SealedVectors(tmp_path)
 
 
-def test_an_array_that_does_not_fit_the_manifest_is_refused(tmp_path: Path) -> None:
+def test_array_that_does_not_fit_the_manifest_is_refused(tmp_path: Path) -> None:
     sealed(tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_text())
     manifest["groups"]["b"] = [2]

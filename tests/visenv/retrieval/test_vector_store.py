@@ -58,7 +58,7 @@ def test_items_are_counted_and_sealed_in_the_order_asked_for(store: VectorStore)
     assert np.array_equal(group.vectors, unit(1, 1))
 
 
-def test_an_item_that_is_put_again_is_replaced(store: VectorStore) -> None:
+def test_item_that_is_put_again_is_replaced(store: VectorStore) -> None:
     for seeds in ((1, 2, 3), (4,), (), (5, 6)):  # fewer and more vectors than before
         store.put([Item("key", unit(*seeds))])
         assert store.counts(["key"]) == {"key": len(seeds)}
@@ -73,7 +73,7 @@ def test_facts_are_read_back_and_items_are_removed_by_them(store: VectorStore) -
     assert list(store.facts()) == ["b"]
 
 
-def test_an_item_of_which_a_row_is_missing_is_not_there(store: VectorStore) -> None:
+def test_item_of_which_a_row_is_missing_is_not_there(store: VectorStore) -> None:
     store.put([Item(key, unit(1, 2, 3)) for key in ("first", "last", "whole")])
     store._collection.delete(ids=["first/0", "last/2"])
     assert store.counts(["first", "last", "whole"]) == {"whole": 3}
@@ -82,7 +82,7 @@ def test_an_item_of_which_a_row_is_missing_is_not_there(store: VectorStore) -> N
         store.seal({"g": ["whole", "last"]})
 
 
-def test_a_seal_is_written_again_only_when_something_changed(store: VectorStore) -> None:
+def test_seal_is_written_again_only_when_something_changed(store: VectorStore) -> None:
     store.put([Item("a", unit(1)), Item("b", unit(2))])
     layout = {"g": ["a", "b"]}
     assert store.stale(layout)
@@ -97,7 +97,7 @@ def test_a_seal_is_written_again_only_when_something_changed(store: VectorStore)
 
 @settings(max_examples=25, deadline=None)
 @given(st.dictionaries(st.text("ab/é", min_size=1, max_size=4), st.integers(0, 3), max_size=6))
-def test_what_was_put_is_there_after_opening_again(
+def test_stored_vectors_are_there_after_opening_again(
     tmp_path_factory: pytest.TempPathFactory, sizes: dict[str, int]
 ) -> None:
     """Keys may hold the character that separates a key from the number of a row."""
@@ -131,20 +131,20 @@ def test_vectors_that_break_the_promise_of_an_embedder_are_refused(vectors: Vect
         checked(vectors, MAKER)
 
 
-def test_nothing_is_stored_where_one_item_is_refused(store: VectorStore) -> None:
+def test_store_is_unchanged_if_one_item_is_refused(store: VectorStore) -> None:
     with pytest.raises(ConfigurationError, match="of unit length"):
         store.put([Item("good", unit(1)), Item("bad", 2 * unit(1))])
     assert store.counts(["good"]) == {}
 
 
-def test_a_damaged_store_is_named(tmp_path: Path) -> None:
+def test_damaged_store_is_named(tmp_path: Path) -> None:
     VectorStore(tmp_path, MAKER).close()
     (tmp_path / FOLDER / "chroma.sqlite3").write_bytes(bytes(9999))
     with pytest.raises(DataError, match=r"chroma is damaged.*Delete it"):
         VectorStore(tmp_path, MAKER)
 
 
-def test_the_lock_is_free_again_after_the_writer_was_killed(tmp_path: Path) -> None:
+def test_lock_is_free_again_after_the_writer_was_killed(tmp_path: Path) -> None:
     code = (
         "import os, sys\nfrom visenv.retrieval.vector_store import VectorStore\n"
         "from visenv.testing.documents import WordEmbedder\n"
@@ -158,7 +158,7 @@ def test_the_lock_is_free_again_after_the_writer_was_killed(tmp_path: Path) -> N
     VectorStore(tmp_path, MAKER).close()
 
 
-def test_the_manifest_of_an_older_version_is_replaced(store: VectorStore) -> None:
+def test_manifest_of_an_older_version_is_replaced(store: VectorStore) -> None:
     store.put([Item("a", unit(1))])
     store.seal({"g": ["a"]})
     manifest = store.folder / "sealed.json"

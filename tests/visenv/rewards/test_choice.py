@@ -74,23 +74,23 @@ def test_score() -> None:
     ("answer", "score"),
     [("A", 1.0), ("(A) red", 1.0), ("The answer is A", 0.0), ("a", 0.0), ("red", 0.0)],
 )
-def test_the_public_codes_letters(answer: str, score: float) -> None:
+def test_public_codes_letters(answer: str, score: float) -> None:
     # All capitals of the answer, joined: "TA" for "The answer is A".
     assert choice_score(answer, "A", OPTIONS, compat="r1_vlm") == score
 
 
-def test_two_options_of_the_same_text_pick_nothing() -> None:
+def test_options_of_the_same_text_pick_nothing() -> None:
     assert chosen_letter("red", ["red", "Red"]) is None
 
 
 @given(st.text(), st.lists(st.text(), max_size=30))
-def test_any_text_picks_an_option_or_nothing(answer: str, options: list[str]) -> None:
+def test_text_of_any_kind_picks_an_option_or_nothing(answer: str, options: list[str]) -> None:
     letter = chosen_letter(answer, options)
     assert letter is None or "ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(letter) < len(options)
 
 
 @pytest.mark.parametrize("piece", ["A", "(A", "answer is ", "answer: ((((", "red ", " "])
-def test_an_endless_answer_picks_nothing(piece: str) -> None:
+def test_endless_answer_picks_nothing(piece: str) -> None:
     endless = "." + piece * (2 * LONGEST_ANSWER) + "."
     assert chosen_letter(endless, OPTIONS) is None
     assert choice_score("A" + "b" * LONGEST_ANSWER, "A", OPTIONS, compat="r1_vlm") == 0.0

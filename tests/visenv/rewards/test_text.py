@@ -43,37 +43,37 @@ def test_edit_similarity_is_the_textbook_one(first: str, second: str) -> None:
     assert edit_similarity(first, second) == pytest.approx(expected)
 
 
-def test_the_three_closest_count() -> None:
+def test_references_that_count_are_the_three_closest() -> None:
     references = ["dog", "cat", "cats", "cart", "zebra"]
     # to "cat": cat 1, cats 1 - 1/4, cart 1 - 1/4, dog 0, zebra 1 - 5/5 ("a" cannot help: 5 edits)
     assert soft_score("Cat!", references) == pytest.approx((1 + 0.75 + 0.75) / 3)
     assert soft_score("cat", references, best=1) == 1.0
 
 
-def test_fewer_references_than_three() -> None:
+def test_soft_score_with_fewer_references_than_three() -> None:
     assert soft_score("cat", ["cats"]) == pytest.approx(0.75)
     assert soft_score("cat", ["cats", "cat"]) == pytest.approx(0.875)
 
 
-def test_both_texts_are_normalised() -> None:
+def test_soft_score_normalises_both_texts() -> None:
     assert soft_score("The two dogs.", ["2 dogs"]) == 1.0
 
 
-def test_two_empty_texts() -> None:
+def test_similarity_of_two_empty_texts() -> None:
     assert soft_score("the", ["a"]) == 1.0  # articles go, so both are empty: the same answer
     assert soft_score("the", ["a"], compat="r1_vlm") == 0.0
     assert soft_score("cat", ["cat"], compat="r1_vlm") == 1.0
 
 
-def test_no_reference() -> None:
+def test_soft_score_without_a_reference() -> None:
     with pytest.raises(DataError, match="no reference"):
         soft_score("cat", [])
 
 
-def test_an_endless_answer_is_not_read() -> None:
+def test_endless_answer_is_not_read() -> None:
     assert soft_score("cat" * LONGEST_ANSWER, ["cat"]) == 0.0
 
 
 @given(st.text(), st.lists(st.text(), min_size=1, max_size=5))
-def test_between_0_and_1(answer: str, references: list[str]) -> None:
+def test_soft_score_is_between_0_and_1(answer: str, references: list[str]) -> None:
     assert 0.0 <= soft_score(answer, references) <= 1.0

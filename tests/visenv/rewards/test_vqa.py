@@ -90,31 +90,33 @@ def test_ten_references(matches: int, official: float, min3: float) -> None:
         (["cat", "dog", "dog", "dog"], 0.25, 1 / 3),  # official: (0 + 3 * 1/3) / 4
     ],
 )
-def test_fewer_references(references: list[str], official: float, min3: float) -> None:
+def test_vqa_score_with_fewer_references(
+    references: list[str], official: float, min3: float
+) -> None:
     assert vqa_score("cat", references) == pytest.approx(official)
     assert vqa_score("cat", references, mode="min3") == pytest.approx(min3)
 
 
 @given(st.text(), st.lists(st.text(), min_size=1, max_size=10))
-def test_the_score_is_between_0_and_1(answer: str, references: list[str]) -> None:
+def test_score_is_between_0_and_1(answer: str, references: list[str]) -> None:
     assert 0.0 <= vqa_score(answer, references) <= 1.0
 
 
 @given(st.text(max_size=50), st.integers(1, 10))
-def test_what_all_people_say_scores_1(answer: str, people: int) -> None:
+def test_vqa_score_of_what_all_people_say_is_1(answer: str, people: int) -> None:
     assert vqa_score(answer, [answer] * people) == pytest.approx(1.0)
 
 
-def test_an_unknown_truth_is_not_a_wrong_answer() -> None:
+def test_unknown_truth_is_not_a_wrong_answer() -> None:
     with pytest.raises(DataError, match="no reference"):
         vqa_score("cat", [])
 
 
-def test_an_unknown_mode_names_the_nearest() -> None:
+def test_unknown_mode_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="'official'"):
         vqa_score("cat", ["cat"], mode="oficial")  # type: ignore[arg-type]
 
 
-def test_an_endless_answer_is_not_read() -> None:
+def test_endless_answer_is_not_read() -> None:
     assert vqa_score("cat" + " cat" * LONGEST_ANSWER, ["cat"]) == 0.0
     assert vqa_score("cat" + " " * 1_000_000, ["cat"]) == 1.0  # blanks at the ends are free

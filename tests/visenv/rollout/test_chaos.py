@@ -169,7 +169,7 @@ def test_collector_plays_a_failed_episode_again(
     ("kind", "reason"),
     [("error", "RuntimeError: a bug in a tool"), ("service", "search: the server is down")],
 )
-def test_what_fails_for_good_is_kept_as_aborted(executor: Executor, kind: str, reason: str) -> None:
+def test_permanent_failure_is_kept_as_aborted(executor: Executor, kind: str, reason: str) -> None:
     policy = ByMember([ADD, trouble(kind)])
     collector = Collector(partial(toy.make, trouble=True), policy, executor=executor, retries=2)
     (episode,) = played(collector, 1)
@@ -180,7 +180,7 @@ def test_what_fails_for_good_is_kept_as_aborted(executor: Executor, kind: str, r
     assert (counts["retries"], counts["aborted/" + name_of(episode)]) == (2, 3)
 
 
-def test_a_hang_is_left_behind_within_its_limit() -> None:
+def test_hang_is_left_behind_within_its_limit() -> None:
     policy = ByMember([trouble("wait", "hang")], [ADD, ANSWER])
     executor = ThreadExecutor(timeout=1.0)
     collector = Collector(partial(toy.make, trouble=True), policy, executor=executor)
@@ -192,7 +192,7 @@ def test_a_hang_is_left_behind_within_its_limit() -> None:
     assert not any(worker.alive for worker in executor._workers)
 
 
-def test_an_environment_that_does_not_come_up_in_time_aborts() -> None:
+def test_environment_that_does_not_come_up_in_time_aborts() -> None:
     opened = OPENED["birth"]
 
     def make() -> gym.Env[Observation, str]:
@@ -209,7 +209,7 @@ def test_an_environment_that_does_not_come_up_in_time_aborts() -> None:
     collector.close()
 
 
-def test_a_process_that_dies_or_hangs_is_replaced() -> None:
+def test_process_that_dies_or_hangs_is_replaced() -> None:
     policy = ByMember([ADD, trouble("exit")], [trouble("wait")], [ADD, ANSWER])
     executor = ProcessExecutor(timeout=5.0)
     collector = Collector(partial(toy.make, trouble=True), policy, executor=executor, retries=1)
@@ -226,12 +226,12 @@ def test_options_that_cannot_be_are_told_at_once(where: type[Executor]) -> None:
         played(collector)
 
 
-def test_a_limit_must_be_one() -> None:
+def test_limit_must_be_one() -> None:
     with pytest.raises(ConfigurationError, match="above 0 seconds, got 0"):
         ThreadExecutor(timeout=0)
 
 
-def test_what_makes_the_environment_must_reach_the_process() -> None:
+def test_function_that_makes_the_environment_must_reach_the_process() -> None:
     lock = threading.Lock()
 
     def make() -> gym.Env[Observation, str]:
@@ -279,7 +279,7 @@ class Looking(ByMember):
         return Reply.of_text(image.sha256)
 
 
-def test_an_image_too_large_to_decode_aborts_and_is_not_tried_again(tmp_path: Path) -> None:
+def test_image_too_large_to_decode_aborts_and_is_not_tried_again(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.png"
     PIL.Image.new("1", (10_000, 9_000)).save(bomb)  # 90 M pixels in a few kilobytes
     images = (Image.from_file(bomb), Image.from_pixels(np.zeros((1, 1, 3), np.uint8)))
@@ -293,7 +293,7 @@ def test_an_image_too_large_to_decode_aborts_and_is_not_tried_again(tmp_path: Pa
     assert collector.stats.take()["retries"] == 0
 
 
-def test_a_large_image_comes_through_from_another_process() -> None:
+def test_large_image_comes_through_from_another_process() -> None:
     pixels = np.arange(3000 * 2000 * 3, dtype=np.uint32).astype(np.uint8).reshape(3000, 2000, 3)
     executor = ProcessExecutor()
     make = partial(_sized, 3000, 2000)
@@ -314,7 +314,7 @@ def _sized(height: int, width: int) -> gym.Env[Any, str]:
     ("error", "name"),
     [(PolicyError("no engine"), "PolicyError"), (ServiceError("engine", "away"), "engine")],
 )
-def test_an_engine_that_fails_is_asked_again(error: Exception, name: str) -> None:
+def test_engine_that_fails_is_asked_again(error: Exception, name: str) -> None:
     policy = ByMember([ADD, error], [ADD, ANSWER])
     collector = Collector(toy.make, policy, retries=1)
     (episode,) = played(collector, 1)
@@ -322,7 +322,7 @@ def test_an_engine_that_fails_is_asked_again(error: Exception, name: str) -> Non
     assert collector.stats.take()[f"aborted/{name}"] == 1
 
 
-def test_a_dead_engine_is_put_right_once_for_all_whom_it_failed() -> None:
+def test_dead_engine_is_put_right_once_for_all_whom_it_failed() -> None:
     revived: list[int] = []
 
     async def revive() -> None:
@@ -336,7 +336,7 @@ def test_a_dead_engine_is_put_right_once_for_all_whom_it_failed() -> None:
     assert revived == [1]
 
 
-def test_an_engine_that_cannot_be_put_right_aborts() -> None:
+def test_engine_that_cannot_be_put_right_aborts() -> None:
     async def revive() -> None:
         raise PolicyError("no memory")
 
@@ -393,7 +393,7 @@ class Shuffling(Policy[Session]):
     st.integers(0, 2),
     st.integers(0, 100),
 )
-def test_every_place_is_answered_once_and_in_order(
+def test_places_are_answered_once_and_in_order(
     given_places: list[tuple[int, int]], concurrency: int, retries: int, seed: int
 ) -> None:
     Stub.left = Counter(dict.fromkeys(range(8), 2))

@@ -15,7 +15,7 @@ def episode(group: int) -> Episode:
     return Episode("e", f"s{group}", "", group, group, 0, (), "terminated")
 
 
-def test_every_item_gives_one_episode() -> None:
+def test_items_give_one_episode_each() -> None:
     kept: list[Episode] = []
 
     async def make(group: int) -> Episode:
@@ -26,7 +26,7 @@ def test_every_item_gives_one_episode() -> None:
     assert sorted(each.group for each in kept) == list(range(20))
 
 
-def test_no_more_episodes_exist_than_may_be_made_at_once() -> None:
+def test_episodes_at_once_are_limited() -> None:
     lock = threading.Lock()
     existing, most, keeping = 0, 0, 0
 
@@ -65,7 +65,7 @@ def test_items_are_read_when_they_are_needed() -> None:
 
 
 @pytest.mark.parametrize("where", ["make", "keep"])
-def test_an_error_ends_the_work_and_is_raised(where: str) -> None:
+def test_error_ends_the_work_and_is_raised(where: str) -> None:
     kept: list[int] = []
 
     async def make(group: int) -> Episode:

@@ -70,7 +70,7 @@ def test_priority_semaphore_loses_no_place_to_a_cancelled_task(
     assert asyncio.run(run()) == gives_up.count(False)
 
 
-def test_one_gate_serves_one_event_loop_after_another() -> None:
+def test_gate_serves_one_event_loop_after_another() -> None:
     async def crowd() -> None:
         async def visit() -> None:
             await semaphore.acquire()

@@ -99,7 +99,7 @@ def test_episodes_beyond_the_cpus_of_a_cluster_are_played_by_the_actors_that_hav
     collector.close()
 
 
-def test_an_actor_that_dies_is_replaced(executor: Any) -> None:
+def test_actor_that_dies_is_replaced(executor: Any) -> None:
     ((episode,), counts) = played(executor(), ADD, TROUBLE.format("exit"), count=1)
     assert episode.failure.source == "worker"
     assert episode.failure.reason.startswith("the actor has ended")
@@ -107,7 +107,7 @@ def test_an_actor_that_dies_is_replaced(executor: Any) -> None:
     assert counts["aborted/worker"] == 1
 
 
-def test_an_actor_that_hangs_is_killed(executor: Any) -> None:
+def test_actor_that_hangs_is_killed(executor: Any) -> None:
     made = executor(timeout=5.0)
     ((episode,), _) = played(made, TROUBLE.format("wait"), count=1)
     assert episode.failure == Failure("timeout", "timeout", "act took longer than 5.0 s.")
@@ -127,7 +127,7 @@ def test_images_of_files_over_there_arrive_as_bytes(executor: Any, tmp_path: Pat
     assert sent.parts[0] == "look"
 
 
-def test_what_cannot_be_made_over_there_says_why(executor: Any) -> None:
+def test_environment_that_an_actor_cannot_make_says_why(executor: Any) -> None:
     collector = Collector(
         partial(gym.make, "visenv-testing/Nothing-v0"),
         load("policy", "scripted")([ANSWER]),
@@ -280,7 +280,7 @@ def asked(engine: Any, max_tokens: int) -> Reply:
     return reply
 
 
-def test_an_engine_far_away_says_what_it_would_say_here(engine: Any) -> None:
+def test_engine_far_away_says_what_it_would_say_here(engine: Any) -> None:
     here = Parrot()
     for each in (here, engine):
         each.load(weights("a", "b"), version=3)
@@ -308,7 +308,7 @@ def test_images_reach_the_engine(engine: Any, tmp_path: Path) -> None:
     assert segment.images[0].sha256 == Image.from_pixels(pixels).sha256
 
 
-def test_what_the_engine_refuses_is_told_here(engine: Any) -> None:
+def test_refusal_of_the_engine_is_raised_here(engine: Any) -> None:
     with pytest.raises(PolicyError, match="The context of 1 token is full"):
         asked(engine, 1)
     with pytest.raises(PolicyError, match="no weight unknown"):
@@ -368,14 +368,14 @@ def test_tokens_that_do_not_come_are_an_error_and_do_not_block_the_loop(
     assert asyncio.run(fetch()) > 10
 
 
-def test_an_engine_that_ray_would_restart_by_itself_is_refused() -> None:
+def test_engine_that_ray_would_restart_by_itself_is_refused() -> None:
     from visenv.rollout.ray_engine import RayEngine
 
     with pytest.raises(ConfigurationError, match="max_restarts: an actor that Ray restarts"):
         RayEngine(Parrot, max_restarts=-1)
 
 
-def test_an_engine_that_dies_comes_back_with_the_next_weights(engine: Any) -> None:
+def test_engine_that_dies_comes_back_with_the_next_weights(engine: Any) -> None:
     with pytest.raises(PolicyError, match="actor has ended"):
         asked(engine, 3)
     assert engine.stale

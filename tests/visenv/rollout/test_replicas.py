@@ -86,7 +86,7 @@ def test_episodes_go_where_the_fewest_are() -> None:
     assert said == [first, first]
 
 
-def test_an_engine_that_lacks_its_weights_gets_no_episodes() -> None:
+def test_engine_that_lacks_its_weights_gets_no_episodes() -> None:
     engines = [Engine("a"), Engine("b")]
     engines[0].stale = True
     replicas = Replicas(engines)
@@ -101,7 +101,7 @@ def test_an_engine_that_lacks_its_weights_gets_no_episodes() -> None:
     collector.close()
 
 
-def test_what_a_lost_engine_was_playing_is_played_by_another() -> None:
+def test_episode_of_a_lost_engine_is_played_by_another() -> None:
     class Dying(Engine):
         @override
         async def respond(
@@ -125,7 +125,7 @@ def test_weights_are_read_once_and_taken_over_by_all() -> None:
     assert replicas.version == 7
 
 
-def test_one_that_refuses_a_weight_keeps_none_from_the_others() -> None:
+def test_engine_that_refuses_a_weight_keeps_none_from_the_others() -> None:
     engines = [Engine("a", refuses="w3"), Engine("b")]
     replicas = Replicas(engines)
     with pytest.raises(PolicyError, match="a does not know w3"):
@@ -143,7 +143,7 @@ def test_weights_that_end_early_end_for_all() -> None:
         Replicas([Engine("a"), Engine("b")]).load(broken(), 1)
 
 
-def test_they_sleep_wake_and_close_together() -> None:
+def test_replicas_sleep_wake_and_close_together() -> None:
     engines = [Engine("a"), Engine("b")]
     replicas = Replicas(engines)
     replicas.sleep()

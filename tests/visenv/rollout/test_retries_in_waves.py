@@ -52,7 +52,7 @@ class FailsOnce(gym.Wrapper[Any, str, Any, str]):
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.4])
-def test_a_retry_is_part_of_the_wave_whenever_the_verdict_of_another_arrives(
+def test_retry_is_part_of_the_wave_whenever_the_verdict_of_another_arrives(
     delay: float,
 ) -> None:
     ended: list[str] = []

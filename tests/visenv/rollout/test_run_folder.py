@@ -31,7 +31,7 @@ def sorted_episodes(folder: Path) -> list[Episode]:
     return sorted(found, key=lambda each: (each.group, each.member))
 
 
-def test_a_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None:
+def test_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> None:
     words = [*ROLLOUT, "--episodes", "60", "--group-size", "2", "--concurrency", "4", "--out"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     command = [sys.executable, "-c", "import sys; from visenv.cli import main; main(sys.argv[1:])"]
@@ -66,7 +66,7 @@ def test_a_run_that_is_killed_resumes_to_the_same_episodes(tmp_path: Path) -> No
     ],
     ids=str,
 )
-def test_other_settings_are_refused_with_their_difference(
+def test_settings_that_differ_are_refused_with_their_difference(
     change: list[str], difference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [*ROLLOUT, "--episodes", "1", "--out", str(tmp_path)]
@@ -92,7 +92,7 @@ def test_other_settings_are_refused_with_their_difference(
     ],
     ids=lambda words: words[-1],
 )
-def test_a_failed_start_leaves_no_file_and_no_folder(
+def test_failed_start_leaves_no_file_and_no_folder(
     command: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "runs" / "new"
@@ -101,7 +101,7 @@ def test_a_failed_start_leaves_no_file_and_no_folder(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_start_leaves_a_folder_as_it_was(tmp_path: Path) -> None:
+def test_failed_start_leaves_a_folder_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
 
     def fail() -> None:
@@ -114,7 +114,7 @@ def test_a_failed_start_leaves_a_folder_as_it_was(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_failure_after_the_first_episode_keeps_it(tmp_path: Path) -> None:
+def test_failure_after_the_first_episode_keeps_it(tmp_path: Path) -> None:
     def fail() -> None:
         with RunFolder(tmp_path, SETTINGS) as run:
             run.add(episode(0))
@@ -126,7 +126,7 @@ def test_a_failure_after_the_first_episode_keeps_it(tmp_path: Path) -> None:
         assert run.episodes() == [episode(0)]
 
 
-def test_a_folder_in_use_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_folder_in_use_is_refused_and_left_alone(tmp_path: Path) -> None:
     with RunFolder(tmp_path, SETTINGS) as run:
         with pytest.raises(RunError, match="Another process writes"), RunFolder(tmp_path, SETTINGS):
             pass
@@ -147,7 +147,7 @@ def test_half_a_line_is_cut_off(half: bytes, tmp_path: Path) -> None:
     assert file.read_bytes() == whole
 
 
-def test_a_file_that_is_only_half_a_line_begins_anew(tmp_path: Path) -> None:
+def test_file_that_is_only_half_a_line_begins_anew(tmp_path: Path) -> None:
     with RunFolder(tmp_path, SETTINGS) as run:
         run.add(episode(0))
     (tmp_path / "episodes.jsonl").write_bytes(b'{"format"')
@@ -160,7 +160,7 @@ def test_a_file_that_is_only_half_a_line_begins_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"format": 9}', '{"format": 1, "settings": 3, "sessions": []}']
 )
-def test_a_run_file_that_cannot_be_read_is_refused(content: str, tmp_path: Path) -> None:
+def test_run_file_that_cannot_be_read_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(RunError, match=r"run\.json"), RunFolder(tmp_path, SETTINGS):
         pass

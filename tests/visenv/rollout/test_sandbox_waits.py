@@ -112,7 +112,7 @@ def test_rollout_stats_tell_the_wait_for_a_sandbox(tool: type[Runs], kind: type[
     assert 2 * HELD <= measured["sandbox_wait_seconds"] <= measured["env_seconds"]  # two calls
 
 
-def test_a_wait_in_vain_is_measured_too() -> None:
+def test_wait_in_vain_is_measured_too() -> None:
     episode, measured = played(Runs, 10 * HELD, wait_seconds=HELD)
     assert episode.failure is not None
     assert episode.failure.name == "sandbox"

@@ -30,7 +30,7 @@ def played(env: Env) -> Episode:
     return asyncio.run(play(env, OraclePolicy(), EpisodeSpec(0)))
 
 
-def test_an_episode_holds_the_weights_of_a_weighted_sum_and_the_times_of_its_turns() -> None:
+def test_episode_holds_the_weights_of_a_weighted_sum_and_the_times_of_its_turns() -> None:
     terms = (RewardTerm("a", 0.5, lambda _: 0.8), RewardTerm("b", -2.0, lambda _: 0.1))
     episode = played(made(*terms))
     # 0.5 * 0.8 - 2.0 * 0.1 = 0.2
@@ -261,7 +261,7 @@ def test_deterministic_mode_does_not_depend_on_when_verdicts_arrive() -> None:
     assert runs[0][1] == [(group, member) for group in range(5) for member in range(2)]
 
 
-def test_other_modes_return_episodes_as_their_verdicts_arrive() -> None:
+def test_unordered_modes_return_episodes_as_their_verdicts_arrive() -> None:
     async def last_first(context: RewardContext) -> float:
         await asyncio.sleep(0.2 if len(started) == 0 and not started.append(1) else 0.0)  # type: ignore[func-returns-value]
         return 1.0

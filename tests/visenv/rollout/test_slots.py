@@ -100,7 +100,7 @@ def test_episodes_beyond_the_room_of_a_cluster_take_environments_that_become_idl
     collector.close()
 
 
-def test_a_new_environment_without_room_does_not_abort_an_episode_while_others_play() -> None:
+def test_new_environment_without_room_does_not_abort_an_episode_while_others_play() -> None:
     cluster = Cluster(1)
     # No new environment gets a place within its time; the one that plays serves all in the end.
     collector = collector_on(cluster, start_timeout=0.05, concurrency=4)
@@ -110,7 +110,7 @@ def test_a_new_environment_without_room_does_not_abort_an_episode_while_others_p
     collector.close()
 
 
-def test_a_cluster_without_any_room_is_a_failure_with_a_name() -> None:
+def test_cluster_without_any_room_is_a_failure_with_a_name() -> None:
     collector = collector_on(Cluster(0), start_timeout=0.2)
     (episode,) = collector.episodes(specs(1))
     assert episode.failure == Failure(
@@ -134,7 +134,7 @@ def test_idle_environments_of_one_name_make_room_for_another(
     assert cluster.places.acquire(timeout=5)  # the last one was closed too
 
 
-def test_the_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
+def test_rarer_environment_of_a_mixture_is_not_aborted_on_a_full_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(slots_module, "_PATIENCE", 0.1)
@@ -200,7 +200,7 @@ async def full_of_a(count: int) -> tuple[Full, slots_module.Slots, list[Any]]:
     return executor, slots, [await task for task in taking]
 
 
-def test_a_released_environment_makes_room_for_the_episode_that_waits_longest(
+def test_released_environment_makes_room_for_the_episode_that_waits_longest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(slots_module, "_PATIENCE", 0.02)
@@ -250,7 +250,7 @@ def test_idle_environments_are_closed_once_for_each_that_starts(
     asyncio.run(play())
 
 
-def test_an_environment_that_cannot_be_made_fails_each_episode_that_waits_for_it() -> None:
+def test_environment_that_cannot_be_made_fails_each_episode_that_waits_for_it() -> None:
     def impossible() -> gym.Env[Any, Any]:
         raise ZeroDivisionError("no such world")
 

@@ -69,7 +69,7 @@ def test_make_vec_makes_the_pool(pool: EpisodePool) -> None:
     assert pool.spec.kwargs["trouble"] is True
 
 
-def test_a_group_is_one_seed_for_all(pool: EpisodePool) -> None:
+def test_group_is_one_seed_for_all(pool: EpisodePool) -> None:
     observation, infos = pool.reset(seed=[7, 7, 7])
     assert pool.observation_space.contains(observation)
     assert len(set(observation["text"])) == 1
@@ -132,13 +132,13 @@ def test_reset_refuses_other_seeds(pool: EpisodePool, seed: Any) -> None:
         pool.reset_at([0, 1, 2], seeds=seed)
 
 
-def test_one_seed_spreads_to_unrelated_ones(pool: EpisodePool) -> None:
+def test_seed_spreads_to_unrelated_ones(pool: EpisodePool) -> None:
     texts = [pool.reset(seed=seed)[0]["text"] for seed in (0, 1, 0)]
     assert texts[0] == texts[2]
     assert len({*texts[0], *texts[1]}) == 6, "neighbouring seeds share no task"
 
 
-def test_a_full_step_is_batched(pool: EpisodePool) -> None:
+def test_full_step_is_batched(pool: EpisodePool) -> None:
     pool.reset(seed=[7, 7, 7])
     observation, rewards, terminations, truncations, infos = pool.step([ADD, ANSWER, SERVICE])
     assert pool.observation_space.contains(observation)
@@ -151,7 +151,7 @@ def test_a_full_step_is_batched(pool: EpisodePool) -> None:
     assert infos["aborted"].tolist() == ["", "", "search: the server is down"]
 
 
-def test_a_finished_environment_waits_for_its_reset(pool: EpisodePool) -> None:
+def test_finished_environment_waits_for_its_reset(pool: EpisodePool) -> None:
     pool.reset(seed=[7, 7, 7])
     pool.step([ANSWER, ADD, ADD])
     with pytest.raises(EpisodeOverError, match="Environment 0 waits for a reset"):
@@ -168,7 +168,7 @@ def test_a_finished_environment_waits_for_its_reset(pool: EpisodePool) -> None:
     assert "total 9" in pool.step([ADD, ADD, ADD])[0]["text"][1]
 
 
-def test_any_subset_is_stepped(pool: EpisodePool) -> None:
+def test_subset_of_any_kind_is_stepped(pool: EpisodePool) -> None:
     started = pool.reset_at([2, 0], seeds=[4, 5])
     assert set(started) == {0, 2}
     assert total(started[2]) == toy.make().reset(seed=4)[0]["text"]
@@ -180,7 +180,7 @@ def test_any_subset_is_stepped(pool: EpisodePool) -> None:
         pool.step_at({1: ADD})
 
 
-def test_a_slow_environment_holds_nobody_up(pool: EpisodePool, gate: str) -> None:
+def test_slow_environment_holds_nobody_up(pool: EpisodePool, gate: str) -> None:
     pool.reset(seed=0)
     pool.submit({0: waiting(gate), 1: ADD})
     assert REACHED[gate].wait(60)
@@ -195,7 +195,9 @@ def test_a_slow_environment_holds_nobody_up(pool: EpisodePool, gate: str) -> Non
     assert f"passed {gate}" in total(pool.ready()[0])
 
 
-def test_what_arrives_while_others_are_awaited_is_kept(pool: EpisodePool, gate: str) -> None:
+def test_results_that_arrive_while_others_are_awaited_are_kept(
+    pool: EpisodePool, gate: str
+) -> None:
     pool.reset(seed=0)
     pool.submit({0: ADD, 1: waiting(gate)})
     assert REACHED[gate].wait(60)
@@ -210,11 +212,11 @@ def test_what_arrives_while_others_are_awaited_is_kept(pool: EpisodePool, gate: 
     assert total(results[2]) == toy.make().reset(seed=3)[0]["text"]
 
 
-def test_nothing_submitted_is_nothing_to_wait_for(pool: EpisodePool) -> None:
+def test_wait_without_a_submitted_step_is_refused(pool: EpisodePool) -> None:
     assert pool.ready() == {}
 
 
-def test_an_exception_ends_its_own_episode_only(pool: EpisodePool) -> None:
+def test_exception_ends_its_own_episode_only(pool: EpisodePool) -> None:
     pool.reset(seed=[7, 7, 7])
     pool.step([ADD, ADD, ADD])
     results = pool.step_at({1: ERROR, 2: ADD})
@@ -233,7 +235,7 @@ def test_an_exception_ends_its_own_episode_only(pool: EpisodePool) -> None:
     assert "total 3" in total(pool.step_at({1: ADD})[1])
 
 
-def test_a_late_reply_is_never_taken_for_the_next(pool: EpisodePool, gate: str) -> None:
+def test_late_reply_is_never_taken_for_the_next(pool: EpisodePool, gate: str) -> None:
     pool.reset(seed=0)
     (old,) = (thread for thread in pool_threads() if thread.name == "visenv-pool-0")
     pool.timeout = 0.05  # of the call that hangs; the others are sent without one
@@ -254,7 +256,7 @@ def test_a_late_reply_is_never_taken_for_the_next(pool: EpisodePool, gate: str) 
     assert f"passed {second}" in total(pool.ready()[0])
 
 
-def test_a_timeout_counts_for_one_environment_only(pool: EpisodePool, gate: str) -> None:
+def test_timeout_counts_for_one_environment_only(pool: EpisodePool, gate: str) -> None:
     pool.reset(seed=0)
     pool.submit({1: waiting(gate)})
     pool.timeout = 0.05
@@ -273,7 +275,7 @@ def test_a_timeout_counts_for_one_environment_only(pool: EpisodePool, gate: str)
         ({0: None}, TypeError, "a string, got NoneType"),
     ],
 )
-def test_a_wrong_request_sends_nothing(
+def test_wrong_request_sends_nothing(
     pool: EpisodePool, requests: Any, error: type[Exception], says: str
 ) -> None:
     pool.reset(seed=0)
@@ -283,7 +285,7 @@ def test_a_wrong_request_sends_nothing(
     assert "total 3" in total(pool.step_at({1: ADD})[1])
 
 
-def test_a_result_must_be_taken_before_the_next_request(pool: EpisodePool) -> None:
+def test_result_must_be_taken_before_the_next_request(pool: EpisodePool) -> None:
     pool.reset(seed=0)
     pool.submit({0: ADD})
     with pytest.raises(ConfigurationError, match="result of environment 0 with ready"):
@@ -376,7 +378,7 @@ def test_wrong_options_are_told_at_once(options: dict[str, Any], says: str) -> N
         gym.make_vec(toy.register(), **{"num_envs": 2, **options})
 
 
-def test_an_environment_that_cannot_be_made_says_why() -> None:
+def test_environment_that_cannot_be_made_says_why() -> None:
     with pytest.raises(VisenvError, match="unexpected keyword argument 'colour'"):
         gym.make_vec(toy.register(), num_envs=2, colour="red")
 
@@ -419,7 +421,7 @@ def test_call_that_fails_raises_with_its_traceback_and_keeps_the_environments(
     pool.close()
 
 
-def test_an_unexpected_exception_is_logged_with_its_traceback(
+def test_unexpected_exception_is_logged_with_its_traceback(
     pool: EpisodePool, caplog: pytest.LogCaptureFixture
 ) -> None:
     pool.reset(seed=0)
@@ -432,7 +434,7 @@ def test_an_unexpected_exception_is_logged_with_its_traceback(
     assert caplog.records == [], "a failure that is raised on purpose replaces no environment"
 
 
-def test_a_wrapper_that_truncates_ends_the_episode() -> None:
+def test_wrapper_that_truncates_ends_the_episode() -> None:
     pool = make(2, max_episode_steps=1)
     pool.reset(seed=[7, 7])
     results = pool.step_at({0: ADD, 1: ANSWER})
@@ -508,7 +510,7 @@ def test_close_leaves_a_hanging_thread_behind_which_then_ends(gate: str) -> None
         assert not thread.is_alive()
 
 
-def test_an_unregistered_name_is_no_entry_point() -> None:
+def test_unregistered_name_is_no_entry_point() -> None:
     from visenv.rollout import vector_entry_points
 
     with pytest.raises(AttributeError, match="no attribute 'visenv/Nothing-v0'"):

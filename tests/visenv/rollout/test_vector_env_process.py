@@ -70,7 +70,7 @@ def test_images_cross_the_pipe(pool: EpisodePool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["error", "service", "exit"])
-def test_a_failure_stays_with_its_environment(pool: EpisodePool, kind: str) -> None:
+def test_failure_stays_with_its_environment(pool: EpisodePool, kind: str) -> None:
     reasons = {
         "error": ("RuntimeError", "a bug in a tool"),
         "service": ("search", "the server is down"),
@@ -87,7 +87,7 @@ def test_a_failure_stays_with_its_environment(pool: EpisodePool, kind: str) -> N
     assert "total 3" in pool.step_at({0: ADD})[0].observation["text"]
 
 
-def test_a_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) -> None:
+def test_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) -> None:
     restart(pool)
     hung = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
     pool.submit({0: TROUBLE.format("wait")})
@@ -99,7 +99,7 @@ def test_a_killed_child_is_noticed_in_the_middle_of_a_call(pool: EpisodePool) ->
     assert hung not in multiprocessing.active_children()
 
 
-def test_a_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) -> None:
+def test_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) -> None:
     restart(pool)
     idle = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
     os.kill(idle.pid, signal.SIGKILL)
@@ -108,7 +108,7 @@ def test_a_child_killed_between_calls_is_noticed_by_the_next(pool: EpisodePool) 
     assert neighbour_is_well(pool)
 
 
-def test_a_hanging_child_is_killed(pool: EpisodePool) -> None:
+def test_hanging_child_is_killed(pool: EpisodePool) -> None:
     restart(pool)
     hung = pool._worker_group._workers[0]._host._process  # type: ignore[attr-defined]
     pool.timeout = 0.05
@@ -123,7 +123,7 @@ def test_a_hanging_child_is_killed(pool: EpisodePool) -> None:
     assert hung not in multiprocessing.active_children()
 
 
-def test_what_cannot_cross_the_pipe_is_a_failure_of_that_call(pool: EpisodePool) -> None:
+def test_value_that_cannot_cross_the_pipe_fails_that_call(pool: EpisodePool) -> None:
     restart(pool)
     started = pool.reset_at([0], options={"sample": lambda: None})
     assert started[0].truncated
@@ -145,7 +145,7 @@ def test_options_must_be_json() -> None:
         make(1, turns=object())
 
 
-def test_what_keeps_a_child_from_being_made_is_told() -> None:
+def test_error_in_making_a_child_is_reported() -> None:
     with pytest.raises(ConfigurationError, match="at least 1 turn"):
         make(1, turns=0)
 

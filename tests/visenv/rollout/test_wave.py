@@ -59,7 +59,7 @@ def test_held_episodes_are_released_together_in_order(arrival: tuple[Order, ...]
     asyncio.run(run())
 
 
-def test_an_episode_that_is_played_again_keeps_the_wave_of_the_next() -> None:
+def test_episode_that_is_played_again_keeps_the_wave_of_the_next() -> None:
     async def run() -> None:
         played = Played()
         again = played.retries[0, 0] = asyncio.Event()
@@ -81,7 +81,7 @@ def test_an_episode_that_is_played_again_keeps_the_wave_of_the_next() -> None:
 
 
 @pytest.mark.parametrize("moment", ["before its verdict", "while it is held", "once released"])
-def test_a_cancelled_episode_keeps_nobody_waiting(moment: str) -> None:
+def test_cancelled_episode_keeps_nobody_waiting(moment: str) -> None:
     async def run() -> None:
         played = Played()
         tasks = played.start((0, 0), (0, 1))

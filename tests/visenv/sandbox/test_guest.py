@@ -58,7 +58,7 @@ def number(name: str) -> int:
     return found
 
 
-def test_the_filter_allows_what_is_listed_and_nothing_else(machine: str) -> None:
+def test_filter_allows_what_is_listed_and_nothing_else(machine: str) -> None:
     program = seccomp.program(1, private=True)
     allowed = {n for name in seccomp.ALLOWED if (n := syscalls.number(name)) is not None}
     pretended = {n for name in seccomp.PRETENDED if (n := syscalls.number(name)) is not None}
@@ -88,7 +88,7 @@ def test_the_filter_allows_what_is_listed_and_nothing_else(machine: str) -> None
             assert judged(program, 0, audit=audit) == KILL
 
 
-def test_no_call_a_program_must_not_make_is_listed() -> None:
+def test_calls_that_a_program_must_not_make_are_not_listed() -> None:
     never = syscalls.names("""
         mount umount2 pivot_root unshare setns chroot capset keyctl landlock_create_ruleset
         landlock_add_rule landlock_restrict_self
@@ -146,14 +146,14 @@ ARGUMENTS = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "expected"), ARGUMENTS)
-def test_the_filter_looks_at_arguments(
+def test_filter_looks_at_arguments(
     name: str, arguments: tuple[int, ...], expected: int, machine: str
 ) -> None:
     program = seccomp.program(1, private=True)
     assert judged(program, number(name), arguments) == expected, machine
 
 
-def test_without_namespaces_there_are_no_threads_and_no_name_of_the_host(machine: str) -> None:
+def test_filter_without_namespaces_allows_no_threads_and_no_name_of_the_host(machine: str) -> None:
     program = seccomp.program(4711, private=False)
     assert judged(program, number("clone"), (THREAD,)) == EPERM, machine
     assert judged(program, number("uname")) == EPERM
@@ -171,7 +171,7 @@ def test_numbers_are_those_this_python_makes_calls_by() -> None:
     assert kernel.syscall("umask", 0o22) == os.umask(0o22)
 
 
-def test_an_architecture_without_a_table_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_architecture_without_a_table_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     syscalls.machine.cache_clear()
     fake = os.uname_result(("Linux", "host", "6", "1", "riscv64"))
     with monkeypatch.context() as patched:
@@ -184,13 +184,13 @@ def test_an_architecture_without_a_table_is_named(monkeypatch: pytest.MonkeyPatc
 # ---------------------------------------------------------------------------- landlock
 
 
-def test_a_ruleset_handles_all_the_kernel_knows() -> None:
+def test_ruleset_handles_all_the_kernel_knows() -> None:
     # ABI 1 has 13 rights of files (0 to 12), 2 adds REFER (13), 3 TRUNCATE (14), 5 IOCTL_DEV (15).
     handled = [landlock._handled(version) for version in range(1, 8)]
     assert handled == [0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF, 0xFFFF, 0xFFFF]
 
 
-def test_a_version_is_described() -> None:
+def test_version_is_described() -> None:
     assert landlock.described(1) == "ABI 1: files"
     assert landlock.described(4) == "ABI 4: files, truncation, TCP"
     assert landlock.described(7) == "ABI 7: files, truncation, TCP, devices, signals"
@@ -219,11 +219,11 @@ def test_rights_do_not_hold_what_makes_links_devices_or_programs() -> None:
         ("/home/someone/libextra.so", "/home/someone/libextra.so"),
     ],
 )
-def test_what_is_granted_for_a_file(file: str, granted: str) -> None:
+def test_granted_paths_of_a_file(file: str, granted: str) -> None:
     assert libraries._granted(file) == granted
 
 
-def test_what_is_hidden_is_left_out_of_what_is_granted_exactly(
+def test_hidden_paths_are_left_out_of_the_granted_ones_exactly(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     top = tmp_path_factory.mktemp("prefix")
@@ -243,7 +243,7 @@ def test_what_is_hidden_is_left_out_of_what_is_granted_exactly(
 
 
 @given(st.sets(st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)))
-def test_of_paths_inside_each_other_the_outermost_are_kept(paths: set[str]) -> None:
+def test_outermost_paths_are_kept(paths: set[str]) -> None:
     rooted = {f"/{path}" for path in paths}
     kept = libraries._outermost(rooted)
     for path in rooted:
@@ -261,16 +261,16 @@ def test_paths_of_the_host_lose_all_but_their_last_name() -> None:
     assert clean(b"\xff\x00") == "\N{REPLACEMENT CHARACTER}\x00"
 
 
-def test_nothing_is_cleaned_where_there_is_nothing_private() -> None:
+def test_cleaner_without_private_paths_changes_nothing() -> None:
     assert Cleaner([], "")(b"/usr/lib/python3.11/json") == "/usr/lib/python3.11/json"
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_can_be_cleaned(content: bytes) -> None:
+def test_cleaner_takes_any_bytes(content: bytes) -> None:
     assert isinstance(Cleaner(["/a/b"], "/c")(content), str)
 
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1), st.floats(0, 1e9), st.integers(0, 1 << 40))
-def test_an_end_is_read_as_it_was_written(status: int, cpu: float, memory: int) -> None:
+def test_end_is_read_as_it_was_written(status: int, cpu: float, memory: int) -> None:
     end = wire.End(status, cpu, memory)
     assert wire.End.unpack(end.pack()) == end

@@ -111,7 +111,7 @@ every(denied(open, f"/proc/{pid}/{name}", mode) for pid in pids
 
 
 @pytest.mark.parametrize("name", READING)
-def test_nothing_of_the_host_can_be_read(name: str, attack: Attack) -> None:
+def test_host_cannot_be_read(name: str, attack: Attack) -> None:
     attack(f"CLIENT = {os.getpid()}\n{READING[name]}")
 
 
@@ -142,7 +142,7 @@ every(denied(act, file, fcntl.LOCK_SH) for act in (fcntl.flock, fcntl.lockf))
 
 
 @pytest.mark.parametrize("name", WRITING)
-def test_nothing_of_the_host_can_be_changed(name: str, attack: Attack) -> None:
+def test_host_cannot_be_changed(name: str, attack: Attack) -> None:
     attack(WRITING[name])
 
 
@@ -153,13 +153,13 @@ def test_modes_and_times_of_the_hosts_files_stay_though_it_looks_as_if_not(attac
     assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
 
 
-def test_a_file_everybody_may_read_cannot_be_read(attack: Attack, tmp_path: Path) -> None:
+def test_file_everybody_may_read_cannot_be_read(attack: Attack, tmp_path: Path) -> None:
     truth = tmp_path / "ground_truth.json"
     truth.write_text('{"answer": 42}')
     attack(f"every([denied(open, {str(truth)!r}), denied(os.listdir, {str(tmp_path)!r})])")
 
 
-def test_of_site_packages_only_what_is_needed_is_there(attack: Attack) -> None:
+def test_site_packages_have_only_what_is_needed(attack: Attack) -> None:
     installed = Path(np.__file__).parents[1]
     others = ["pip/__init__.py", "pytest/__init__.py", "gymnasium/__init__.py"]
     assert all((installed / other).exists() for other in others)
@@ -174,11 +174,11 @@ def test_visenv_itself_is_not_there(attack: Attack) -> None:
     assert execution.error.endswith("ModuleNotFoundError: No module named 'visenv'")
 
 
-def test_an_import_of_what_is_not_there_fails_as_it_does_everywhere(attack: Attack) -> None:
+def test_import_of_what_is_not_there_fails_as_it_does_everywhere(attack: Attack) -> None:
     attack("try:\n    import torch\nexcept ImportError:\n    found = False\nfound", "False")
 
 
-def test_the_environment_holds_nothing_of_the_clients(
+def test_environment_holds_nothing_of_the_clients(
     monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     monkeypatch.setenv("VISENV_TEST_SECRET", "hunter2hunter2")
@@ -197,7 +197,7 @@ sorted(os.environ), sorted(each.partition("=")[0] for each in inherited)
     assert execution.result == repr((names, names))
 
 
-def test_who_and_where_it_is_tells_nothing(attack: Attack, mode: str) -> None:
+def test_identity_of_the_process_tells_nothing(attack: Attack, mode: str) -> None:
     # With Landlock alone an ordinary user stays who he is.
     user = os.getuid() if mode == "landlock" and os.getuid() else 65534
     attack("os.getuid(), os.geteuid()", repr((user, user)))

@@ -164,7 +164,7 @@ every([denied(call, 27, 0, 4096, bytes(1)), denied(page.madvise, 12)])
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_needed_is_refused(name: str, attack: Attack) -> None:
+def test_calls_that_are_not_needed_are_refused(name: str, attack: Attack) -> None:
     helper = """
 def caught(act, *arguments):
     try:
@@ -176,7 +176,7 @@ def caught(act, *arguments):
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are of x86-64")
-def test_every_call_that_is_not_on_the_list_is_refused(attack: Attack) -> None:
+def test_calls_that_are_not_on_the_list_are_refused(attack: Attack) -> None:
     looked_at = syscalls.names("""
         futex mmap fallocate open openat fcntl ioctl madvise clock_gettime clock_getres
         clock_nanosleep pipe2 renameat2 tgkill clone prlimit64 uname prctl

@@ -46,7 +46,7 @@ every(denied(os.pwrite, number, bytes(1), os.fstat(number).st_size) for number i
 
 
 @pytest.mark.parametrize("name", UNCOUNTED)
-def test_what_no_limit_would_count_is_refused(name: str, attack: Attack) -> None:
+def test_memory_that_no_limit_would_count_is_refused(name: str, attack: Attack) -> None:
     attack(UNCOUNTED[name], limits=Limits(disk_bytes=1 << 30, wall_seconds=30.0))
 
 
@@ -98,13 +98,13 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_what_becomes_of_its_streams_does_not_change_the_result(name: str, attack: Attack) -> None:
+def test_closed_streams_do_not_change_the_result(name: str, attack: Attack) -> None:
     execution = attack(f"print('said', end='')\n{STREAMS[name]}\n6 * 7", "42")
     assert execution.stdout in ("said", "")
     assert execution.stdout == "said" or name in ("none at all", "closed below")
 
 
-def test_the_stream_of_before_can_be_had_back(attack: Attack) -> None:
+def test_stream_of_before_can_be_had_back(attack: Attack) -> None:
     code = (
         "import io\nsys.stdout = io.StringIO()\nsys.stdout = sys.__stdout__\nprint('back', end='')"
     )
@@ -138,7 +138,7 @@ raise Bad
 
 
 @pytest.mark.parametrize("name", UNSPEAKABLE)
-def test_an_exception_that_cannot_be_shown_is_one_like_others(name: str, attack: Attack) -> None:
+def test_exception_that_cannot_be_shown_is_one_like_others(name: str, attack: Attack) -> None:
     execution = attack(UNSPEAKABLE[name], result="", status="error")
     assert execution.error == "The program raised an exception that cannot be shown."
     assert execution.stdout == ""
@@ -163,7 +163,7 @@ SPEAKABLE = {
 
 
 @pytest.mark.parametrize("name", SPEAKABLE)
-def test_an_exception_of_any_kind_is_told(name: str, attack: Attack) -> None:
+def test_exception_of_any_kind_is_told(name: str, attack: Attack) -> None:
     code, told = SPEAKABLE[name]
     execution = attack(code, result="", status="error")
     assert execution.error.rpartition("\n")[2].startswith(told), execution.error
@@ -183,7 +183,7 @@ signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
 
 
 @pytest.mark.parametrize("name", SABOTAGE)
-def test_who_spoils_the_report_has_none(name: str, attack: Attack) -> None:
+def test_report_that_a_program_spoils_is_none(name: str, attack: Attack) -> None:
     execution = attack(SABOTAGE[name] + "\n6 * 7", None, status=None)
     whole, crashed = ("ok", "42"), ("crashed", "")
     # A moment may come too late to spoil anything, or spoil the program before its report.
@@ -249,7 +249,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_of_a_file_no_more_is_read_than_an_image(name: str, sandbox: Sandbox) -> None:
+def test_file_is_read_no_further_than_an_image(name: str, sandbox: Sandbox) -> None:
     content, problem = FILES[name]
     code = "import shutil\nshutil.copy('given.bin', 'path_to_output_image.jpg')\n0"
     limits = Limits(wall_seconds=30.0, memory_bytes=256 << 20)
@@ -275,7 +275,7 @@ while not os.path.exists("path_to_output_image.jpg"):
 """
 
 
-def test_an_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox, mode: str) -> None:
+def test_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox, mode: str) -> None:
     given = {"small.png": png(4, 4), "bomb.png": png(50_000, 50_000)}
     limits = Limits(wall_seconds=30.0)
     for _ in range(5):
@@ -288,7 +288,7 @@ def test_an_image_that_changes_while_it_is_read_is_one_or_none(sandbox: Sandbox,
         assert taken == (4, 4) or (taken is None and "50000x50000" in execution.image_problem)
 
 
-def test_a_report_that_changes_while_it_is_read_is_one_of_them(sandbox: Sandbox) -> None:
+def test_report_that_changes_while_it_is_read_is_one_of_them(sandbox: Sandbox) -> None:
     """Both are whole, and nothing is written any more when it is read."""
     one, other = (wire.Report(result=letter * 60_000).pack() for letter in (b"a", b"b"))
     code = f"""
@@ -346,7 +346,7 @@ not seen and denied(os.listdir, parent) is not False or seen
 """)
 
 
-def test_the_name_of_a_directory_is_long_and_random(sandbox: Sandbox, mode: str) -> None:
+def test_name_of_a_directory_is_long_and_random(sandbox: Sandbox, mode: str) -> None:
     if mode == "namespaces":
         return  # all are called the same, and none can be seen by another
     code = (
@@ -363,7 +363,7 @@ names = [f"{place}/{name}" for name in ("__config__.py", "dtypes.py", "exception
 """
 
 
-def test_a_program_does_not_see_which_files_another_has_read() -> None:
+def test_program_does_not_see_which_files_another_has_read() -> None:
     """The access times of library files were a channel of a bit for each file."""
     import os
     from pathlib import Path

@@ -36,12 +36,12 @@ NO_FILE = {
 
 
 @pytest.mark.parametrize("name", NO_FILE)
-def test_nothing_but_files_and_directories_can_be_made(name: str, attack: Attack) -> None:
+def test_programs_can_make_only_files_and_directories(name: str, attack: Attack) -> None:
     execution = attack(NO_FILE[name])
     assert execution.image is None
 
 
-def test_a_directory_is_no_image(sandbox: Sandbox, mode: str) -> None:
+def test_directory_is_no_image(sandbox: Sandbox, mode: str) -> None:
     code = "import os\nos.unlink(o) if os.path.exists(o) else 0\nos.mkdir(o)"
     execution = sandbox.run("o = 'path_to_output_image.jpg'\n" + code)
     assert execution.image is None
@@ -86,7 +86,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_a_file_that_is_no_image_is_not_taken(name: str, sandbox: Sandbox) -> None:
+def test_file_that_is_no_image_is_not_taken(name: str, sandbox: Sandbox) -> None:
     content, problem = BAD_FILES[name]
     code = f"open('path_to_output_image.jpg', 'wb').write({content!r})"
     execution = sandbox.run(code, limits=LIMITS)
@@ -123,7 +123,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_image_comes_back_as_rgb(name: str, sandbox: Sandbox) -> None:
+def test_images_of_every_kind_come_back_as_rgb(name: str, sandbox: Sandbox) -> None:
     kind = "TIFF" if name == "float" else "PNG"
     execution = sandbox.run(f"{KINDS[name]}.save('path_to_output_image.jpg', {kind!r})")
     assert execution.image is not None, execution
@@ -139,7 +139,7 @@ BAD_INPUTS = {
 
 
 @pytest.mark.parametrize("name", BAD_INPUTS)
-def test_a_bad_file_handed_in_harms_only_the_program(name: str, sandbox: Sandbox) -> None:
+def test_bad_file_handed_in_harms_only_the_program(name: str, sandbox: Sandbox) -> None:
     code = """
 try:
     found = cv2.imread("path_to_input_image.jpg") is not None
@@ -151,7 +151,7 @@ found
     assert execution.result == "False", execution
 
 
-def test_what_is_handed_in_is_the_programs_own_copy(sandbox: Sandbox) -> None:
+def test_array_handed_in_is_the_programs_own_copy(sandbox: Sandbox) -> None:
     pixels = np.full((4, 6, 3), 7, np.uint8)
     image = Image.from_pixels(pixels)
     content = encoded("JPEG")
@@ -169,7 +169,7 @@ int(image.sum())
 # ------------------------------------------------------------------------------ descriptors
 
 
-def test_it_has_its_streams_and_three_memory_files(attack: Attack) -> None:
+def test_program_has_its_streams_and_three_memory_files(attack: Attack) -> None:
     attack(
         """
 def is_open(number):
@@ -184,7 +184,7 @@ def is_open(number):
     )
 
 
-def test_its_memory_files_cannot_grow_or_shrink(attack: Attack) -> None:
+def test_memory_files_cannot_grow_or_shrink(attack: Attack) -> None:
     attack(
         """
 sizes = [os.fstat(number).st_size for number in (3, 4, 5)]
@@ -245,7 +245,7 @@ def test_numbers_that_cannot_be_are_not_believed(name: str, sandbox: Sandbox) ->
     assert execution.file is None
 
 
-def test_a_forged_use_of_the_machine_is_cut_to_what_can_be(sandbox: Sandbox) -> None:
+def test_forged_use_of_the_machine_is_cut_to_what_can_be(sandbox: Sandbox) -> None:
     report = forged(cpu=HUGE, memory=HUGE >> 10)
     execution = sandbox.run(f"import os\nos.pwrite(3, {report!r}, 0)\nos._exit(0)")
     assert execution.cpu_seconds <= sandbox.limits.cpu_seconds
@@ -259,7 +259,7 @@ def test_texts_longer_than_there_is_room_for_are_not_read(size: int, sandbox: Sa
     assert execution.status == "crashed"
 
 
-def test_an_image_of_its_own_making_is_but_pixels(sandbox: Sandbox) -> None:
+def test_image_of_its_own_making_is_but_pixels(sandbox: Sandbox) -> None:
     report = forged(height=2, width=2, file=4)
     code = f"import os\nos.pwrite(4, b'abcdefghijkl', 0)\nos.pwrite(3, {report!r}, 0)\nos._exit(0)"
     execution = sandbox.run(code)
@@ -280,7 +280,7 @@ while True:
     assert sandbox.run(code, limits=SHORT).status == "wall"
 
 
-def test_after_results_are_taken_the_process_is_killed(sandbox: Sandbox) -> None:
+def test_process_is_killed_after_results_are_taken(sandbox: Sandbox) -> None:
     code = f"""
 import os, time
 os.pwrite(3, {forged(result=b"'forged'")!r}, 0)
@@ -294,7 +294,7 @@ while True:
 
 
 @given(st.binary(max_size=400))
-def test_no_report_is_too_strange_to_be_read(content: bytes) -> None:
+def test_report_of_any_kind_is_read(content: bytes) -> None:
     wire.Report.unpack(content.ljust(wire.REPORT_BYTES, b"\0"))
 
 
@@ -304,7 +304,7 @@ def test_no_report_is_too_strange_to_be_read(content: bytes) -> None:
     st.binary(max_size=wire.PROBLEM_BYTES),
     st.lists(st.integers(0, HUGE), min_size=5, max_size=5),
 )
-def test_a_report_is_read_as_it_was_written(
+def test_report_is_read_as_it_was_written(
     result: bytes, error: bytes, problem: bytes, numbers: list[int]
 ) -> None:
     report = wire.Report(result, error, problem, *numbers)
@@ -313,7 +313,7 @@ def test_a_report_is_read_as_it_was_written(
     assert wire.Report.unpack(content.ljust(wire.REPORT_BYTES, b"\0")) == report
 
 
-def test_a_report_keeps_the_beginning_of_a_result_and_the_end_of_an_error() -> None:
+def test_report_keeps_the_beginning_of_a_result_and_the_end_of_an_error() -> None:
     long = b"a" * 40_000 + b"z" * 40_000
     report = wire.Report.unpack(wire.Report(long, long).pack().ljust(wire.REPORT_BYTES, b"\0"))
     assert report is not None

@@ -97,7 +97,7 @@ def test_cpu_time_has_an_end_whoever_ignores_the_signal(attack: Attack) -> None:
     assert execution.cpu_seconds < 3.0
 
 
-def test_what_was_printed_before_the_end_of_time_is_told(attack: Attack) -> None:
+def test_output_before_a_timeout_is_reported(attack: Attack) -> None:
     code = "print('so far')\nwhile True: pass"
     limits = replace(LIMITS, wall_seconds=3.0)
     assert attack(code, result=None, status="wall", limits=limits).stdout == "so far\n"
@@ -117,7 +117,7 @@ written
     attack(code, str(4 << 20) if mode == "namespaces" else "0", limits=LIMITS)
 
 
-def test_one_file_has_an_end(attack: Attack) -> None:
+def test_file_size_is_limited(attack: Attack) -> None:
     code = """
 def write():
     with open("path_to_output_image.jpg", "wb", buffering=0) as file:
@@ -147,7 +147,7 @@ made
     attack(code, "256" if mode == "namespaces" else "0")
 
 
-def test_a_deep_tree_is_removed_with_everything_else(attack: Attack, mode: str) -> None:
+def test_deep_tree_is_removed_with_everything_else(attack: Attack, mode: str) -> None:
     code = """
 depth = 0
 try:
@@ -238,7 +238,7 @@ libc.qsort(items, 2, 4, again)
 
 
 @pytest.mark.parametrize("name", CRASHES)
-def test_a_crash_is_told_with_what_was_printed_before(name: str, attack: Attack) -> None:
+def test_crash_is_told_with_what_was_printed_before(name: str, attack: Attack) -> None:
     code, told = CRASHES[name]
     execution = attack("print('said')\n" + code, result=None, status="crashed")
     assert execution.error == told
@@ -283,7 +283,7 @@ def test_source_that_cannot_be_compiled_is_an_error_like_others(
     )
 
 
-def test_a_program_of_many_megabytes_is_not_run(sandbox: Sandbox) -> None:
+def test_program_of_many_megabytes_is_not_run(sandbox: Sandbox) -> None:
     execution = sandbox.run("#" * ((1 << 20) + 1))
     assert execution.status == "refused"
     assert execution.error == "The code has 1,048,577 bytes; at most 1,048,576 are run."

@@ -143,7 +143,7 @@ def pristine(attack: Attack) -> str:
 
 
 @pytest.mark.parametrize("name", TAMPERING)
-def test_what_a_program_changes_ends_with_it(
+def test_changes_of_a_program_end_with_it(
     name: str, attack: Attack, sandbox: Sandbox, pristine: str
 ) -> None:
     from_before = sandbox.backend
@@ -155,7 +155,7 @@ def test_what_a_program_changes_ends_with_it(
     assert server_of(sandbox).pid == server  # and it is the same server that made them
 
 
-def test_a_program_has_no_way_to_the_server(attack: Attack) -> None:
+def test_program_has_no_way_to_the_server(attack: Attack) -> None:
     attack(
         """
 import gc, socket
@@ -171,7 +171,7 @@ len(found) > 0 and every(use(each) for each in found)
     )
 
 
-def test_the_server_shares_no_memory_with_programs(sandbox: Sandbox) -> None:
+def test_server_shares_no_memory_with_programs(sandbox: Sandbox) -> None:
     maps = Path(f"/proc/{server_of(sandbox).pid}/maps").read_text()
     shared = [line for line in maps.splitlines() if re.search(" .w.s ", line)]
     assert len(maps) > 1000
@@ -191,7 +191,7 @@ def _memory(pid: int) -> bytes:
     return b"".join(parts)
 
 
-def test_no_trace_of_a_program_is_in_the_memory_later_ones_are_copied_from(
+def test_memory_that_programs_are_copied_from_has_no_trace_of_earlier_ones(
     sandbox: Sandbox,
 ) -> None:
     marker = secrets.token_hex(16)
@@ -212,7 +212,7 @@ def test_no_trace_of_a_program_is_in_the_memory_later_ones_are_copied_from(
             assert trace not in each
 
 
-def test_two_programs_at_once_do_not_see_each_other(sandbox: Sandbox, attack: Attack) -> None:
+def test_programs_at_the_same_time_do_not_see_each_other(sandbox: Sandbox, attack: Attack) -> None:
     hidden = """
 import os, time
 open("path_to_output_image.jpg", "w").write("ground truth")
@@ -268,7 +268,7 @@ for other in others:
     assert most > 0
 
 
-def test_nothing_is_left_on_the_host(
+def test_host_has_nothing_left_of_a_server(
     sandbox: Sandbox, open_files: Callable[[], Counter[str]]
 ) -> None:
     assert isinstance(sandbox.backend, LocalBackend)

@@ -58,7 +58,7 @@ def check(said: dict[str, Any], mode: str) -> None:
 
 
 @as_root
-def test_as_an_ordinary_user() -> None:
+def test_sandbox_runs_as_an_ordinary_user() -> None:
     by_default, named = report("auto", "landlock", by=USER)
     check(by_default, "namespaces")
     check(named, "landlock")
@@ -74,7 +74,7 @@ def test_as_an_ordinary_user() -> None:
     ],
     ids=["Docker", "Docker, an ordinary user", "Ubuntu, an ordinary user"],
 )
-def test_where_namespaces_are_refused_landlock_keeps_programs_in(
+def test_landlock_keeps_programs_in_without_namespaces(
     refused: str, before: tuple[str, ...]
 ) -> None:
     by_default, named = report("auto", "namespaces", by=(*before, *container(refused)))
@@ -83,18 +83,18 @@ def test_where_namespaces_are_refused_landlock_keeps_programs_in(
 
 
 @x86_64
-def test_where_there_is_no_landlock_namespaces_keep_programs_in() -> None:
+def test_namespaces_keep_programs_in_without_landlock() -> None:
     by_default, named = report("auto", "landlock", by=container("landlock"))
     check(by_default, "namespaces")
     assert "isolation='landlock'" in named["refused"]
 
 
 @x86_64
-def test_where_too_little_is_left_programs_are_refused_unless_a_person_insists() -> None:
+def test_programs_are_refused_with_too_few_layers_unless_a_person_insists() -> None:
     refused, unsafe = report("auto", "unsafe", by=container("namespaces", "landlock"))
     assert refused["kind"] == "ConfigurationError"
     assert refused["refused"] == (
-        "This machine does not grant what it takes to run code that nobody trusts: a seccomp "
+        "This machine does not grant what it takes to run untrusted code: a seccomp "
         "filter, no new privileges, and either a private root in namespaces or Landlock. Missing: "
         "private root in namespaces (unshare: Operation not permitted), landlock "
         "(landlock_create_ruleset: Operation not permitted). `visenv doctor` says more; "
@@ -107,6 +107,6 @@ def test_where_too_little_is_left_programs_are_refused_unless_a_person_insists()
 
 
 @x86_64
-def test_without_a_filter_of_calls_programs_are_refused() -> None:
+def test_programs_are_refused_without_a_filter_of_calls() -> None:
     (refused,) = report("auto", by=container("seccomp"))
     assert "seccomp filter (" in refused["refused"]

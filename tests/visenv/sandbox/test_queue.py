@@ -22,7 +22,7 @@ def later(act: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def test_an_owner_of_short_programs_is_not_behind_all_of_a_long_one() -> None:
+def test_owner_of_short_programs_is_not_behind_all_of_a_long_one() -> None:
     """Twenty programs of 50 ms of one owner would keep an honest one waiting for a second."""
     queue, order = FairQueue(1, 60.0), list[Hashable]()
 
@@ -63,7 +63,7 @@ def test_tags_worked_by_hand() -> None:
     assert not a.ready.done()
 
 
-def test_a_program_that_gets_no_worker_in_time_is_a_service_error() -> None:
+def test_program_that_gets_no_worker_in_time_is_a_service_error() -> None:
     queue = FairQueue(1, 0.05)
     with queue.worker("a"):
         with pytest.raises(ServiceError, match="no worker was free within"):
@@ -103,7 +103,7 @@ def interrupt() -> Iterator[Callable[[], threading.Thread]]:
     signal.signal(signal.SIGUSR1, before)
 
 
-def test_an_interrupted_wait_loses_no_worker(interrupt: Callable[[], threading.Thread]) -> None:
+def test_interrupted_wait_loses_no_worker(interrupt: Callable[[], threading.Thread]) -> None:
     queue, may_end = FairQueue(1, 60.0), threading.Event()
 
     def run() -> None:
@@ -122,7 +122,7 @@ def test_an_interrupted_wait_loses_no_worker(interrupt: Callable[[], threading.T
     assert (queue.waits.programs, queue.waits.given_up) == (1, 0)
 
 
-def test_an_interrupt_after_the_worker_was_given_gives_it_back(
+def test_interrupt_after_the_worker_was_given_gives_it_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -136,7 +136,7 @@ def test_an_interrupt_after_the_worker_was_given_gives_it_back(
     assert queue._free == 1
 
 
-def test_nothing_is_remembered_of_owners_that_are_even() -> None:
+def test_owners_that_are_even_are_forgotten() -> None:
     queue = FairQueue(2, 1.0)
     for owner in range(100):
         with queue.worker(owner):
@@ -161,7 +161,7 @@ class Slow:
         return
 
 
-def test_a_sandbox_has_a_deadline_and_tells_what_was_waited() -> None:
+def test_sandbox_has_a_deadline_and_tells_what_was_waited() -> None:
     backend = Slow()
     sandbox = Sandbox(backend, workers=1, wait_seconds=0.1)
     running = later(lambda: sandbox.run("1"))
@@ -174,7 +174,7 @@ def test_a_sandbox_has_a_deadline_and_tells_what_was_waited() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), threading.TIMEOUT_MAX * 2])
-def test_a_time_that_cannot_be_waited_is_refused(seconds: float) -> None:
+def test_time_that_cannot_be_waited_is_refused(seconds: float) -> None:
     with pytest.raises(ConfigurationError, match="wait_seconds"):
         Sandbox(wait_seconds=seconds)
 
@@ -242,7 +242,7 @@ def test_coroutines_have_the_deadline_of_threads() -> None:
         assert (sandbox.waits.programs, sandbox.waits.given_up) == (1, 1)
 
 
-def test_a_cancelled_coroutine_holds_its_worker_until_its_program_ends() -> None:
+def test_cancelled_coroutine_holds_its_worker_until_its_program_ends() -> None:
     backend = Recording()
 
     async def ask(sandbox: Sandbox) -> None:
@@ -258,7 +258,7 @@ def test_a_cancelled_coroutine_holds_its_worker_until_its_program_ends() -> None
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_a_coroutine_that_is_cancelled_in_the_queue_loses_no_worker(given: bool) -> None:
+def test_coroutine_that_is_cancelled_in_the_queue_loses_no_worker(given: bool) -> None:
     """With `given`, it is cancelled after it was given the worker and before it learns of it."""
 
     async def cancel(queue: FairQueue) -> None:

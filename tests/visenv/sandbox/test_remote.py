@@ -79,7 +79,7 @@ def remote() -> Iterator[Sandbox]:
         thread.join()
 
 
-def test_the_documented_backend_runs_programs_elsewhere(remote: Sandbox) -> None:
+def test_documented_backend_runs_programs_elsewhere(remote: Sandbox) -> None:
     image = Image.from_pixels(np.full((6, 8, 3), 90, np.uint8))
     execution = remote.run(CROP, {INPUT_IMAGE: image})
     assert (execution.status, execution.result) == ("ok", "(6, 8, 3)")
@@ -90,7 +90,7 @@ def test_the_documented_backend_runs_programs_elsewhere(remote: Sandbox) -> None
     assert failed.error.endswith("ZeroDivisionError: division by zero")
 
 
-def test_a_tool_uses_it_as_any_other(remote: Sandbox) -> None:
+def test_tool_uses_it_as_any_other(remote: Sandbox) -> None:
     image = Image.from_pixels(np.full((6, 8, 3), 90, np.uint8))
     store = Store()
     store.images["image"] = image
@@ -98,6 +98,6 @@ def test_a_tool_uses_it_as_any_other(remote: Sandbox) -> None:
     assert [part.size for part in result.parts if isinstance(part, Image)] == [(3, 2)]
 
 
-def test_a_service_that_fails_is_no_result(remote: Sandbox) -> None:
+def test_service_that_fails_is_no_result(remote: Sandbox) -> None:
     with pytest.raises(ServiceError, match="503"):
         remote.run("fail")

@@ -51,7 +51,7 @@ def difference(one: Image, other: Image) -> float:
 # ---------------------------------------------------------------------------- images
 
 
-def test_the_papers_program_repairs_the_papers_image(sandbox: Sandbox) -> None:
+def test_papers_program_repairs_the_papers_image(sandbox: Sandbox) -> None:
     image = picture(64, 48)
     execution = sandbox.run(ROTATE, {INPUT_IMAGE: image})
     assert execution.status == "ok"
@@ -70,14 +70,14 @@ def test_repairs_are_chained_by_the_file_that_was_written(sandbox: Sandbox) -> N
     assert difference(twice.image, image) < 3.0
 
 
-def test_an_image_by_variable_name_is_its_pixels(sandbox: Sandbox) -> None:
+def test_image_by_variable_name_is_its_pixels(sandbox: Sandbox) -> None:
     image = picture(31, 17)
     code = "image.shape, image.dtype.name, image.flags.writeable, image[3, 4].tolist()"
     expected = repr(((17, 31, 3), "uint8", True, image.pixels[3, 4].tolist()))
     assert sandbox.run(code, {"image": image}).result == expected
 
 
-def test_a_file_by_its_name_is_of_the_kind_it_says(sandbox: Sandbox) -> None:
+def test_file_by_its_name_is_of_the_kind_it_says(sandbox: Sandbox) -> None:
     image = picture(20, 10)
     code = "[(each, Image.open(each).format) for each in ('a.png', 'b.jpg')], "
     code += "np.asarray(Image.open('a.png')).sum()"
@@ -94,7 +94,7 @@ def test_bytes_are_a_file_as_it_is(sandbox: Sandbox) -> None:
     assert execution.result == "True"
 
 
-def test_a_shared_image_is_handed_to_many(sandbox: Sandbox) -> None:
+def test_shared_image_is_handed_to_many(sandbox: Sandbox) -> None:
     with SharedImage(picture(400, 300)) as shared:
         for place in range(3):
             execution = sandbox.run(f"image[{place}, 7].tolist()", {"image": shared})
@@ -104,13 +104,13 @@ def test_a_shared_image_is_handed_to_many(sandbox: Sandbox) -> None:
         sandbox.run("0", {"image": shared})
 
 
-def test_a_shared_image_pickles_as_its_image() -> None:
+def test_shared_image_pickles_as_its_image() -> None:
     with SharedImage(picture(4, 3)) as shared, pickle.loads(pickle.dumps(shared)) as copy:
         assert copy.image == shared.image
         assert copy.size == (4, 3)
 
 
-def test_the_image_that_is_taken_back_has_a_name_of_choice(sandbox: Sandbox) -> None:
+def test_image_that_is_taken_back_has_a_name_of_choice(sandbox: Sandbox) -> None:
     code = "Image.new('RGB', (5, 4), (9, 8, 7)).save('mine.png')"
     execution = sandbox.run(code, output="mine.png")
     assert execution.image is not None
@@ -119,13 +119,13 @@ def test_the_image_that_is_taken_back_has_a_name_of_choice(sandbox: Sandbox) -> 
         assert opened.format == "PNG"
 
 
-def test_an_image_is_never_one_of_before(sandbox: Sandbox) -> None:
+def test_image_is_never_one_of_before(sandbox: Sandbox) -> None:
     assert sandbox.run(ROTATE, {INPUT_IMAGE: picture(8, 8)}).image is not None
     execution = sandbox.run("1", {INPUT_IMAGE: picture(8, 8)})
     assert (execution.image, execution.file, execution.image_problem) == (None, None, "")
 
 
-def test_an_image_written_before_an_error_is_taken_too(sandbox: Sandbox) -> None:
+def test_image_written_before_an_error_is_taken_too(sandbox: Sandbox) -> None:
     execution = sandbox.run(ROTATE + "1 / 0", {INPUT_IMAGE: picture(8, 8)})
     assert execution.status == "error"
     assert execution.image is not None
@@ -139,14 +139,14 @@ def test_programs_copy_files_as_anywhere(sandbox: Sandbox) -> None:
         assert execution.image is not None
 
 
-def test_an_image_larger_than_allowed_is_not_passed(sandbox: Sandbox) -> None:
+def test_image_larger_than_allowed_is_not_passed(sandbox: Sandbox) -> None:
     limits = Limits(image_pixels=99)
     execution = sandbox.run("1", {"image": picture(10, 10)}, limits=limits)
     assert execution.status == "refused"
     assert execution.error == "image is 10x10 = 100 pixels; at most 99 pixels are passed."
 
 
-def test_a_broken_image_is_the_callers_fault(sandbox: Sandbox) -> None:
+def test_broken_image_is_the_callers_fault(sandbox: Sandbox) -> None:
     with pytest.raises(ImageError, match="broken"):
         sandbox.run("1", {"image": Image.from_bytes(b"junk", "broken")})
 
@@ -162,7 +162,7 @@ def test_output_result_and_error_are_told_apart_and_together(sandbox: Sandbox) -
     assert sandbox.run("None").result == ""
 
 
-def test_the_traceback_is_the_interpreters_from_the_programs_first_line(sandbox: Sandbox) -> None:
+def test_traceback_is_the_interpreters_from_the_programs_first_line(sandbox: Sandbox) -> None:
     code = """import cv2
 
 def dark(image):
@@ -184,7 +184,7 @@ dark(cv2.imread('nothing.jpg'))
     assert "can't open/read file" in execution.stdout  # OpenCV's own warning
 
 
-def test_a_syntax_error_shows_the_line(sandbox: Sandbox) -> None:
+def test_syntax_error_shows_the_line(sandbox: Sandbox) -> None:
     execution = sandbox.run("x = 1\ny = (\n")
     assert (
         execution.error
@@ -192,7 +192,7 @@ def test_a_syntax_error_shows_the_line(sandbox: Sandbox) -> None:
     )
 
 
-def test_a_chain_of_errors_is_told_whole(sandbox: Sandbox) -> None:
+def test_chain_of_errors_is_told_whole(sandbox: Sandbox) -> None:
     execution = sandbox.run(
         "try:\n    1 / 0\nexcept Exception as e:\n    raise KeyError('k') from e"
     )
@@ -215,7 +215,7 @@ def test_leaving_by_exit(code: str, status: str, error: str, sandbox: Sandbox) -
     assert (execution.status, execution.error) == (status, error)
 
 
-def test_any_text_is_printed(sandbox: Sandbox) -> None:
+def test_sandbox_prints_any_text(sandbox: Sandbox) -> None:
     execution = sandbox.run("print('π \\x00 \\ud800 <|im_end|>')\nimport os\nos.write(1, b'\\xff')")
     assert execution.stdout == "π \x00 \\ud800 <|im_end|>\n�"
 
@@ -226,18 +226,18 @@ def test_cv2_numpy_and_pil_need_no_import_and_main_is_main(sandbox: Sandbox) -> 
     assert sandbox.run(f"x = 5\n{code}").result == result
 
 
-def test_the_same_program_does_the_same(sandbox: Sandbox) -> None:
+def test_program_is_deterministic(sandbox: Sandbox) -> None:
     code = "import random\nrandom.random(), np.random.rand(), hash('x'), list({'a', 'b', 'c'})"
     assert len({sandbox.run(code).result for _ in range(4)}) == 1
 
 
-def test_another_server_does_the_same_too() -> None:
+def test_sandbox_does_the_same_on_another_server() -> None:
     code = "import random\nrandom.random(), np.random.rand(), hash('x'), list({'a', 'b', 'c'})"
     with Sandbox() as one, Sandbox() as other:
         assert one.run(code).result == other.run(code).result
 
 
-def test_what_it_took_is_told(sandbox: Sandbox) -> None:
+def test_execution_reports_what_it_took(sandbox: Sandbox) -> None:
     execution = sandbox.run("x = np.ones(100 << 20, np.uint8)\nfor _ in range(3_000_000): pass")
     assert 0.005 < execution.cpu_seconds < 20.0
     assert execution.seconds > 0.005
@@ -247,7 +247,7 @@ def test_what_it_took_is_told(sandbox: Sandbox) -> None:
 # ------------------------------------------------------------------- many at a time
 
 
-def test_a_burst_from_threads_loses_none(sandbox: Sandbox) -> None:
+def test_burst_from_threads_loses_none(sandbox: Sandbox) -> None:
     found: dict[int, str] = {}
 
     def run(number: int) -> None:
@@ -271,7 +271,7 @@ def test_coroutines_run_programs_together(sandbox: Sandbox) -> None:
     assert [each.result for each in asyncio.run(burst())] == [str(2 * n) for n in range(32)]
 
 
-def test_a_cancelled_coroutine_does_not_wait() -> None:
+def test_cancelled_coroutine_does_not_wait() -> None:
     async def cancel(sandbox: Sandbox) -> None:
         task = asyncio.create_task(sandbox.run_async("import time\ntime.sleep(60)"))
         await asyncio.sleep(0.05)
@@ -286,7 +286,7 @@ def test_a_cancelled_coroutine_does_not_wait() -> None:
     assert time.monotonic() - began < 40.0  # nor does closing, which ends the program
 
 
-def test_no_more_programs_run_than_there_are_workers() -> None:
+def test_programs_run_in_no_more_than_the_workers() -> None:
     class Counting:
         def __init__(self) -> None:
             self.running = self.most = 0
@@ -340,7 +340,7 @@ class Remote:
         self.asked.clear()
 
 
-def test_another_backend_can_be_plugged_in() -> None:
+def test_backend_can_be_plugged_in() -> None:
     backend: SandboxBackend = Remote()
     image = picture(4, 4)
     sandbox = Sandbox(backend, limits=Limits(wall_seconds=3.0))
@@ -360,7 +360,7 @@ def test_environments_share_one_sandbox() -> None:
     assert shared_sandbox().run("1 + 1").result == "2"
 
 
-def test_a_sandbox_pickles_and_starts_anew(sandbox: Sandbox) -> None:
+def test_sandbox_pickles_and_starts_anew(sandbox: Sandbox) -> None:
     copy = pickle.loads(pickle.dumps(sandbox))
     with copy:
         assert copy.workers == sandbox.workers
@@ -369,7 +369,7 @@ def test_a_sandbox_pickles_and_starts_anew(sandbox: Sandbox) -> None:
         assert copy.run("1 + 1").result == "2"
 
 
-def test_a_closed_sandbox_starts_anew() -> None:
+def test_closed_sandbox_starts_anew() -> None:
     sandbox = Sandbox()
     assert sandbox.run("1").result == "1"
     sandbox.close()
@@ -434,7 +434,7 @@ def test_options_that_cannot_be_are_refused() -> None:
         LocalBackend(ahead=-1)
 
 
-def test_a_package_that_is_not_there_is_named() -> None:
+def test_package_that_is_not_there_is_named() -> None:
     with (
         Sandbox(LocalBackend(packages=("numpy", "nowhere"))) as sandbox,
         pytest.raises(ConfigurationError, match="No module named 'nowhere'"),
@@ -442,7 +442,7 @@ def test_a_package_that_is_not_there_is_named() -> None:
         sandbox.start()
 
 
-def test_other_packages_can_be_offered() -> None:
+def test_packages_can_be_offered() -> None:
     packages = ("numpy", "PIL", "scipy.ndimage", "skimage.filters")  # the last loads it when used
     code = "from skimage.filters import gaussian\nfloat(gaussian(np.ones((5, 5))).sum())"
     with Sandbox(LocalBackend(packages=packages)) as sandbox:
@@ -450,6 +450,6 @@ def test_other_packages_can_be_offered() -> None:
         assert "ModuleNotFoundError" in sandbox.run("import cv2").error
 
 
-def test_none_need_be_kept_ready() -> None:
+def test_workers_need_not_be_kept_ready() -> None:
     with Sandbox(LocalBackend(ahead=0)) as sandbox:
         assert [sandbox.run(f"{n}").result for n in range(3)] == ["0", "1", "2"]

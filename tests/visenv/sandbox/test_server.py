@@ -77,7 +77,7 @@ def running(server: ForkServer) -> int:
     return found[0]
 
 
-def test_a_server_that_died_is_replaced(own: Sandbox) -> None:
+def test_server_that_died_is_replaced(own: Sandbox) -> None:
     first = server_of(own).pid
     os.kill(first, signal.SIGKILL)
     # The first may run in the process that waited, if that is faster than its end.
@@ -85,7 +85,7 @@ def test_a_server_that_died_is_replaced(own: Sandbox) -> None:
     assert server_of(own).pid != first
 
 
-def test_a_server_that_dies_takes_everything_along_and_programs_run_again(own: Sandbox) -> None:
+def test_server_that_dies_takes_everything_along_and_programs_run_again(own: Sandbox) -> None:
     server = server_of(own)
     began = "import time\nends = time.monotonic() + 3\nwhile time.monotonic() < ends: pass\n'done'"
     thread, found = in_background(own, began)
@@ -96,7 +96,7 @@ def test_a_server_that_dies_takes_everything_along_and_programs_run_again(own: S
     assert [each.result for each in found] == ["'done'"]
 
 
-def test_a_process_that_waits_and_dies_is_replaced(own: Sandbox) -> None:
+def test_process_that_waits_and_dies_is_replaced(own: Sandbox) -> None:
     server = server_of(own)
     old = children(server.pid)
     assert own.run("1").status == "ok"  # in the one that waited: what waits now is another
@@ -111,7 +111,7 @@ def test_a_process_that_waits_and_dies_is_replaced(own: Sandbox) -> None:
     assert own.run("1 + 1").result == "2"
 
 
-def test_a_program_killed_from_outside_is_told(own: Sandbox) -> None:
+def test_program_killed_from_outside_is_told(own: Sandbox) -> None:
     server = server_of(own)
     thread, found = in_background(own, "while True: pass")
     os.kill(running(server), signal.SIGKILL)
@@ -139,7 +139,7 @@ print("done")
 """
 
 
-def test_a_server_that_cannot_make_processes_any_more_is_replaced() -> None:
+def test_server_that_cannot_make_processes_any_more_is_replaced() -> None:
     """By an ordinary user, who may lower the limits of what he started; root in a container not."""
     user = [] if os.geteuid() else [str(Path(__file__).with_name("as_user.py"))]
     done = subprocess.run(
@@ -152,7 +152,7 @@ def test_a_server_that_cannot_make_processes_any_more_is_replaced() -> None:
     assert (done.stdout, done.stderr) == ("done\n", "")
 
 
-def test_a_server_that_cannot_be_had_is_an_error_that_says_so(
+def test_server_that_cannot_be_had_is_an_error_that_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Sandbox() as sandbox:
@@ -199,7 +199,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("isolation", ["namespaces", "landlock"])
-def test_a_client_that_is_killed_takes_everything_along(isolation: str) -> None:
+def test_client_that_is_killed_takes_everything_along(isolation: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", CLIENT, isolation], stdout=subprocess.PIPE, text=True
     ) as client:
@@ -232,7 +232,7 @@ print("done")
 """
 
 
-def test_a_forked_client_has_a_server_of_its_own() -> None:
+def test_forked_client_has_a_server_of_its_own() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", FORKING],
         capture_output=True,
@@ -243,7 +243,7 @@ def test_a_forked_client_has_a_server_of_its_own() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
-def test_a_forgotten_sandbox_leaves_nothing_behind() -> None:
+def test_forgotten_sandbox_leaves_nothing_behind() -> None:
     sandbox = Sandbox()
     sandbox.start()
     pid = server_of(sandbox).pid
@@ -253,7 +253,7 @@ def test_a_forgotten_sandbox_leaves_nothing_behind() -> None:
     assert not Path(f"/proc/{pid}").exists()  # and it was waited for
 
 
-def test_what_killed_clients_left_of_directories_is_removed(
+def test_directories_of_killed_clients_are_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from visenv.sandbox.guest import scratch

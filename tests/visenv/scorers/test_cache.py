@@ -67,7 +67,7 @@ def flip(path: Path) -> None:
 
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "open"])
 @pytest.mark.parametrize("damage", [cut, empty, overwrite, flip])
-def test_a_damaged_file_never_gives_a_wrong_value_and_is_replaced(
+def test_damaged_file_never_gives_a_wrong_value_and_is_replaced(
     damage: Callable[[Path], None], opened: bool, tmp_path: Path
 ) -> None:
     cache = filled(tmp_path)
@@ -89,7 +89,7 @@ def test_a_damaged_file_never_gives_a_wrong_value_and_is_replaced(
 
 
 @pytest.mark.parametrize("damage", [cut, overwrite])
-def test_a_damaged_file_is_kept_under_another_name_with_one_warning(
+def test_damaged_file_is_kept_under_another_name_with_one_warning(
     damage: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache = filled(tmp_path)
@@ -105,7 +105,7 @@ def test_a_damaged_file_is_kept_under_another_name_with_one_warning(
     assert kept.name in record.getMessage()
 
 
-def test_one_damaged_entry_costs_that_entry_alone(
+def test_damaged_entry_costs_that_entry_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache = filled(tmp_path, 3)
@@ -119,7 +119,7 @@ def test_one_damaged_entry_costs_that_entry_alone(
     assert cache.get("key 1") == (5,)
 
 
-def test_a_file_that_another_process_replaced_is_opened_again(tmp_path: Path) -> None:
+def test_file_that_another_process_replaced_is_opened_again(tmp_path: Path) -> None:
     one, other = filled(tmp_path, 3), DiskCache(tmp_path)
     assert other.get("key 0") is not None
     one.path.unlink()
@@ -137,7 +137,7 @@ def _write(folder: str, start: int, barrier: Any) -> None:
     cache.put("shared", "the same")
 
 
-def test_two_processes_share_one_file(tmp_path: Path) -> None:
+def test_processes_share_one_file(tmp_path: Path) -> None:
     barrier = SPAWN.Barrier(2)
     children = [
         SPAWN.Process(target=_write, args=(str(tmp_path), start, barrier)) for start in (0, 200)
@@ -162,7 +162,7 @@ def _write_until_killed(folder: str, begun: Any) -> None:
             begun.set()
 
 
-def test_a_killed_process_leaves_a_usable_file(tmp_path: Path) -> None:
+def test_killed_process_leaves_a_usable_file(tmp_path: Path) -> None:
     for _ in range(3):
         begun = SPAWN.Event()
         child = SPAWN.Process(target=_write_until_killed, args=(str(tmp_path), begun))
@@ -189,7 +189,7 @@ def _full_disk(folder: str, results: Any) -> None:
     results.put([cache.get(f"{number}") is not None for number in range(100)])
 
 
-def test_a_full_disk_costs_the_cache_and_nothing_else(tmp_path: Path) -> None:
+def test_full_disk_costs_the_cache_and_nothing_else(tmp_path: Path) -> None:
     results = SPAWN.Queue()
     child = SPAWN.Process(target=_full_disk, args=(str(tmp_path), results))
     child.start()
@@ -203,13 +203,13 @@ def test_a_full_disk_costs_the_cache_and_nothing_else(tmp_path: Path) -> None:
     assert (cache.get("after"), cache.get("0") is not None) == ((1,), True)
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigurationError, match="cannot be made"):
         DiskCache(tmp_path / "file" / "cache")
 
 
-def test_a_locked_file_costs_the_cache_with_one_warning(
+def test_locked_file_costs_the_cache_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("visenv.scorers.cache._SECONDS_TO_WAIT", 0.01)
@@ -225,7 +225,7 @@ def test_a_locked_file_costs_the_cache_with_one_warning(
     assert caplog.text.count("database is locked") == 1
 
 
-def test_the_oldest_values_go_when_the_file_is_too_large(tmp_path: Path) -> None:
+def test_oldest_values_go_when_the_file_is_too_large(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, max_bytes=1 << 20)
     for number in range(1025):
         cache.put(f"{number}", os.urandom(4000))
@@ -236,7 +236,7 @@ def test_the_oldest_values_go_when_the_file_is_too_large(tmp_path: Path) -> None
     assert cache.path.stat().st_size < 3 << 20
 
 
-def test_a_cache_serves_many_threads(tmp_path: Path) -> None:
+def test_cache_serves_many_threads(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path)
 
     def use(number: int) -> bool:

@@ -43,7 +43,7 @@ def test_deterministic_mode_gives_the_same_bits_alone_and_among_others() -> None
     assert scorer.counts().batches == len(TEXTS)
 
 
-def test_many_sentences_are_few_batches() -> None:
+def test_sentences_are_batched() -> None:
     scorer = Scorer("encoder", max_delay=10.0, max_batch_size=32)
     release = held()
     futures = [scorer.submit(Embed(f"sentence {number}")) for number in range(64)]
@@ -52,6 +52,6 @@ def test_many_sentences_are_few_batches() -> None:
     assert scorer.counts().batches == 2
 
 
-def test_a_model_that_is_not_there_is_a_configuration_error() -> None:
+def test_model_that_is_not_there_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
         Scorer("encoder", model="/no/such/folder").submit(Embed("x")).result(60)

@@ -110,7 +110,7 @@ def test_items_take_wrong_answers_of_the_same_kind_and_never_a_right_one() -> No
     }
 
 
-def test_a_careful_judge_agrees_and_rejects_every_probe() -> None:
+def test_careful_judge_agrees_and_rejects_every_probe() -> None:
     report = checked(rule("careful"))
     # Wilson's interval of 20 out of 20: 1 / (1 + 1.96² / 20) = 0.8389.
     assert report.agreement == pytest.approx((1.0, 0.83887, 1.0), abs=1e-4)
@@ -125,7 +125,7 @@ def test_a_careful_judge_agrees_and_rejects_every_probe() -> None:
     assert report.failed == 0
 
 
-def test_a_gullible_judge_is_found_out() -> None:
+def test_gullible_judge_is_found_out() -> None:
     report = checked(rule("gullible"))
     assert report.probes["all options"].value == 0.0
     assert report.probes["instruction to the judge"].value == 0.0
@@ -163,7 +163,7 @@ def test_shares_of_a_judge_worked_by_hand() -> None:
     ]
 
 
-def test_a_probe_that_is_the_right_answer_is_left_out() -> None:
+def test_probe_that_is_the_right_answer_is_left_out() -> None:
     item = JudgeItem("Is it red?", ("Yes",), "yes", True)
 
     async def ask(item: JudgeItem) -> float:
@@ -214,7 +214,7 @@ def _transformers(server: ChatServer, tmp_path: Path) -> Scorer:
     "make",
     [_openai, _rules, pytest.param(_transformers, marks=pytest.mark.component("transformers"))],
 )
-def test_a_judge_on_each_backend_is_evaluated_again_from_its_recorded_replies(
+def test_judge_on_each_backend_is_evaluated_again_from_its_recorded_replies(
     make: Callable[[ChatServer, Path], Scorer], server: ChatServer, tmp_path: Path
 ) -> None:
     inner = make(server, tmp_path)
@@ -275,7 +275,7 @@ def write_items(folder: Path) -> Path:
     return path
 
 
-def test_the_command_prints_the_shares_and_records(
+def test_command_prints_the_shares_and_records(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = "tests.visenv.scorers.test_evaluation"
@@ -303,7 +303,7 @@ def test_the_command_prints_the_shares_and_records(
         '{"question": "q", "references": ["r"], "answer": "a", "truth": true, "images": [1]}',
     ],
 )
-def test_a_line_that_is_no_item_is_named(line: str, tmp_path: Path) -> None:
+def test_line_that_is_no_item_is_named(line: str, tmp_path: Path) -> None:
     good = '{"question": "q", "references": ["r"], "answer": "a", "truth": true}'
     path = tmp_path / "items.jsonl"
     path.write_text(f"{good}\n{line}\n")

@@ -64,7 +64,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_a_reply_that_cannot_be_read_is_asked_for_again_then_fails(
+def test_reply_that_cannot_be_read_is_asked_for_again_then_fails(
     server: ChatServer, name: str
 ) -> None:
     bad = said(UNREADABLE[name])
@@ -81,20 +81,20 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_then_fails(
     assert len(server.bodies) == 5
 
 
-def test_the_same_question_is_answered_from_the_cache_tries_included(server: ChatServer) -> None:
+def test_question_is_answered_from_the_cache_tries_included(server: ChatServer) -> None:
     server.script(said("hm"), said('{"score": 1}'))
     assert [ask(judge_of(server)) for _ in range(3)] == [1.0] * 3
     assert len(server.bodies) == 2
 
 
-def test_a_judge_that_hangs_or_breaks_is_a_service_error(server: ChatServer) -> None:
+def test_judge_that_hangs_or_breaks_is_a_service_error(server: ChatServer) -> None:
     server.script(Hang(), Answer("", 500))
     for reason in ("no answer within 0.2 s", "HTTP 500"):
         with pytest.raises(ServiceError, match=reason):
             ask(judge_of(server, timeout=0.2))
 
 
-def test_a_scorer_whose_values_are_no_replies_is_a_service_error(tag: str) -> None:
+def test_scorer_whose_values_are_no_replies_is_a_service_error(tag: str) -> None:
     judge = Judge(
         Scorer("rules", function="tests.visenv.scorers.test_judge:number"), "{answer}", YesNo()
     )
@@ -111,7 +111,7 @@ def by_length(request: Any) -> dict[str, str]:
     return {"text": json.dumps({"score": min(1.0, len(str(request.messages)) / 100)})}
 
 
-def test_a_judge_pickles_and_many_are_asked_at_once() -> None:
+def test_judge_pickles_and_many_are_asked_at_once() -> None:
     scorer = Scorer("rules", function="tests.visenv.scorers.test_judge:by_length")
     judge = Judge(scorer, "{a}", JsonScore())
     again: Judge[float] = pickle.loads(pickle.dumps(judge))
@@ -128,7 +128,7 @@ def test_a_judge_pickles_and_many_are_asked_at_once() -> None:
 @pytest.mark.parametrize(
     "prompt", ["{", "{}", "{0}", "{a.b}", "{a[0]}", "{a!r}", "{a:>10}", "a } b", "{a b}"]
 )
-def test_a_prompt_with_other_than_plain_fields_is_refused(prompt: str) -> None:
+def test_prompt_with_other_than_plain_fields_is_refused(prompt: str) -> None:
     with pytest.raises(ConfigurationError, match=r"prompt"):
         Judge(Scorer("openai", model="m"), prompt, YesNo())
 

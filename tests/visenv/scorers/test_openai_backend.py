@@ -98,7 +98,7 @@ def test_failures_that_may_pass_are_tried_again(
 
 
 @pytest.mark.parametrize("act", [Hang(), said("late")._replace(pause=60.0)])
-def test_a_server_that_hangs_or_is_too_slow_is_given_up(
+def test_server_that_hangs_or_is_too_slow_is_given_up(
     server: ChatServer, waits: list[float], act: Act
 ) -> None:
     server.script(act)
@@ -116,20 +116,20 @@ def test_retry_after_is_honored(server: ChatServer, waits: list[float]) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 422])
-def test_a_refused_request_is_not_sent_again(server: ChatServer, status: int) -> None:
+def test_refused_request_is_not_sent_again(server: ChatServer, status: int) -> None:
     server.script(Answer("no such model", status))
     with pytest.raises(ServiceError, match=f"refused the request. HTTP {status}: no such model"):
         answered(openai(server, retries=5))
     assert len(server.bodies) == 1
 
 
-def test_a_reply_without_text_is_explained(server: ChatServer) -> None:
+def test_reply_without_text_is_explained(server: ChatServer) -> None:
     server.script(said(None, "tool_calls"))
     with pytest.raises(ServiceError, match=r"no text \(finish reason 'tool_calls'\)"):
         answered(openai(server, retries=5))
 
 
-def test_a_server_that_is_not_there_is_named(
+def test_server_that_is_not_there_is_named(
     waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -156,7 +156,7 @@ def test_half_a_surrogate_pair_is_sent_as_a_question_mark(server: ChatServer) ->
 # -------------------------------------------------------------------------------------------- keys
 
 
-def test_the_key_is_read_from_the_environment_at_each_request(
+def test_key_is_read_from_the_environment_at_each_request(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scorer = openai(server, key_variable="MY_KEY")
@@ -167,7 +167,7 @@ def test_the_key_is_read_from_the_environment_at_each_request(
     assert server.keys == [f"Bearer {KEY}", "Bearer rotated"]
 
 
-def test_the_key_is_nowhere_else(
+def test_key_is_nowhere_else(
     server: ChatServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -194,7 +194,7 @@ def test_the_key_is_nowhere_else(
     assert not any(KEY.encode() in data for data in [*saved, pickle.dumps(scorer)])
 
 
-def test_a_missing_key_is_a_configuration_error(server: ChatServer) -> None:
+def test_missing_key_is_a_configuration_error(server: ChatServer) -> None:
     with pytest.raises(ConfigurationError, match="variable NO_SUCH_KEY should hold the API key"):
         answered(openai(server, key_variable="NO_SUCH_KEY"))
 
@@ -221,7 +221,7 @@ def test_options_that_look_like_secrets_are_refused_and_not_repeated(
 # ----------------------------------------------------------------------------------------- handles
 
 
-def test_a_misspelled_option_is_refused_when_the_handle_is_made() -> None:
+def test_misspelled_option_is_refused_when_the_handle_is_made() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'base_url'"):
         Scorer("openai", model="m", base_ulr="http://x")
     with pytest.raises(UnknownNameError, match="Did you mean 'openai'"):
@@ -234,7 +234,7 @@ def test_a_misspelled_option_is_refused_when_the_handle_is_made() -> None:
         Scorer("json:dumps")
 
 
-def test_a_value_that_an_option_cannot_have_is_refused(server: ChatServer) -> None:
+def test_value_that_an_option_cannot_have_is_refused(server: ChatServer) -> None:
     for options in ({"timeout": 0}, {"retries": -1}, {"max_concurrency": 0}):
         with pytest.raises(ConfigurationError, match=r"Expected|must not"):
             answered(openai(server, **options))

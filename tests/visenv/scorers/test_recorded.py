@@ -34,7 +34,7 @@ def test_recorded_values_replay_without_the_inner_scorer(
         replay.submit(Echo("b")).result(60)
 
 
-def test_a_recording_continues_after_a_kill_in_the_middle_of_a_line(
+def test_recording_continues_after_a_kill_in_the_middle_of_a_line(
     remote: Any, tag: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "replies.jsonl"
@@ -55,14 +55,14 @@ def test_a_recording_continues_after_a_kill_in_the_middle_of_a_line(
     ["", "{", "[]", '{"digest": "x"}', '{"digest": "x", "model": "m", "value": NaN}', '"x"',
      '{"digest": "x", "model": "m", "value": {"$array": 1}}'],
 )  # fmt: skip
-def test_a_line_that_is_no_reply_is_named(line: str, tmp_path: Path) -> None:
+def test_line_that_is_no_reply_is_named(line: str, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     file.write_text('{"digest": "a", "model": "m", "value": 1}\n' + line + "\n")
     with pytest.raises(DataError, match=r"replies.jsonl, line 2 is not a recorded reply"):
         Scorer("recorded", file=str(file)).submit(Echo("a")).result(60)
 
 
-def test_a_file_holds_the_replies_of_one_model(remote: Any, tmp_path: Path) -> None:
+def test_file_holds_the_replies_of_one_model(remote: Any, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     lines = [json.dumps({"digest": "a", "model": model, "value": 1}) for model in ("m", "n")]
     file.write_text(lines[0] + "\n")
@@ -74,12 +74,12 @@ def test_a_file_holds_the_replies_of_one_model(remote: Any, tmp_path: Path) -> N
         Scorer("recorded", file=str(file)).submit(Echo("a")).result(60)
 
 
-def test_a_missing_file_is_refused_without_an_inner_scorer(tmp_path: Path) -> None:
+def test_missing_file_is_refused_without_an_inner_scorer(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="There is no file of recorded replies"):
         Scorer("recorded", file=str(tmp_path / "none")).submit(Echo("a")).result(60)
 
 
-def test_a_failure_of_the_inner_scorer_is_not_recorded(remote: Any, tmp_path: Path) -> None:
+def test_failure_of_the_inner_scorer_is_not_recorded(remote: Any, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     recording = Scorer("recorded", file=str(file), inner=remote().description())
     with pytest.raises(ServiceError, match="not for you"):

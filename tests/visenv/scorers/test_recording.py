@@ -34,7 +34,7 @@ class Log:
         self.seen.append((scorer.name, verdict))
 
 
-def test_every_verdict_is_recorded_cached_ones_included(remote: Any, tag: str) -> None:
+def test_verdicts_are_recorded_cached_ones_included(remote: Any, tag: str) -> None:
     scorer, log = remote(), Log()
 
     async def term() -> None:
@@ -54,7 +54,7 @@ def test_every_verdict_is_recorded_cached_ones_included(remote: Any, tag: str) -
     ]
 
 
-def test_a_coroutine_on_the_background_loop_uses_the_log_of_who_started_it(remote: Any) -> None:
+def test_coroutine_on_the_background_loop_uses_the_log_of_who_started_it(remote: Any) -> None:
     scorer, log = remote(), Log()
     with using(log):
         future = background.submit(scorer.score(Echo("a")))
@@ -63,7 +63,7 @@ def test_a_coroutine_on_the_background_loop_uses_the_log_of_who_started_it(remot
     assert [verdict.value for _, verdict in log.seen] == ["a"]
 
 
-def test_a_scorer_behind_a_scorer_is_not_recorded(remote: Any, tmp_path: Path) -> None:
+def test_scorer_behind_a_scorer_is_not_recorded(remote: Any, tmp_path: Path) -> None:
     file = str(tmp_path / "replies.jsonl")
     scorer, log = Scorer("recorded", file=file, inner=remote().description()), Log()
     with using(log):
@@ -82,7 +82,7 @@ def test_recorded_verdicts_answer_in_place_of_the_backend(remote: Any, tag: str)
     assert [verdict for _, verdict in log.seen][-2:] == found
 
 
-def test_a_strict_log_never_reaches_the_backend(remote: Any, tag: str) -> None:
+def test_strict_log_never_reaches_the_backend(remote: Any, tag: str) -> None:
     scorer = remote()
     encoded = Image.from_bytes(Image.from_pixels(np.zeros((2, 2, 3), np.uint8)).png())
     with using(Log(strict=True)):

@@ -101,7 +101,7 @@ def test_yes_no_refuses(text: str) -> None:
         YesNo()(text)
 
 
-def test_one_of_returns_the_choice_as_it_was_given() -> None:
+def test_choice_is_returned_as_it_was_given() -> None:
     verdict = OneOf(("Correct", "Incorrect", "Not attempted"))
     assert verdict("not attempted.") == "Not attempted"
     assert verdict("CORRECT") == "Correct"

@@ -131,7 +131,7 @@ def test_digest_refuses_what_a_request_may_not_hold(odd: Any) -> None:
         digest(Old(odd))
 
 
-def test_a_request_without_kind_is_refused() -> None:
+def test_request_without_kind_is_refused() -> None:
     with pytest.raises(TypeError, match="Nameless needs a `kind"):
 
         class Nameless(ScoreRequest):

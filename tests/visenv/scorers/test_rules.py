@@ -14,7 +14,7 @@ from visenv.scorers.backends.rules import RulesBackend
 DOUBLE = "tests.visenv.scorers.doubles:double"
 
 
-def test_a_rule_answers_and_is_its_own_model() -> None:
+def test_rule_answers_and_is_its_own_model() -> None:
     scorer = Scorer("rules", function=DOUBLE)
     verdict = scorer.submit(Echo("ab")).result(60)
     assert (verdict.value, verdict.model) == ("abab", DOUBLE)
@@ -22,14 +22,14 @@ def test_a_rule_answers_and_is_its_own_model() -> None:
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-def test_a_rule_gives_the_same_in_any_batch(deterministic: bool) -> None:
+def test_rule_gives_the_same_in_any_batch(deterministic: bool) -> None:
     scorer = Scorer("rules", function=DOUBLE, deterministic=deterministic)
     futures = [scorer.submit(Echo(number / 7)) for number in range(300)]
     found = [future.result(60).value for future in futures]
     assert found == [2 * (number / 7) for number in range(300)]
 
 
-def test_a_rule_that_fails_fails_its_own_request(tag: str) -> None:
+def test_rule_that_fails_fails_its_own_request(tag: str) -> None:
     scorer = Scorer("rules", function=DOUBLE, max_delay=0.1)
     bad, good = scorer.submit(Echo("error")), scorer.submit(Echo("b"))
     assert good.result(60).value == "bb"
@@ -45,12 +45,12 @@ def test_a_rule_that_fails_fails_its_own_request(tag: str) -> None:
         ("no_such_module:f", "no_such_module"),
     ],
 )
-def test_a_function_that_is_not_there_is_refused(function: str, problem: str) -> None:
+def test_function_that_is_not_there_is_refused(function: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         Scorer("rules", function=function).submit(Echo(1))
 
 
-def test_the_version_of_a_rule_is_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_of_a_rule_is_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(request: Any) -> Any:
         return request
 

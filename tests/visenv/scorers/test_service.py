@@ -52,7 +52,7 @@ def test_64_concurrent_requests_reach_a_backend_of_16_in_4_batches(remote: Any, 
     assert sorted(number for batch in BATCHES[tag] for number in batch) == list(range(64))
 
 
-def test_a_batch_that_is_not_full_leaves_after_the_delay(remote: Any, tag: str) -> None:
+def test_batch_that_is_not_full_leaves_after_the_delay(remote: Any, tag: str) -> None:
     assert remote(max_delay=0.01).submit(Echo(1)).result(60).value == 1
     assert BATCHES[tag] == [[1]]
 
@@ -100,7 +100,7 @@ def test_score_works_in_several_event_loops_and_blocks_none(remote: Any, tag: st
     assert found == [list(range(start, start + 4)) for start in (0, 10, 20)]
 
 
-def test_a_scorer_can_be_asked_inside_a_running_event_loop(remote: Any) -> None:
+def test_scorer_can_be_asked_inside_a_running_event_loop(remote: Any) -> None:
     async def notebook_cell() -> Any:
         return background.run(remote().score(Echo("jupyter"))).value
 
@@ -119,7 +119,7 @@ def test_plain_code_on_the_background_loop_can_wait_for_a_scorer(remote: Any) ->
 # ------------------------------------------------------------------------------------------ caches
 
 
-def test_a_verdict_names_its_model_and_the_digest_of_the_request(remote: Any, tag: str) -> None:
+def test_verdict_names_its_model_and_the_digest_of_the_request(remote: Any, tag: str) -> None:
     verdict = remote().submit(Echo("a")).result(60)
     assert verdict == ("a", f"model of {tag}", digest(Echo("a")))
 
@@ -138,7 +138,7 @@ def test_cache_hits_never_reach_the_backend(remote: Any, tag: str, tmp_path: Pat
     assert (counts.requests, counts.disk_hits, counts.sent) == (1, 1, 0)
 
 
-def test_none_is_a_value_and_is_cached_as_one(remote: Any, tag: str, tmp_path: Path) -> None:
+def test_value_none_is_cached(remote: Any, tag: str, tmp_path: Path) -> None:
     for _ in range(2):
         scorer = remote(cache_dir=tmp_path)
         assert [scorer.submit(Echo(None)).result(60).value for _ in range(2)] == [None, None]
@@ -247,9 +247,7 @@ def test_failures_are_not_cached(remote: Any, tag: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["error", "refuse", "short"])
-def test_one_bad_request_does_not_fail_the_rest_of_its_batch(
-    remote: Any, tag: str, bad: str
-) -> None:
+def test_bad_request_does_not_fail_the_rest_of_its_batch(remote: Any, tag: str, bad: str) -> None:
     scorer = remote(max_delay=0.2)
     release = held()
     futures = [scorer.submit(Echo(content)) for content in ("a", bad, "b")]
@@ -261,7 +259,7 @@ def test_one_bad_request_does_not_fail_the_rest_of_its_batch(
     assert BATCHES[tag] == [["a", bad, "b"], ["a"], [bad], ["b"]]
 
 
-def test_a_model_that_hangs_fails_its_batch_and_answers_again_when_it_is_free(
+def test_model_that_hangs_fails_its_batch_and_answers_again_when_it_is_free(
     tag: str, tmp_path: Path
 ) -> None:
     scorer = Scorer(MODEL, folder=str(tmp_path), tag=tag, timeout=0.1)
@@ -279,13 +277,13 @@ def test_a_model_that_hangs_fails_its_batch_and_answers_again_when_it_is_free(
     assert value["value"] == "b"
 
 
-def test_a_model_that_cannot_be_loaded_is_a_service_error(tmp_path: Path) -> None:
+def test_model_that_cannot_be_loaded_is_a_service_error(tmp_path: Path) -> None:
     scorer = Scorer(MODEL, folder=str(tmp_path), tag="unloadable")
     with pytest.raises(ServiceError, match="RuntimeError: no weights"):
         scorer.submit(Echo("a")).result(60)
 
 
-def test_a_request_that_the_backend_does_not_answer_is_refused(remote: Any) -> None:
+def test_request_that_the_backend_does_not_answer_is_refused(remote: Any) -> None:
     with pytest.raises(ConfigurationError, match="answers Echo, not Embed"):
         remote().submit(Embed("x")).result(60)
 
@@ -310,7 +308,7 @@ def test_rate_limits_hold_requests_back(
         future.cancel()
 
 
-def test_a_request_above_the_token_limit_is_sent_all_the_same(remote: Any) -> None:
+def test_request_above_the_token_limit_is_sent_all_the_same(remote: Any) -> None:
     assert remote(tokens_per_minute=10).submit(Echo("a")).result(60).value == "a"
 
 

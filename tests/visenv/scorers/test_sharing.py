@@ -70,7 +70,7 @@ def ask(scorer: Scorer, contents: list[Any], context: Any = SPAWN) -> tuple[int,
     return found
 
 
-def test_a_spawned_child_uses_the_instance_of_its_parent(
+def test_spawned_child_uses_the_instance_of_its_parent(
     model: Any, tag: str, tmp_path: Path
 ) -> None:
     scorer = model()
@@ -98,7 +98,7 @@ def test_requests_of_two_children_and_the_parent_are_one_batch(
     assert loaded(tmp_path) == [os.getpid()]
 
 
-def test_the_parent_loads_the_model_when_only_a_child_asks(model: Any, tmp_path: Path) -> None:
+def test_parent_loads_the_model_when_only_a_child_asks(model: Any, tmp_path: Path) -> None:
     _, [verdict] = ask(model(), ["x"])
     assert verdict.value["pid"] == os.getpid()
     assert loaded(tmp_path) == [os.getpid()]
@@ -127,7 +127,7 @@ class Asker:
         """Do nothing."""
 
 
-def test_a_handle_that_is_built_in_a_worker_uses_the_process_that_started_it(
+def test_handle_that_is_built_in_a_worker_uses_the_process_that_started_it(
     model: Any, tag: str, tmp_path: Path
 ) -> None:
     hosts = [ProcessHost(partial(Asker, str(tmp_path), tag)) for _ in range(2)]
@@ -149,7 +149,7 @@ def _grandparent(pickled: bytes, results: Any) -> None:
     results.put(ask(scorer, ["grandchild"])[1][0].value["pid"])
 
 
-def test_a_grandchild_uses_the_instance_of_the_first_process(model: Any, tmp_path: Path) -> None:
+def test_grandchild_uses_the_instance_of_the_first_process(model: Any, tmp_path: Path) -> None:
     results = SPAWN.Queue()
     child = SPAWN.Process(target=_grandparent, args=(pickle.dumps(model()), results))
     child.start()
@@ -158,7 +158,7 @@ def test_a_grandchild_uses_the_instance_of_the_first_process(model: Any, tmp_pat
     assert loaded(tmp_path) == [os.getpid()]
 
 
-def test_a_forked_child_uses_the_instance_of_its_parent(model: Any, tmp_path: Path) -> None:
+def test_forked_child_uses_the_instance_of_its_parent(model: Any, tmp_path: Path) -> None:
     scorer = model()
     scorer.submit(Echo("before")).result(60)
     pid, [verdict] = ask(scorer, ["forked"], FORK)
@@ -169,7 +169,7 @@ def test_a_forked_child_uses_the_instance_of_its_parent(model: Any, tmp_path: Pa
     assert loaded(tmp_path) == [os.getpid()]
 
 
-def test_a_rule_and_a_server_are_rebuilt_in_the_child(remote: Any) -> None:
+def test_rule_and_a_server_are_rebuilt_in_the_child(remote: Any) -> None:
     rule = Scorer("rules", function="tests.visenv.scorers.doubles:double")
     for scorer, value in ((rule, 6), (remote(), 3)):
         assert services._services.server is None or b"visenv-" not in pickle.dumps(scorer)
@@ -178,7 +178,7 @@ def test_a_rule_and_a_server_are_rebuilt_in_the_child(remote: Any) -> None:
         assert services._services.known == {}  # this process was not asked
 
 
-def test_a_handle_that_comes_back_to_its_process_is_local_again(model: Any) -> None:
+def test_handle_that_comes_back_to_its_process_is_local_again(model: Any) -> None:
     scorer = model()
     back = pickle.loads(pickle.dumps(scorer))
     assert back == scorer
@@ -187,21 +187,21 @@ def test_a_handle_that_comes_back_to_its_process_is_local_again(model: Any) -> N
     assert copy.copy(scorer) is scorer
 
 
-def test_a_model_on_another_machine_is_refused_with_advice(model: Any) -> None:
+def test_model_on_another_machine_is_refused_with_advice(model: Any) -> None:
     elsewhere = pickle.loads(pickle.dumps(model()))
     elsewhere.parent = elsewhere.parent._replace(machine="node7/boot", pid=-1)
     with pytest.raises(ConfigurationError, match=r"another machine \(node7\).*vllm serve"):
         elsewhere.submit(Echo("x"))
 
 
-def test_a_wrong_key_is_turned_away(model: Any) -> None:
+def test_wrong_key_is_turned_away(model: Any) -> None:
     scorer = pickle.loads(pickle.dumps(model()))
     scorer.parent = scorer.parent._replace(key=bytes(32), pid=-1)
     with pytest.raises(ServiceError, match="cannot be reached"):
         scorer.submit(Echo("x")).result(60)
 
 
-def test_the_key_of_the_socket_is_not_shown(model: Any) -> None:
+def test_key_of_the_socket_is_not_shown(model: Any) -> None:
     address = share()
     assert repr(address) == f"Address(pid={os.getpid()})"
     assert address.key.hex() not in repr(pickle.loads(pickle.dumps(model())))
@@ -219,7 +219,7 @@ PARENT = """
 """
 
 
-def test_a_parent_that_dies_gives_the_child_a_service_error_and_no_hang(tmp_path: Path) -> None:
+def test_parent_that_dies_gives_the_child_a_service_error_and_no_hang(tmp_path: Path) -> None:
     # Here this process is the child: it holds a handle that another process pickled.
     command = [sys.executable, "-c", textwrap.dedent(PARENT), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
@@ -245,7 +245,7 @@ def _leave(pickled: bytes) -> None:
     os._exit(3)
 
 
-def test_a_child_that_dies_does_not_disturb_the_parent(model: Any) -> None:
+def test_child_that_dies_does_not_disturb_the_parent(model: Any) -> None:
     scorer = model(max_batch_size=1, timeout=0.5)
     child = SPAWN.Process(target=_leave, args=(pickle.dumps(scorer),))
     child.start()
@@ -257,7 +257,7 @@ def test_a_child_that_dies_does_not_disturb_the_parent(model: Any) -> None:
     assert verdict.value == 2
 
 
-def test_the_socket_is_removed_at_exit(tmp_path: Path) -> None:
+def test_socket_is_removed_at_exit(tmp_path: Path) -> None:
     program = (
         "import os\nfrom visenv.scorers.services import share\nprint(share().path)\n"
         "if os.fork() == 0: raise SystemExit\nos.wait()\nassert os.path.exists(share().path)"

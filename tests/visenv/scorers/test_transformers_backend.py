@@ -91,7 +91,7 @@ def test_deterministic_mode_gives_the_same_bits_alone_and_among_others(folder: P
     assert answers(scorer, REQUESTS[::-1]) == alone[::-1]
 
 
-def test_a_batch_gives_what_single_requests_give_up_to_rounding(folder: Path) -> None:
+def test_batch_gives_what_single_requests_give_up_to_rounding(folder: Path) -> None:
     single = Scorer("transformers", model=str(folder), deterministic=True)
     batched = Scorer("transformers", model=str(folder), max_batch_size=12, max_delay=10.0)
     together = answers(batched, REQUESTS)
@@ -256,7 +256,7 @@ def test_special_tokens_in_a_message_are_text(folder: Path) -> None:
     assert len(answers(Scorer("transformers", model=str(folder)), [request])[0]) > 10
 
 
-def test_a_judge_on_a_model_that_writes_noise_is_a_service_error(text_folder: Path) -> None:
+def test_judge_on_a_model_that_writes_noise_is_a_service_error(text_folder: Path) -> None:
     import asyncio
 
     judge = Judge(Scorer("transformers", model=str(text_folder)), "{a}?", YesNo(), max_tokens=3)
@@ -275,12 +275,12 @@ def test_requests_that_a_model_cannot_answer_are_refused(text_folder: Path) -> N
     assert scorer.submit(Generate(talk(0), 1)).result(60)  # the others of the batch are answered
 
 
-def test_a_model_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:
+def test_model_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
         Scorer("transformers", model=str(tmp_path)).submit(Generate(talk(0))).result(60)
 
 
-def test_the_version_changes_with_the_weights(text_folder: Path, tmp_path: Path) -> None:
+def test_version_changes_with_the_weights(text_folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(text_folder, copy)
     before = TransformersBackend(str(copy)).version
@@ -289,7 +289,7 @@ def test_the_version_changes_with_the_weights(text_folder: Path, tmp_path: Path)
     assert TransformersBackend(str(copy)).version != before
 
 
-def test_the_model_runs_in_one_thread_that_is_not_the_loop(text_folder: Path) -> None:
+def test_model_runs_in_one_thread_that_is_not_the_loop(text_folder: Path) -> None:
     scorer = Scorer("transformers", model=str(text_folder))
     answers(scorer, [Generate(talk(0), 1)])
     names = [thread.name for thread in threading.enumerate()]

@@ -54,7 +54,7 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 @given(VALUES)
-def test_every_form_gives_the_value_back_to_the_bit(value: Any) -> None:
+def test_values_come_back_to_the_bit_in_every_form(value: Any) -> None:
     value = normalized(value)
     assert_same(from_json(json.loads(json.dumps(to_json(value)))), value)
     store: dict[str, bytes] = {}

@@ -40,7 +40,7 @@ def test_long_articles_are_cut(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_unreadable_row_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     lines = [b'{"text": "good"}', b"[1]", b'{"title": "x"}', b'{"text": 3}', b"\xff{", b"{" * 5000]
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
@@ -53,7 +53,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path: Path) -> No
     assert len(corpus.problems) == 6
 
 
-def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
+def test_corpus_without_passages_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no \.txt, \.md, \.jsonl file"):
         Corpus(tmp_path)
     with pytest.raises(ConfigurationError, match="at least 1 word"):
@@ -88,7 +88,7 @@ def test_links_out_of_the_folder_are_left_out_and_named(tmp_path: Path) -> None:
     assert corpus.problems == [f"{folder / 'link.txt'}: leads out of the folder"]
 
 
-def test_a_folder_of_links_out_of_it_is_an_error(tmp_path: Path) -> None:
+def test_folder_of_links_out_of_it_is_an_error(tmp_path: Path) -> None:
     outside, folder = tmp_path / "secret.txt", tmp_path / "corpus"
     outside.write_text("not for indexes")
     folder.mkdir()
@@ -97,7 +97,7 @@ def test_a_folder_of_links_out_of_it_is_an_error(tmp_path: Path) -> None:
         Corpus(folder)
 
 
-def test_the_work_for_each_file_does_not_grow_with_their_number(
+def test_work_for_each_file_does_not_grow_with_their_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A set of all paths that is built for each of 200 files would hash 40,000 paths."""

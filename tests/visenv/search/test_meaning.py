@@ -30,14 +30,14 @@ def both(tmp_path_factory: pytest.TempPathFactory, articles: list[Passage]) -> P
     return folder
 
 
-def test_what_means_the_same_is_found_without_a_common_word(both: Path) -> None:
+def test_passage_of_the_same_meaning_is_found_without_a_common_word(both: Path) -> None:
     assert WordSearch(both).search("crossing constructed from rock", 1) == []
     assert (
         MeaningSearch(both).search("crossing constructed from rock", 1)[0].title == "Stone bridge"
     )
 
 
-def test_the_order_is_that_of_the_cosines(both: Path, articles: list[Passage]) -> None:
+def test_order_is_that_of_the_cosines(both: Path, articles: list[Passage]) -> None:
     encoder = Encoder()
     query = encoder.encode(["an engineer"])[0]
     texts = [f"{each.title}\n{each.text}" for each in articles]
@@ -45,7 +45,7 @@ def test_the_order_is_that_of_the_cosines(both: Path, articles: list[Passage]) -
     assert MeaningSearch(both).nearest("an engineer", 99) == expected.tolist()
 
 
-def test_a_build_embeds_only_what_is_new(tmp_path: Path, articles: list[Passage]) -> None:
+def test_build_embeds_only_what_is_new(tmp_path: Path, articles: list[Passage]) -> None:
     build(tmp_path, articles[:3])
     assert meaning.build(tmp_path, Encoder()) == 3
     assert meaning.build(tmp_path, Encoder()) == 0
@@ -58,7 +58,7 @@ def test_a_build_embeds_only_what_is_new(tmp_path: Path, articles: list[Passage]
     assert [each.title for each in searcher.search("Kastor Works", 2)] == ["Kastor Works"] * 2
 
 
-def test_an_engine_is_opened_by_name_and_pickles(both: Path) -> None:
+def test_engine_is_opened_by_name_and_pickles(both: Path) -> None:
     again = pickle.loads(pickle.dumps(open_searcher(f"meaning:{both}")))
     assert again.search("granite crossing", 1)[0].title == "Stone bridge"
     again.close()
@@ -96,7 +96,7 @@ def test_passages_that_are_gone_abort_the_search(both: Path, tmp_path: Path) -> 
         searcher.search("granite", 5)
 
 
-def test_a_damaged_store_is_named_and_can_be_made_again(both: Path, tmp_path: Path) -> None:
+def test_damaged_store_is_named_and_can_be_made_again(both: Path, tmp_path: Path) -> None:
     shutil.copytree(both, tmp_path, dirs_exist_ok=True)
     (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(bytes(9999))
     with pytest.raises(DataError, match=r"chroma is damaged.*Delete it"):
@@ -105,11 +105,11 @@ def test_a_damaged_store_is_named_and_can_be_made_again(both: Path, tmp_path: Pa
 
 @settings(max_examples=30)
 @given(st.text(max_size=80) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
-def test_any_query_gives_passages(both: Path, query: str) -> None:
+def test_meaning_search_answers_any_query(both: Path, query: str) -> None:
     assert len(open_searcher(f"meaning:{both}").search(query, 3)) <= 3
 
 
-def test_another_encoder_is_refused(both: Path, tmp_path: Path) -> None:
+def test_encoder_other_than_the_index_s_is_refused(both: Path, tmp_path: Path) -> None:
     for file in (read_manifest(both)[1], MANIFEST):
         (tmp_path / file).write_bytes((both / file).read_bytes())
     manifest = json.loads((both / MANIFEST).read_text())

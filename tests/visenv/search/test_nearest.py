@@ -31,7 +31,9 @@ def compared(vectors: Vectors, query: Vectors, count: int) -> list[int]:
     count=st.integers(1, 500),
     near=st.sampled_from([1.0, 1e-2, 1e-4]),
 )
-def test_they_are_those_of_comparing_all(seed: int, number: int, count: int, near: float) -> None:
+def test_nearest_vectors_are_those_of_comparing_all(
+    seed: int, number: int, count: int, near: float
+) -> None:
     """Also where they lie so near one another that half precision cannot tell them apart."""
     rng = np.random.default_rng(seed)
     middle = unit(rng.standard_normal(64, np.float32))

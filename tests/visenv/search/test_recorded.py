@@ -32,7 +32,7 @@ class Counting:
         pass
 
 
-def test_an_answer_is_asked_for_once(tmp_path: Path) -> None:
+def test_answer_is_asked_for_once(tmp_path: Path) -> None:
     engine = Counting()
     recorded = RecordedSearch(tmp_path / "new" / "web.jsonl", engine)
     first = recorded.search("who  founded\tit", 2)
@@ -59,7 +59,7 @@ def test_half_a_line_is_passed_over_and_the_next_is_whole(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("line", [b"[1]\n", b'{"query": 1}\n', b"nonsense\n", b"\xff\n"])
-def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: bytes) -> None:
+def test_line_that_is_no_record_is_named(tmp_path: Path, line: bytes) -> None:
     file = tmp_path / "web.jsonl"
     RecordedSearch(file, Counting()).search("a", 1)
     file.write_bytes(line + file.read_bytes())
@@ -69,13 +69,13 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: bytes) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.text(max_size=80) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
-def test_a_query_of_any_bytes_is_recorded_and_replayed(tmp_path: Path, query: str) -> None:
+def test_query_of_any_bytes_is_recorded_and_replayed(tmp_path: Path, query: str) -> None:
     file = tmp_path / "any.jsonl"
     found = RecordedSearch(file, Counting()).search(query, 2)
     assert RecordedSearch(file).search(query, 2) == found
 
 
-def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
+def test_recorded_search_without_a_record_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no recorded search"):
         RecordedSearch(tmp_path / "none.jsonl")
 
@@ -100,7 +100,7 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     )
 
 
-def test_a_line_nested_too_deep_is_a_data_error(tmp_path: Path) -> None:
+def test_line_nested_too_deep_is_a_data_error(tmp_path: Path) -> None:
     file = tmp_path / "web.jsonl"
     file.write_text("[" * 100_000 + "\n")
     with pytest.raises(DataError, match="is no recorded search"):

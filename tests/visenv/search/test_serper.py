@@ -143,7 +143,7 @@ def test_request_and_answer_have_serpers_shapes(server: Server) -> None:
     assert {key.lower(): value for key, value in request["headers"].items()}["x-api-key"] == SECRET
 
 
-def test_no_more_than_asked_for(server: Server) -> None:
+def test_serper_returns_no_more_than_asked_for(server: Server) -> None:
     assert len(searcher(server).search("q", 1)) == 1
 
 
@@ -160,34 +160,34 @@ def test_no_more_than_asked_for(server: Server) -> None:
         drops,
     ],
 )
-def test_what_may_pass_is_tried_again(server: Server, act: Act) -> None:
+def test_transient_failure_is_tried_again(server: Server, act: Act) -> None:
     server.acts = [act, act, GOOD]
     assert searcher(server).search("q", 1) == [Passage("One", "first", "https://one")]
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("act", [says(b"{}"), says(b'{"organic": null}'), says(b'{"organic": 3}')])
-def test_no_results_are_no_error(server: Server, act: Act) -> None:
+def test_serper_without_results_is_no_error(server: Server, act: Act) -> None:
     server.acts = [act]
     assert searcher(server).search("q", 4) == []
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("act", [hangs, trickles, trickles_headers])
-def test_a_server_that_hangs_is_given_up(server: Server, act: Act) -> None:
+def test_server_that_hangs_is_given_up(server: Server, act: Act) -> None:
     server.acts = [act]
     with pytest.raises(ServiceError, match="Serper failed 2 times"):
         searcher(server, timeout=0.3, retries=1).search("q", 4)
 
 
-def test_an_endless_answer_is_cut_off(server: Server) -> None:
+def test_endless_answer_is_cut_off(server: Server) -> None:
     server.acts = [never_ends]
     with pytest.raises(ServiceError, match="exceeds 4,194,304 bytes"):
         searcher(server, timeout=60).search("q", 4)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 302])
-def test_a_refusal_is_not_tried_again(server: Server, status: int) -> None:
+def test_refusal_is_not_tried_again(server: Server, status: int) -> None:
     server.acts = [says(SECRET.encode(), status, Location="http://elsewhere")]
     with pytest.raises(ServiceError, match=f"status {status}") as raised:
         searcher(server).search("q", 4)
@@ -195,9 +195,7 @@ def test_a_refusal_is_not_tried_again(server: Server, status: int) -> None:
     assert SECRET not in str(raised.value)
 
 
-def test_the_key_is_neither_logged_nor_kept(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_key_is_neither_logged_nor_kept(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     server.acts = [drops]
     asking = searcher(server, retries=1)
@@ -206,14 +204,14 @@ def test_the_key_is_neither_logged_nor_kept(
     assert SECRET not in caplog.text + str(raised.value) + repr(vars(asking))
 
 
-def test_nothing_is_asked_for_an_empty_query(server: Server) -> None:
+def test_empty_query_is_not_sent(server: Server) -> None:
     assert searcher(server).search(" \x00 ", 4) == []
     assert server.requests == []
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(st.text(max_size=700) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
-def test_a_query_of_any_bytes_is_sent_as_one_line(server: Server, query: str) -> None:
+def test_query_of_any_bytes_is_sent_as_one_line(server: Server, query: str) -> None:
     server.requests.clear()
     assert len(searcher(server).search(query, 1)) <= 1
     for request in server.requests:
@@ -223,7 +221,7 @@ def test_a_query_of_any_bytes_is_sent_as_one_line(server: Server, query: str) ->
 
 
 @pytest.mark.parametrize("key", ["", "  ", "schlüssel", "line\nbreak"])
-def test_a_key_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_key_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv(KEY, key)
     with pytest.raises(ConfigurationError, match=KEY) as raised:
         SerperSearch()
@@ -236,7 +234,7 @@ def test_impossible_options_are_refused(server: Server, options: dict[str, Any])
         searcher(server, **options)
 
 
-def test_a_compressed_answer_is_not_asked_for_and_not_unpacked(server: Server) -> None:
+def test_compressed_answer_is_not_asked_for_and_not_unpacked(server: Server) -> None:
     """A megabyte of gzip can hold a gigabyte."""
     bomb = gzip.compress(b" " * 2**24)
     server.acts = [says(bomb, Content_Encoding="gzip")]

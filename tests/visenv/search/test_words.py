@@ -17,7 +17,7 @@ from visenv.search import Passage
 from visenv.search.words import FILE, WordSearch, build
 
 
-def test_the_passage_that_is_meant_comes_first(index: Path, articles: list[Passage]) -> None:
+def test_passage_that_is_meant_comes_first(index: Path, articles: list[Passage]) -> None:
     searcher = WordSearch(index)
     assert searcher.passages == 5
     assert searcher.search("who founded the Kastor works", 3)[0] == articles[0]
@@ -34,7 +34,7 @@ def test_words_are_found_by_their_stem_and_without_accents(tmp_path: Path) -> No
     assert searcher.search("founding", 5)[0].text == "She founded cafés"
 
 
-def test_a_title_weighs_more_than_a_text(tmp_path: Path) -> None:
+def test_title_weighs_more_than_a_text(tmp_path: Path) -> None:
     build(tmp_path, [Passage("lake", "one river two"), Passage("river", "one lake two")])
     assert WordSearch(tmp_path).search("river", 2)[0].title == "river"
 
@@ -61,7 +61,7 @@ def test_common_words_are_dropped_as_the_budget_says_and_the_rarest_stays(tmp_pa
 
 
 @given(st.text(max_size=80) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
-def test_any_query_gives_passages(index: Path, query: str) -> None:
+def test_word_search_answers_any_query(index: Path, query: str) -> None:
     found = WordSearch(index).search(query, 3)
     assert len(found) <= 3
     assert all(isinstance(each, Passage) for each in found)
@@ -75,7 +75,7 @@ def test_any_query_gives_passages(index: Path, query: str) -> None:
         "granite " * 5000, "", "   ", "\u200b", "𝕘𝕣𝕒𝕟𝕚𝕥𝕖",
     ],
 )  # fmt: skip
-def test_no_query_is_an_expression(index: Path, query: str) -> None:
+def test_query_is_never_an_expression(index: Path, query: str) -> None:
     found = WordSearch(index).search(query, 5)
     assert {each.title for each in found} <= {
         "Stone bridge", "Ravensby", "Kastor Works", "Mira Tolen", "Mira Tolan",
@@ -88,7 +88,7 @@ def test_passages_of_any_text_can_be_kept(tmp_path: Path) -> None:
     assert WordSearch(tmp_path).search("surrogate", 1)[0].text == "lone ? surrogate"
 
 
-def test_it_pickles_and_serves_many_threads(index: Path) -> None:
+def test_word_search_pickles_and_serves_many_threads(index: Path) -> None:
     searcher = pickle.loads(pickle.dumps(WordSearch(index, 500)))
     assert searcher.budget == 500
     titles: list[str] = []
@@ -106,7 +106,7 @@ def test_it_pickles_and_serves_many_threads(index: Path) -> None:
     assert searcher.search("granite", 1)  # it opens again
 
 
-def test_a_broken_index_is_named(tmp_path: Path, articles: list[Passage]) -> None:
+def test_broken_index_is_named(tmp_path: Path, articles: list[Passage]) -> None:
     with pytest.raises(DataError, match="visenv search build"):
         WordSearch(tmp_path)
     (tmp_path / FILE).write_bytes(b"")
@@ -184,7 +184,7 @@ def _damage(folder: Path, articles: list[Passage], statement: str) -> None:
     connection.close()
 
 
-def test_it_ranks_as_fts5_does(tmp_path: Path) -> None:
+def test_word_search_ranks_as_fts5_does(tmp_path: Path) -> None:
     """BM25 by SQLite, on texts of different lengths; one word at a time, as its idf is another."""
     rng = np.random.default_rng(0)
     words = [f"word{number}" for number in range(60)]
@@ -217,7 +217,7 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert scores.tolist() == pytest.approx([0.2686, 0.2938, 0.3701], abs=1e-4)
 
 
-def test_a_failed_build_leaves_the_old_index(tmp_path: Path, articles: list[Passage]) -> None:
+def test_failed_build_leaves_the_old_index(tmp_path: Path, articles: list[Passage]) -> None:
     build(tmp_path, articles)
     with pytest.raises(DataError, match="no passage"):
         build(tmp_path, [])
@@ -232,6 +232,6 @@ def test_a_failed_build_leaves_the_old_index(tmp_path: Path, articles: list[Pass
     assert [each.name for each in tmp_path.iterdir()] == [FILE]
 
 
-def test_a_budget_below_one_is_refused(index: Path) -> None:
+def test_budget_below_one_is_refused(index: Path) -> None:
     with pytest.raises(ConfigurationError, match="at least 1"):
         WordSearch(index, 0)

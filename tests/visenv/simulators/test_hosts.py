@@ -45,7 +45,7 @@ def wait_until_gone(pid: int, seconds: float = 10.0) -> None:
 
 
 @places
-def test_a_host_carries_facts_frames_and_snapshots(open_host: Open, place: str) -> None:
+def test_host_carries_facts_frames_and_snapshots(open_host: Open, place: str) -> None:
     host = open_host({"level": 3}, place=place)
     assert host.facts == {"python": list(sys.version_info[:2]), "options": {"level": 3}}
     begun = host.reset({"from": 5}, frames={"side": 2})
@@ -61,7 +61,7 @@ def test_a_host_carries_facts_frames_and_snapshots(open_host: Open, place: str) 
 
 
 @places
-def test_a_simulator_that_prints_megabytes_changes_no_reply(open_host: Open, place: str) -> None:
+def test_simulator_that_prints_megabytes_changes_no_reply(open_host: Open, place: str) -> None:
     host = open_host(place=place)
     host.reset({})
     for _ in range(3):
@@ -84,7 +84,7 @@ def test_a_simulator_that_prints_megabytes_changes_no_reply(open_host: Open, pla
     ],
 )
 @pytest.mark.parametrize("moment", ["reset", "act"])
-def test_a_failing_call_raises_service_error_and_leaves_no_process(
+def test_failing_call_raises_service_error_and_leaves_no_process(
     open_host: Open, behavior: str, reason: str, moment: str
 ) -> None:
     host = open_host(call_s=1.5, memory_bytes=250 * 2**20)
@@ -109,7 +109,7 @@ def test_a_failing_call_raises_service_error_and_leaves_no_process(
         ("import", ConfigurationError, "lacks the package 'no_such_package'.*make simulators"),
     ],
 )
-def test_a_simulator_that_does_not_start_says_why(
+def test_simulator_that_does_not_start_says_why(
     spec: Callable[..., SimulatorSpec],
     behavior: str,
     error: type[Exception],
@@ -122,14 +122,14 @@ def test_a_simulator_that_does_not_start_says_why(
     host.close()
 
 
-def test_a_second_reply_is_found_at_the_next_call(open_host: Open) -> None:
+def test_second_reply_is_found_at_the_next_call(open_host: Open) -> None:
     host = open_host()
     host.reset({"reset": "twice"})  # the first of two replies to call 1
     with pytest.raises(ServiceError, match=r"replied (twice|to call 1 instead of call 2)"):
         host.act({"add": 1})
 
 
-def test_a_late_reply_is_never_taken_for_the_next_one(open_host: Open) -> None:
+def test_late_reply_is_never_taken_for_the_next_one(open_host: Open) -> None:
     first = open_host(call_s=0.5)
     first.reset({})
     with pytest.raises(ServiceError, match="no reply in time"):
@@ -139,14 +139,14 @@ def test_a_late_reply_is_never_taken_for_the_next_one(open_host: Open) -> None:
 
 
 @places
-def test_a_missing_package_names_the_command_to_run(
+def test_missing_package_names_the_command_to_run(
     spec: Callable[..., SimulatorSpec], place: str, open_host: Open
 ) -> None:
     with pytest.raises(ConfigurationError, match="visenv simulators install"):
         open_host({"start": "import"}, place=place)
 
 
-def test_a_local_simulator_that_hangs_is_left_behind(open_host: Open) -> None:
+def test_local_simulator_that_hangs_is_left_behind(open_host: Open) -> None:
     host = open_host(place="process", call_s=0.3)
     host.reset({})
     with pytest.raises(ServiceError, match=r"no reply within 0\.3 s"):
@@ -154,7 +154,7 @@ def test_a_local_simulator_that_hangs_is_left_behind(open_host: Open) -> None:
     assert not host.is_alive()
 
 
-def test_an_interpreter_that_is_no_python_is_an_error(
+def test_interpreter_that_is_no_python_is_an_error(
     toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -166,7 +166,7 @@ def test_an_interpreter_that_is_no_python_is_an_error(
     assert not list(tmp_path.glob("visenv-simulator-*"))
 
 
-def test_an_interpreter_that_does_not_exist_names_the_command(
+def test_interpreter_that_does_not_exist_names_the_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("VISENV_SIMULATORS", str(tmp_path / "nothing"))
@@ -211,7 +211,7 @@ def test_closing_ends_what_the_simulator_started(open_host: Open) -> None:
     wait_until_gone(grandchild)
 
 
-def test_a_child_that_is_idle_for_too_long_ends(open_host: Open) -> None:
+def test_child_that_is_idle_for_too_long_ends(open_host: Open) -> None:
     host = open_host(idle_s=0.2)
     assert isinstance(host, ChildHost)
     wait_until_gone(host.pid)
@@ -219,7 +219,7 @@ def test_a_child_that_is_idle_for_too_long_ends(open_host: Open) -> None:
         host.reset({})
 
 
-def test_a_kill_from_another_thread_ends_the_call_that_waits(open_host: Open) -> None:
+def test_kill_from_another_thread_ends_the_call_that_waits(open_host: Open) -> None:
     host = open_host()
     host.reset({})
     threading.Timer(0.3, host.kill).start()
@@ -227,7 +227,7 @@ def test_a_kill_from_another_thread_ends_the_call_that_waits(open_host: Open) ->
         host.act({"do": "hang"})
 
 
-def test_a_child_outlives_the_thread_that_asked_for_it(open_host: Open) -> None:
+def test_child_outlives_the_thread_that_asked_for_it(open_host: Open) -> None:
     hosts: list[Host] = []
     thread = threading.Thread(target=lambda: hosts.append(open_host()))
     thread.start()
@@ -236,7 +236,7 @@ def test_a_child_outlives_the_thread_that_asked_for_it(open_host: Open) -> None:
 
 
 @pytest.mark.parametrize("state", ["idle", "hanging"])
-def test_no_child_outlives_a_killed_parent(toy: str, tmp_path: Path, state: str) -> None:
+def test_child_does_not_outlive_a_killed_parent(toy: str, tmp_path: Path, state: str) -> None:
     program = f"""
 import sys, threading, time
 sys.path.insert(0, {str(tmp_path)!r})
@@ -281,7 +281,7 @@ def test_random_kills_lose_only_the_calls_they_hit(open_host: Open) -> None:
 
 
 @pytest.mark.parametrize("module", [child, wire, protocol, opengl])
-def test_what_a_child_imports_is_written_for_python_3_9(module: Any) -> None:
+def test_modules_of_a_child_are_written_for_python_3_9(module: Any) -> None:
     text = Path(module.__file__).read_text(encoding="utf-8")
     tree = ast.parse(text, feature_version=(3, 9))
     imported = {
@@ -297,6 +297,6 @@ def test_what_a_child_imports_is_written_for_python_3_9(module: Any) -> None:
     assert imported - {"numpy", "visenv"} <= set(sys.stdlib_module_names)
 
 
-def test_an_array_of_an_unknown_type_is_refused_when_it_is_packed() -> None:
+def test_array_of_an_unknown_type_is_refused_when_it_is_packed() -> None:
     with pytest.raises(wire.WireError, match="complex128"):
         wire.pack({}, {"x": np.zeros(2, complex)})

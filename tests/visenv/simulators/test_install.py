@@ -42,7 +42,7 @@ def test_pytorch_comes_first_and_alone_from_its_index(
     assert all("--no-deps" in command for command in (torch, rest))
 
 
-def test_a_complete_installation_is_left_as_it_is(
+def test_complete_installation_is_left_as_it_is(
     commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(install, "find_library", lambda name: "libOSMesa.so.8")
@@ -51,7 +51,7 @@ def test_a_complete_installation_is_left_as_it_is(
     assert len(commands) == 3
 
 
-def test_a_missing_library_is_unpacked_into_the_environment(
+def test_missing_library_is_unpacked_into_the_environment(
     commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(install, "find_library", lambda name: None)
@@ -59,7 +59,7 @@ def test_a_missing_library_is_unpacked_into_the_environment(
     assert ["apt-get", "download", "libosmesa6", "libglapi-mesa", "libllvm15"] in commands
 
 
-def test_a_failed_command_says_what_it_printed_last(
+def test_failed_command_says_what_it_printed_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(command: Sequence[str], **_: Any) -> subprocess.CompletedProcess[str]:
@@ -71,7 +71,7 @@ def test_a_failed_command_says_what_it_printed_last(
     assert not (tmp_path / "venv" / install.STAMP).exists()
 
 
-def test_the_survey_names_what_is_missing_and_how_to_get_it(
+def test_survey_names_what_is_missing_and_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("VISENV_SIMULATORS", str(tmp_path / "none"))
@@ -83,7 +83,7 @@ def test_the_survey_names_what_is_missing_and_how_to_get_it(
 
 
 @pytest.mark.component("libero", "robosuite", "mujoco", "osmesa")
-def test_the_survey_lists_the_packages_of_the_simulators(simulator_interpreter: str) -> None:
+def test_survey_lists_the_packages_of_the_simulators(simulator_interpreter: str) -> None:
     found = {finding.name: finding for finding in survey.survey()}
     assert found["interpreter"].detail.startswith(simulator_interpreter)
     assert found["robosuite"].detail == "1.4.0"

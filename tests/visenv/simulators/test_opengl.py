@@ -36,12 +36,12 @@ def _no_choice_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["egl", "OSMesa", " glfw "])
-def test_the_user_decides_the_backend(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
+def test_user_decides_the_backend(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
     monkeypatch.setenv("MUJOCO_GL", wanted)
     assert opengl.choose_backend() == wanted.strip().lower()
 
 
-def test_an_unknown_backend_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_backend_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "vulkan")
     with pytest.raises(opengl.OpenGLError, match=r"egl, glfw, osmesa, got 'vulkan'"):
         opengl.choose_backend()
@@ -59,7 +59,7 @@ def test_egl_is_chosen_only_with_a_gpu_and_its_library(
     assert opengl.choose_backend() == backend
 
 
-def test_a_gpu_that_cuda_may_not_see_does_not_count(
+def test_gpu_that_cuda_may_not_see_does_not_count(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     device = tmp_path / "nvidiactl"
@@ -71,7 +71,7 @@ def test_a_gpu_that_cuda_may_not_see_does_not_count(
 
 
 @pytest.mark.parametrize("backend", ["egl", "osmesa"])
-def test_a_missing_library_is_an_error_with_its_apt_packages(
+def test_missing_library_is_an_error_with_its_apt_packages(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     monkeypatch.setenv("MUJOCO_GL", backend)
@@ -91,7 +91,7 @@ def test_mujoco_imported_first_with_another_backend_is_an_error(
         opengl.prepare_opengl()
 
 
-def test_an_unpacked_library_is_found_before_an_installed_one(
+def test_unpacked_library_is_found_before_an_installed_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     library = tmp_path / "osmesa/usr/lib/x86_64-linux-gnu/libOSMesa.so.8"

@@ -27,19 +27,19 @@ def pid(host: object) -> int:
     return host.pid
 
 
-def test_a_host_that_was_given_back_is_lent_again(pool: SimulatorPool, spec: MakeSpec) -> None:
+def test_host_that_was_given_back_is_lent_again(pool: SimulatorPool, spec: MakeSpec) -> None:
     first = pool.borrow(spec(), {})
     pool.give_back(first)
     assert pool.borrow(spec(), {}) is first
 
 
-def test_another_spec_gets_another_host(pool: SimulatorPool, spec: MakeSpec) -> None:
+def test_spec_that_differs_gets_another_host(pool: SimulatorPool, spec: MakeSpec) -> None:
     first = pool.borrow(spec(), {})
     pool.give_back(first)
     assert pool.borrow(spec({"level": 2}), {}) is not first
 
 
-def test_the_host_of_the_same_task_comes_first(pool: SimulatorPool, spec: MakeSpec) -> None:
+def test_host_of_the_same_task_comes_first(pool: SimulatorPool, spec: MakeSpec) -> None:
     tasks = [{"world": "kitchen", "from": 1}, {"world": "desk", "from": 2}]
     hosts = [pool.borrow(spec(), task) for task in tasks]
     for host, task in zip(hosts, tasks, strict=True):
@@ -48,7 +48,7 @@ def test_the_host_of_the_same_task_comes_first(pool: SimulatorPool, spec: MakeSp
     assert pool.borrow(spec(), {"world": "kitchen", "from": 9}) is hosts[0]
 
 
-def test_a_host_that_failed_is_replaced(pool: SimulatorPool, spec: MakeSpec) -> None:
+def test_host_that_failed_is_replaced(pool: SimulatorPool, spec: MakeSpec) -> None:
     first = pool.borrow(spec(), {})
     with pytest.raises(ServiceError):
         first.reset({"reset": "raise"})
@@ -57,7 +57,7 @@ def test_a_host_that_failed_is_replaced(pool: SimulatorPool, spec: MakeSpec) -> 
     assert second.reset({"from": 2}).facts == {"count": 2}
 
 
-def test_a_host_that_died_while_nobody_used_it_is_replaced(
+def test_host_that_died_while_nobody_used_it_is_replaced(
     pool: SimulatorPool, spec: MakeSpec
 ) -> None:
     first = pool.borrow(spec(), {})
@@ -69,7 +69,7 @@ def test_a_host_that_died_while_nobody_used_it_is_replaced(
     assert second.reset({}).facts == {"count": 0}
 
 
-def test_a_host_that_grew_is_replaced_between_episodes(pool: SimulatorPool, spec: MakeSpec) -> None:
+def test_host_that_grew_is_replaced_between_episodes(pool: SimulatorPool, spec: MakeSpec) -> None:
     made = spec(recycle_bytes=150 * 2**20)
     first = pool.borrow(made, {})
     first.reset({"reset": "grow"})
@@ -78,14 +78,14 @@ def test_a_host_that_grew_is_replaced_between_episodes(pool: SimulatorPool, spec
     assert pool.borrow(made, {}) is not first
 
 
-def test_no_more_simulators_run_than_the_budget_holds(pool: SimulatorPool, spec: MakeSpec) -> None:
+def test_simulators_run_within_the_budget(pool: SimulatorPool, spec: MakeSpec) -> None:
     hosts = [pool.borrow(spec(), {}), pool.borrow(spec(), {})]  # 1 GiB is expected of a new one
     pool.budget_bytes = sum(host.memory_bytes() for host in hosts) + 2**20
     with pytest.raises(ServiceError, match="2 simulators use the memory budget"):
         pool.borrow(spec(), {})
 
 
-def test_a_borrower_waits_until_a_simulator_is_given_back(
+def test_borrower_waits_until_a_simulator_is_given_back(
     pool: SimulatorPool, spec: MakeSpec
 ) -> None:
     pool.budget_bytes, pool._wait_s = 2**20, 10
@@ -94,7 +94,7 @@ def test_a_borrower_waits_until_a_simulator_is_given_back(
     assert pool.borrow(spec(), {}) is host
 
 
-def test_a_free_simulator_of_another_kind_makes_room(pool: SimulatorPool, spec: MakeSpec) -> None:
+def test_free_simulator_of_another_kind_makes_room(pool: SimulatorPool, spec: MakeSpec) -> None:
     pool.budget_bytes = 2**20
     first = pool.borrow(spec(), {})
     pool.give_back(first)

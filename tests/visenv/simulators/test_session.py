@@ -34,7 +34,7 @@ def test_episodes_of_a_session_share_a_host(session: SimulatorSession) -> None:
     assert session.host is first
 
 
-def test_a_pickle_in_mid_episode_goes_on_from_its_snapshot(session: SimulatorSession) -> None:
+def test_pickle_in_mid_episode_goes_on_from_its_snapshot(session: SimulatorSession) -> None:
     session.reset({"from": 1})
     session.act({"add": 2})
     copied = pickle.loads(pickle.dumps(session))
@@ -52,7 +52,7 @@ def test_a_pickle_in_mid_episode_goes_on_from_its_snapshot(session: SimulatorSes
         shared_pool().close()
 
 
-def test_a_failed_episode_is_followed_by_one_on_another_host(session: SimulatorSession) -> None:
+def test_failed_episode_is_followed_by_one_on_another_host(session: SimulatorSession) -> None:
     session.reset({})
     first = session.host
     with pytest.raises(ServiceError, match="ended with status 7"):
@@ -63,7 +63,7 @@ def test_a_failed_episode_is_followed_by_one_on_another_host(session: SimulatorS
     assert session.host is not first
 
 
-def test_a_session_that_is_dropped_gives_its_host_back(
+def test_session_that_is_dropped_gives_its_host_back(
     pool: SimulatorPool, spec: Callable[..., SimulatorSpec]
 ) -> None:
     session = SimulatorSession(spec(), pool)

@@ -137,7 +137,7 @@ def test_good_environments_pass(env_id: str, check: Callable[..., None]) -> None
     check(partial(gym.make, env_id))
 
 
-def test_the_gallery_shows_images_at_every_turn() -> None:
+def test_gallery_shows_images_at_every_turn() -> None:
     """Otherwise the checks of memory would pass on nothing."""
     env = gym.make(GALLERY)
     assert len(env.reset(seed=0)[0]["images"]) == 1
@@ -166,7 +166,7 @@ class TestGalleryByClass(EnvContract):
         return gym.make(GALLERY)
 
 
-def test_a_contract_without_make_says_what_to_write() -> None:
+def test_contract_without_make_says_what_to_write() -> None:
     with pytest.raises(NotImplementedError, match="Write make"):
         EnvContract().make()
 
@@ -485,26 +485,26 @@ FLAWS: list[tuple[str, type[VisEnv], str]] = [
     FLAWS,
     ids=[f"{check}-{env.__name__}" for check, env, _ in FLAWS],
 )
-def test_a_flaw_is_found(check: str, flawed: type[VisEnv], message: str) -> None:
+def test_flaw_is_found(check: str, flawed: type[VisEnv], message: str) -> None:
     env_id = register(f"visenv-testing/{flawed.__name__}Flawed-v0", flawed)
     with pytest.raises(AssertionError, match=re.compile(message, re.DOTALL)):
         NAMED[check](partial(gym.make, env_id, disable_env_checker=True))
 
 
-def test_an_unpicklable_environment_is_found() -> None:
+def test_unpicklable_environment_is_found() -> None:
     env_id = register("visenv-testing/Unpicklable-v0", Unpicklable)
     with pytest.raises((AttributeError, TypeError), match="pickle"):
         NAMED["check_pickles_mid_episode"](partial(gym.make, env_id))
 
 
-def test_what_check_env_only_warns_of_is_found() -> None:
+def test_warnings_of_check_env_are_found() -> None:
     """Gymnasium warns of a reward that is NaN and goes on; here a warning fails."""
     env_id = register("visenv-testing/NanReward-v0", NanReward)
     with pytest.raises(UserWarning, match="NaN"):
         NAMED["check_conforms"](partial(gym.make, env_id, disable_env_checker=True))
 
 
-def test_a_reward_above_the_oracle_is_found() -> None:
+def test_reward_above_the_oracle_is_found() -> None:
     """The penalised oracle must not pass for the top: 1.0 is to be had, it gets 0.5."""
 
     def make() -> gym.Env[Observation, str]:
@@ -518,7 +518,7 @@ def test_a_reward_above_the_oracle_is_found() -> None:
         NAMED["check_oracle_gets_the_top_reward"](make)
 
 
-def test_an_environment_that_is_no_visenv_is_named() -> None:
+def test_environment_that_is_no_visenv_is_named() -> None:
     with pytest.raises(AssertionError, match="an environment that extends VisEnv, got Env"):
         NAMED["check_survives_hostile_text"](gym.Env)
 
@@ -542,7 +542,7 @@ def test_an_environment_that_is_no_visenv_is_named() -> None:
         (np.zeros(2), np.array([0, 5e-324]), ""),
     ],
 )
-def test_the_slightest_difference_is_named(left: object, right: object, place: str) -> None:
+def test_slightest_difference_is_named(left: object, right: object, place: str) -> None:
     with pytest.raises(AssertionError, match=f"^Equal. At {place}: expected .*, saw .*"):
         assert_same(facts(left), facts(right), "Equal.")
     assert_same(facts(left), facts(left), "Equal.")
@@ -554,7 +554,7 @@ def test_equal_values_are_equal_and_nan_is_itself() -> None:
     assert facts(Image.from_pixels(black)) == facts(Image.from_pixels(black.copy()))
 
 
-def test_a_long_difference_is_cut() -> None:
+def test_long_difference_is_cut() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_same(facts("a" * 10_000), facts("b" * 10_000), "Equal.")
     assert len(str(caught.value)) < 700

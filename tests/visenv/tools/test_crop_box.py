@@ -64,7 +64,7 @@ def test_padding_grows_the_thin_side_alone(
     assert fit_box(box, size, 28, "pad_thin_side") == expected
 
 
-def test_the_least_side_is_an_argument() -> None:
+def test_least_side_is_an_argument() -> None:
     # Middle 105: 105 - 16 = 89 to 121 across; 110 - 16 = 94 to 126 down.
     assert fit_box((100, 100, 110, 120), (1000, 1000), 32, "pad_thin_side") == (89, 94, 121, 126)
 
@@ -75,7 +75,7 @@ MODES: tuple[ThinBoxes, ...] = ("pad_thin_side", "keep_aspect")
 
 
 @given(SIDES, SIDES, st.lists(EDGES, min_size=4, max_size=4), st.sampled_from(MODES))
-def test_a_window_lies_inside_is_large_enough_and_not_too_thin(
+def test_window_lies_inside_is_large_enough_and_not_too_thin(
     width: int, height: int, edges: list[float], thin: ThinBoxes
 ) -> None:
     box = [edge * (width, height)[place % 2] for place, edge in enumerate(edges)]
@@ -103,7 +103,7 @@ def test_padding_refuses_no_box_where_the_image_is_large_enough(
 
 
 @given(st.integers(28, 1000), st.integers(28, 1000), st.integers(0, 900), st.integers(0, 900))
-def test_a_box_that_is_large_enough_is_kept_by_either_way(
+def test_box_that_is_large_enough_is_kept_by_either_way(
     across: int, down: int, left: int, top: int
 ) -> None:
     box = (left, top, left + across, top + down)
@@ -111,7 +111,7 @@ def test_a_box_that_is_large_enough_is_kept_by_either_way(
         assert fit_box(box, (2000, 2000), 28, thin) == box
 
 
-def test_a_crop_with_a_short_side_is_shown_twice_as_large() -> None:
+def test_crop_with_a_short_side_is_shown_twice_as_large() -> None:
     assert enlarged((223, 4000)) == (446, 8000)
     assert enlarged((224, 224)) == (224, 224)
 

@@ -33,7 +33,7 @@ def test_defaults_of_results_and_events_cannot_be_changed_for_others() -> None:
         assert default is EMPTY
 
 
-def test_two_steps_share_no_mapping_that_can_change() -> None:
+def test_steps_share_no_mapping_that_can_change() -> None:
     env = toy.make()
     env.reset(seed=0)
     first, second = (

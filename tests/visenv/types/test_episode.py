@@ -113,7 +113,7 @@ def _with(name: str, place: int, value: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_segment_that_contradicts_itself_is_refused(changes: dict[str, Any], said: str) -> None:
+def test_segment_that_contradicts_itself_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(EpisodeError, match=said):
         replace(SEGMENT, **changes)
 
@@ -147,18 +147,18 @@ def test_a_segment_that_contradicts_itself_is_refused(changes: dict[str, Any], s
         ),
     ],
 )
-def test_an_episode_that_contradicts_itself_is_refused(changes: dict[str, Any], said: str) -> None:
+def test_episode_that_contradicts_itself_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(EpisodeError, match=said):
         replace(EPISODE, **changes)
 
 
-def test_what_engines_do_not_tell_is_allowed() -> None:
+def test_segments_without_log_probabilities_are_allowed() -> None:
     replace(SEGMENT, **_with("logprobs", 3, np.nan))  # no log-probability for a sampled token
     replace(SEGMENT, **_with("logprobs", 3, 5e-5))  # rounding of a sure token
     replace(EPISODE, segments=())  # a policy that deals in text alone
 
 
-def test_an_aborted_episode_earns_nothing_and_says_why() -> None:
+def test_aborted_episode_earns_nothing_and_says_why() -> None:
     turns = tuple(replace(turn, reward=0.0) for turn in EPISODE.turns)
     episode = replace(EPISODE, turns=turns, status="aborted", failure=AWAY)
     assert episode.reward == 0.0
@@ -185,7 +185,7 @@ def test_equal_segments_may_lack_the_same_log_probabilities() -> None:
     )
 
 
-def test_an_aborted_event_is_an_event_like_any_other() -> None:
+def test_aborted_event_is_an_event_like_any_other() -> None:
     event = Aborted(1, "judge", "away")
     turns = (EPISODE.turns[0], replace(EPISODE.turns[1], events=(event,)))
     assert replace(EPISODE, turns=turns).events[-1] == event

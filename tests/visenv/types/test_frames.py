@@ -42,18 +42,18 @@ def test_frames_pickle_and_travel_without_their_file(movie: Path) -> None:
     assert (image.in_memory().pixels == image.pixels).all()
 
 
-def test_nothing_is_opened_before_it_is_asked_for(tmp_path: Path) -> None:
+def test_frames_are_opened_when_they_are_asked_for(tmp_path: Path) -> None:
     image = Image.from_frame(tmp_path / "missing.mp4", 3)
     with pytest.raises(ImageError, match="missing"):
         _ = image.size
 
 
-def test_a_frame_beyond_the_end_is_refused(movie: Path) -> None:
+def test_frame_beyond_the_end_is_refused(movie: Path) -> None:
     with pytest.raises(ImageError, match="no frame 200"):
         _ = Image.from_frame(movie, 200).pixels
 
 
-def test_a_truncated_file_is_refused(movie: Path, tmp_path: Path) -> None:
+def test_truncated_file_is_refused(movie: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.avi"
     broken.write_bytes(movie.read_bytes()[: movie.stat().st_size // 3])
     with pytest.raises(ImageError):
@@ -96,6 +96,6 @@ def test_frame_numbers(facts: VideoFacts, most: int, numbers: list[int]) -> None
 
 
 @pytest.mark.parametrize("facts", [VideoFacts(0, 25.0, 8, 8), VideoFacts(50, 0.0, 8, 8)])
-def test_a_video_of_unknown_length_or_rate_is_refused(facts: VideoFacts) -> None:
+def test_video_of_unknown_length_or_rate_is_refused(facts: VideoFacts) -> None:
     with pytest.raises(DataError, match="known length"):
         frame_numbers(facts, "a.mp4", 32)

@@ -100,7 +100,7 @@ def test_source_without_a_declaration_is_checked_by_sample() -> None:
         )
 
 
-def test_a_declaration_must_be_a_type() -> None:
+def test_declaration_must_be_a_type() -> None:
     source = Scenes()
     source.ground_truth = "QuestionTruth"
     with pytest.raises(ConfigurationError, match="ground_truth of Scenes must be a type"):

@@ -57,7 +57,7 @@ def ask(scorer: Scorer, request: Any) -> Any:
 
 
 @REAL
-def test_the_detector_returns_boxes_inside_the_image(detector: Scorer) -> None:
+def test_detector_returns_boxes_inside_the_image(detector: Scorer) -> None:
     boxes = ask(detector, Detect(picture(0), "red cube"))
     assert boxes
     for left, top, right, bottom, score in boxes:
@@ -68,7 +68,7 @@ def test_the_detector_returns_boxes_inside_the_image(detector: Scorer) -> None:
 
 
 @REAL
-def test_the_detector_gives_in_a_batch_what_it_gives_alone(detector: Scorer) -> None:
+def test_detector_gives_in_a_batch_what_it_gives_alone(detector: Scorer) -> None:
     requests = [Detect(picture(seed), label) for seed in (1, 2) for label in ("ball", "red cube")]
     together = [future.result().value for future in [detector.submit(each) for each in requests]]
     backend = type_of(detector)(**detector_options(detector))
@@ -97,7 +97,7 @@ def detector_options(scorer: Scorer) -> dict[str, Any]:
 
 
 @REAL
-def test_the_segmenter_takes_the_union_of_masks_and_embeds_an_image_once(segmenter: Scorer) -> None:
+def test_segmenter_takes_the_union_of_masks_and_embeds_an_image_once(segmenter: Scorer) -> None:
     backend = SegmenterBackend(segmenter.options["model"])
     backend.load()
     embedded: list[str] = []
@@ -135,7 +135,7 @@ def test_points_are_scored_by_real_teachers(detector: Scorer, segmenter: Scorer)
 
 
 @REAL
-def test_the_reasoner_is_the_teacher_forced_probability(tmp_path: Path) -> None:
+def test_reasoner_is_the_teacher_forced_probability(tmp_path: Path) -> None:
     load("model", "tiny")(tmp_path / "model", seed=0)
     scorer = Scorer("transformers", model=str(tmp_path / "model"))
     prompt = "{question} {reasoning}"
@@ -147,7 +147,7 @@ def test_the_reasoner_is_the_teacher_forced_probability(tmp_path: Path) -> None:
 
 
 @REAL
-def test_an_environment_is_scored_by_real_teachers(detector: Scorer, segmenter: Scorer) -> None:
+def test_environment_is_scored_by_real_teachers(detector: Scorer, segmenter: Scorer) -> None:
     lines = {
         "detector": f"detector:{detector.options['model']}?threshold=0.1&text_threshold=0.0",
         "segmenter": f"segmenter:{segmenter.options['model']}",
@@ -166,7 +166,7 @@ def test_an_environment_is_scored_by_real_teachers(detector: Scorer, segmenter: 
 
 
 @pytest.mark.parametrize("name", ["detector", "segmenter"])
-def test_a_model_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
+def test_model_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
     image = picture(0)
     request = Detect(image, "a") if name == "detector" else HitMasks(image, ((1.0, 1.0),), ())
     with pytest.raises(ConfigurationError, match="missing"):
@@ -191,7 +191,7 @@ def finds_900(request: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["dies", "says_nan"])
-def test_a_broken_teacher_aborts_the_episode(name: str) -> None:
+def test_broken_teacher_aborts_the_episode(name: str) -> None:
     line = f"rules:{__name__}:{name}"
     env = gym.make(
         "visenv/ArgosImage-v0", preset="tiny", teachers={"detector": line, "segmenter": line}
@@ -240,7 +240,7 @@ def points_badly(request: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["dies", "says_nan", "points_badly"])
 @pytest.mark.parametrize(("teacher", "kind"), [("pointing_model", "chart"), ("reasoner", "color")])
-def test_a_broken_pointing_model_or_reasoner_aborts_the_episode(
+def test_broken_pointing_model_or_reasoner_aborts_the_episode(
     name: str, teacher: str, kind: str
 ) -> None:
     good, bad = (f"rules:{__name__}:{each}" for each in ("finds_all", name))
@@ -257,14 +257,14 @@ def is_certain(request: Any) -> Any:
     return [0, -1]
 
 
-def test_the_reasoner_may_be_certain() -> None:
+def test_reasoner_may_be_certain() -> None:
     """A server writes the log-probability 0.0 as the JSON number 0."""
     reasoner = ModelReasoner(Scorer("rules", function=f"{__name__}:is_certain"), "{question}")
     sample = Sample("s", "?", (picture(0),), ("a",))
     assert asyncio.run(reasoner.log_probabilities(sample, "so", "a")) == [0.0, -1.0]
 
 
-def test_many_boxes_are_one_union() -> None:
+def test_boxes_are_one_union() -> None:
     scorer = Scorer("rules", function=f"{__name__}:finds_900")
     teachers = Teachers(ModelDetector(scorer), ModelSegmenter(scorer))
     sample = Sample("s", "?", (picture(0),), ("a",))
@@ -284,7 +284,7 @@ def test_many_boxes_are_one_union() -> None:
         ("", "."),
     ],
 )
-def test_a_query_is_one_lower_case_phrase_with_a_full_stop(phrase: str, query: str) -> None:
+def test_query_is_one_lower_case_phrase_with_a_full_stop(phrase: str, query: str) -> None:
     assert as_query(phrase) == query
 
 
@@ -374,7 +374,7 @@ def chooses(request: Any) -> Any:
     return {"text": '["equivalence"]', "finish_reason": "stop"}
 
 
-def test_a_model_may_leave_out_the_reasoning_but_not_the_grounding() -> None:
+def test_model_may_leave_out_the_reasoning_but_not_the_grounding() -> None:
     env = gym.make("visenv/ArgosImage-v0", preset="tiny", selector=f"rules:{__name__}:chooses")
     env.reset(seed=0)
     base: Any = env.unwrapped
@@ -393,7 +393,7 @@ def test_functions_are_read_strictly(text: str) -> None:
         read_functions(text)
 
 
-def test_a_detector_that_says_nonsense_is_refused() -> None:
+def test_detector_that_says_nonsense_is_refused() -> None:
     scorer = Scorer("rules", function=f"{__name__}:extract")
     with pytest.raises(ServiceError):
         asyncio.run(

@@ -211,7 +211,7 @@ def test_reasoning_of_nothing_is_zero() -> None:
     assert run(reasoning_score(SAMPLE, "so", "yes", Says())) == pytest.approx(math.exp(-0.2))
 
 
-def test_the_answer_can_be_hidden() -> None:
+def test_answer_can_be_hidden() -> None:
     text = 'A cup of 2.5 l. <point x="4" y="4">cup</point>. So it is 4. There are 44.'
     assert hide_answer(text, "4") == 'A cup of 2.5 l. <point x="4" y="4">cup</point>. There are 44.'
     assert hide_answer("It is Dark  Red!\nOr not", "dark red") == "\nOr not"

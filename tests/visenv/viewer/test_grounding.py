@@ -32,7 +32,7 @@ def test_points_are_drawn_where_the_image_was_shown() -> None:
     assert grounding_marks(episode) == [Mark("image", "point", "mug", point=[25.0, 10.0])]
 
 
-def test_nothing_is_drawn_where_the_place_is_not_known() -> None:
+def test_mark_without_a_known_place_is_not_drawn() -> None:
     """An older record without a native size, several images, and a response without points."""
     point = Point(50, 20, "mug")
     older = referred(point)._replace(native_size=(0, 0))
@@ -59,7 +59,7 @@ def test_points_of_a_video_are_drawn_in_their_frames_and_spans_on_the_bar() -> N
     ]
 
 
-def test_a_point_beside_its_mask_is_a_miss(grounded: dict[str, Episode]) -> None:
+def test_point_beside_its_mask_is_a_miss(grounded: dict[str, Episode]) -> None:
     episode = grounded["ArgosImage"]
     (turn,) = episode.turns
     (found,) = [event for event in turn.events if isinstance(event, Referred)]
@@ -70,7 +70,7 @@ def test_a_point_beside_its_mask_is_a_miss(grounded: dict[str, Episode]) -> None
     assert [mark.what for mark in marks] == ["mask", "hit", "miss", "miss"]
 
 
-def test_a_truth_with_fewer_frames_than_the_video_is_left_out(
+def test_truth_with_fewer_frames_than_the_video_is_left_out(
     grounded: dict[str, Episode],
 ) -> None:
     episode = grounded["ArgosVideo"]
@@ -81,7 +81,7 @@ def test_a_truth_with_fewer_frames_than_the_video_is_left_out(
 
 
 @pytest.mark.parametrize("scale", [(1.0, 1.0), (0.5, 2.0)])
-def test_a_mask_is_a_rectangle_for_each_run_of_pixels(scale: tuple[float, float]) -> None:
+def test_mask_is_a_rectangle_for_each_run_of_pixels(scale: tuple[float, float]) -> None:
     mask = np.array([[0, 0, 0, 0], [1, 1, 0, 1]], bool)
     across, down = scale
     assert mask_path(mask, scale) == (
@@ -90,7 +90,7 @@ def test_a_mask_is_a_rectangle_for_each_run_of_pixels(scale: tuple[float, float]
     )
 
 
-def test_a_large_mask_is_drawn_with_fewer_rows() -> None:
+def test_large_mask_is_drawn_with_fewer_rows() -> None:
     path = mask_path(np.ones((3000, 10), bool))
     assert path.count("M") == 250  # every 12th row
     assert path.endswith("M0 2988h10v12h-10z")

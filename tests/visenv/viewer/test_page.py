@@ -120,7 +120,7 @@ def test_overview_shows_facts_results_curves_and_saved_files(run: Page) -> None:
     assert run.locator("#list .row").count() == 8
 
 
-def test_a_curve_has_a_point_for_each_step_and_rises_where_the_values_do(run: Page) -> None:
+def test_curve_has_a_point_for_each_step_and_rises_where_the_values_do(run: Page) -> None:
     line = run.locator("[data-curve=reward] .raw").get_attribute("points") or ""
     points = [tuple(map(float, point.split(","))) for point in line.split()]
     # Steps 1 to 4 lie evenly from 40 to 330; 1.25, 1.5, 1.75, 2 rise: y falls by equal parts.
@@ -130,7 +130,7 @@ def test_a_curve_has_a_point_for_each_step_and_rises_where_the_values_do(run: Pa
     assert falls[0] > 20
 
 
-def test_the_other_curves_unfold(run: Page) -> None:
+def test_curves_unfold(run: Page) -> None:
     visit(run, "#/overview")
     assert run.locator("[data-curve=kl]").count() == 0
     run.locator("#curves details", has_text="1 more").nth(1).locator("summary").click()
@@ -187,7 +187,7 @@ def test_sorts_by_a_column_and_keeps_the_order_in_the_link(run: Page) -> None:
     assert set(cells(run, "outcome")) == {"right"}
 
 
-def test_a_link_with_an_unknown_measure_shows_all(run: Page) -> None:
+def test_link_with_an_unknown_measure_shows_all(run: Page) -> None:
     visit(run, "#/episodes?measure=metrics/gone&low=0.5&outcome=right")
     run.locator("#count", has_text="of 29 episodes").wait_for()
     assert set(cells(run, "outcome")) == {"right"}
@@ -201,7 +201,7 @@ def test_columns_that_tell_nothing_apart_are_left_out(run: Page) -> None:
     assert "question What colour" in run.locator("#constants").inner_text()
 
 
-def test_an_episode_opens_turn_by_turn_with_its_images(run: Page, run_folder: Path) -> None:
+def test_episode_opens_turn_by_turn_with_its_images(run: Page, run_folder: Path) -> None:
     choose(run, saved_in="evaluation/after-GRPO")
     episode = played(run_folder / "evaluation" / "after-GRPO.jsonl")[0]
 
@@ -234,7 +234,7 @@ def test_terms_times_weights_add_up_to_the_reward(run: Page, run_folder: Path) -
     assert sum(paid.values()) == pytest.approx(episode.reward, abs=2e-3)
 
 
-def test_a_link_to_an_episode_opens_it(opened: Open, run_folder: Path) -> None:
+def test_link_to_an_episode_opens_it(opened: Open, run_folder: Path) -> None:
     episode = played(run_folder / "rl" / "episodes" / "step_000004.jsonl")[5]
     found = opened(write_report(run_folder), "#/episode/rl%2Fstep_000004/5")
     found.page.locator("#detail .verdict").wait_for()
@@ -245,7 +245,7 @@ def test_a_link_to_an_episode_opens_it(opened: Open, run_folder: Path) -> None:
     found.page.close()
 
 
-def test_the_keyboard_leads_through_list_and_episodes(run: Page) -> None:
+def test_keyboard_leads_through_list_and_episodes(run: Page) -> None:
     run.keyboard.press("j")
     run.keyboard.press("ArrowDown")
     run.keyboard.press("k")
@@ -271,7 +271,7 @@ def test_the_keyboard_leads_through_list_and_episodes(run: Page) -> None:
     assert run.locator("html").get_attribute("data-theme") == "light"
 
 
-def test_the_boxes_lie_on_the_source_image_where_they_were_cut(run: Page, run_folder: Path) -> None:
+def test_boxes_lie_on_the_source_image_where_they_were_cut(run: Page, run_folder: Path) -> None:
     choose(run, saved_in="evaluation/after-GRPO")
     episode = played(run_folder / "evaluation" / "after-GRPO.jsonl")[1]
     (call,) = [event for event in episode.events if isinstance(event, ToolCalled)]
@@ -329,7 +329,7 @@ def page_of(opened: Open, tmp_path: Path) -> Iterator[Callable[..., Page]]:
         found.page.close()
 
 
-def test_what_a_policy_or_a_data_set_wrote_is_only_ever_text(
+def test_texts_of_policies_and_data_sets_are_only_ever_text(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     def hostile(text: str) -> Episode:
@@ -371,7 +371,7 @@ def test_points_lie_on_the_masks_of_what_they_name(
     )
 
 
-def test_the_frames_of_a_video_stand_under_a_bar_with_its_events(
+def test_frames_of_a_video_stand_under_a_bar_with_its_events(
     page_of: Callable[..., Page], grounded: dict[str, Episode]
 ) -> None:
     episode = grounded["ArgosVideo"]
@@ -415,7 +415,7 @@ def test_rewards_that_are_not_finite_say_so_and_fit_no_range(
     assert row.locator("td").nth(1).inner_text() == "not finite"
 
 
-def test_each_way_to_end_has_its_outcome(
+def test_ways_to_end_have_their_outcomes(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     page = page_of(
@@ -429,7 +429,7 @@ def test_each_way_to_end_has_its_outcome(
     assert "aborted: judge: no reply" in open_row(page, 4).locator("aside").inner_text()
 
 
-def test_many_episodes_are_paged_and_loaded_on_demand(
+def test_episodes_are_paged_and_loaded_on_demand(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     page = page_of(*(make_episode(sample_id=f"s{index:04}") for index in range(700)))
@@ -445,7 +445,7 @@ def test_many_episodes_are_paged_and_loaded_on_demand(
     ]
 
 
-def test_a_system_prompt_is_folded_and_code_keeps_its_lines(
+def test_system_prompt_is_folded_and_code_keeps_its_lines(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     episode = make_episode()
@@ -463,7 +463,7 @@ def test_a_system_prompt_is_folded_and_code_keeps_its_lines(
     assert block.evaluate("block => getComputedStyle(block).whiteSpace") == "pre-wrap"
 
 
-def test_a_turn_shows_tokens_logprobs_times_and_advantage(
+def test_turn_shows_tokens_logprobs_times_and_advantage(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     logprobs = np.array([0, -1, -3, 0, -0.5], np.float32)
@@ -488,7 +488,7 @@ def test_a_turn_shows_tokens_logprobs_times_and_advantage(
     assert "tokens 1" in heads.nth(1).inner_text()
 
 
-def test_a_group_shows_members_side_by_side_with_what_differs(
+def test_group_shows_members_side_by_side_with_what_differs(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     texts = ("it is seven", "it is nine", "it is seven")
@@ -537,7 +537,7 @@ def test_advantages_of_a_group_are_those_that_were_saved(
     assert row.locator("td").all_inner_texts() == ["−1.250", "+1.250"]
 
 
-def test_the_keyboard_turns_pages_of_groups(
+def test_keyboard_turns_pages_of_groups(
     page_of: Callable[..., Page], make_episode: MakeEpisode
 ) -> None:
     page = page_of(*(make_episode(group=index // 2, member=index % 2) for index in range(120)))
@@ -607,7 +607,7 @@ def test_aborted_episodes_count_in_no_comparison(
     page.close()
 
 
-def test_two_runs_are_compared_sample_by_sample(
+def test_runs_are_compared_sample_by_sample(
     opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
     for name, rewards in (("one", (0.0, 1.0, 1.0)), ("two", (1.0, 1.0, 0.5))):
@@ -658,7 +658,7 @@ def test_images_of_a_compared_run_are_shown_whatever_its_folder_is_called(
         *("#/group/rl%2Fstep_000002%2F1", "#/episode/rl%2Fstep_000004/1"),
     ],
 )
-def test_nothing_is_wider_than_a_phone(opened: Open, run_folder: Path, link: str) -> None:
+def test_page_is_not_wider_than_a_phone(opened: Open, run_folder: Path, link: str) -> None:
     found = opened(write_report(run_folder), link, width=390, height=844)
     page = found.page
     page.locator(".view:not([hidden])").wait_for()
@@ -683,7 +683,7 @@ def test_nothing_is_wider_than_a_phone(opened: Open, run_folder: Path, link: str
     page.close()
 
 
-def test_a_page_whose_report_was_written_again_says_to_reload(
+def test_page_whose_report_was_written_again_says_to_reload(
     opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [make_episode()])
@@ -696,7 +696,7 @@ def test_a_page_whose_report_was_written_again_says_to_reload(
     page.close()
 
 
-def test_a_run_without_episodes_shows_its_curves_alone(
+def test_run_without_episodes_shows_its_curves_alone(
     page_of: Callable[..., Page], tmp_path: Path
 ) -> None:
     lines = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": None}, {"step": 3, "loss": 2.0}]
@@ -770,7 +770,7 @@ def test_words_of_any_text_stay_as_they_are(run: Page, seed: int) -> None:
 @pytest.mark.parametrize(
     "link", ["#/episodes?sort=gone&columns=no&page=99", "#/%", "#/group/%E0%A4%A", "#/pair/a"]
 )
-def test_a_link_may_hold_anything(opened: Open, run_folder: Path, link: str) -> None:
+def test_link_may_hold_anything(opened: Open, run_folder: Path, link: str) -> None:
     found = opened(run_folder / "report.html", link)
     found.page.locator(".view:not([hidden])").wait_for(state="attached")
     visit(found.page, "#/episodes")
@@ -779,7 +779,7 @@ def test_a_link_may_hold_anything(opened: Open, run_folder: Path, link: str) -> 
     found.page.close()
 
 
-def test_a_report_without_its_folder_says_so(
+def test_report_without_its_folder_says_so(
     opened: Open, make_episode: MakeEpisode, tmp_path: Path
 ) -> None:
     write_episodes(tmp_path / "episodes.jsonl", [make_episode(), make_episode(reward=0.5)])

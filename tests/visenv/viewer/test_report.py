@@ -123,7 +123,7 @@ def test_boxes_without_an_end_are_not_drawn(make_episode: MakeEpisode) -> None:
     assert [mark.what for mark in marks(make_episode(ground_truth=truth))] == ["zoom"]
 
 
-def test_without_a_zoom_nothing_tells_the_scale_and_nothing_is_drawn(
+def test_scale_is_unknown_without_a_zoom_and_no_box_is_drawn(
     make_episode: MakeEpisode,
 ) -> None:
     assert (
@@ -207,7 +207,7 @@ def test_policy_of_the_page_allows_its_own_script_and_style_only(
         assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
-def test_what_is_not_finite_or_has_no_end_is_held_in_bounds(
+def test_values_not_finite_or_endless_are_held_in_bounds(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:
     deep: list[Any] = []
@@ -235,18 +235,18 @@ def test_what_is_not_finite_or_has_no_end_is_held_in_bounds(
     assert size < 250_000
 
 
-def test_a_folder_that_is_not_there_says_what_to_give(tmp_path: Path) -> None:
+def test_folder_that_is_not_there_says_what_to_give(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"There is no run folder .*gone.*runs/<name>"):
         write_report(tmp_path / "gone")
 
 
-def test_an_empty_folder_says_what_it_lacks(tmp_path: Path) -> None:
+def test_empty_folder_says_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"holds no metrics\.jsonl, results\.json or episodes"):
         write_report(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_shown(
+def test_file_that_cannot_be_read_is_named_and_the_rest_is_shown(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:
     write_episodes(tmp_path / "episodes" / "good.jsonl", [make_episode()])
@@ -299,7 +299,7 @@ def test_half_a_line_of_a_run_that_is_going_on_is_no_problem(tmp_path: Path) -> 
     assert data["problems"] == []
 
 
-def test_an_image_that_is_missing_costs_its_episode_alone(
+def test_image_that_is_missing_costs_its_episode_alone(
     tmp_path: Path, make_episode: MakeEpisode
 ) -> None:
     lone = Image.from_pixels(np.full((2, 2, 3), 7, np.uint8))
@@ -315,9 +315,7 @@ def test_an_image_that_is_missing_costs_its_episode_alone(
     assert "episodes.jsonl, line 2: There is no image file" in problem
 
 
-def test_two_runs_are_held_with_the_images_of_both(
-    tmp_path: Path, make_episode: MakeEpisode
-) -> None:
+def test_runs_are_held_with_the_images_of_both(tmp_path: Path, make_episode: MakeEpisode) -> None:
     for name in ("one", "other"):
         write_episodes(tmp_path / name / "episodes.jsonl", [make_episode(sample_id=name)])
 

@@ -9,7 +9,7 @@ from visenv.worlds.recent import RecentSamples
 from visenv.worlds.scenes import ScenesWorld
 
 
-def test_a_group_shares_one_scene_and_the_generator_goes_on_as_if_it_had_made_it() -> None:
+def test_group_shares_one_scene_and_the_generator_goes_on_as_if_it_had_made_it() -> None:
     world = ScenesWorld("tiny")
     first, second = np.random.default_rng(5), np.random.default_rng(5)
     made, found = world.sample(first), ScenesWorld("tiny").sample(second)
@@ -17,7 +17,7 @@ def test_a_group_shares_one_scene_and_the_generator_goes_on_as_if_it_had_made_it
     assert first.random() == second.random()
 
 
-def test_another_preset_or_state_is_another_scene() -> None:
+def test_scene_depends_on_preset_and_state() -> None:
     world, harder = ScenesWorld("tiny"), ScenesWorld("tiny", grain=3)
     made = world.sample(np.random.default_rng(5))
     assert world.sample(np.random.default_rng(6)) is not made

@@ -1,4 +1,4 @@
-"""`visenv data STEP …`: making training and benchmark data, step by step (docs/data.md).
+"""Implements `visenv data STEP …`: making training and benchmark data, step by step (docs/data.md).
 
 The options of each step are here, a class for each; the work is done by what `CURATION` of
 `visenv.registration` names, and by `visenv.curation.difficulty`.

@@ -1,4 +1,4 @@
-"""What the steps of `visenv data` share: files, an environment, a policy, a writer.
+"""Holds what the steps of `visenv data` share: files, an environment, a policy, a writer.
 
 Fields are by keyword only, so that a class may have some with a default before some without.
 """

@@ -1,4 +1,4 @@
-"""What runs in the sandbox's server process: the standard library and relative imports only.
+"""Runs in the sandbox's server process: the standard library and relative imports only.
 
 The server is a fresh interpreter that loads this package by its folder, not as part of visenv, so
 that nothing of visenv (its rewards, its configuration, its secrets) is ever in its memory.

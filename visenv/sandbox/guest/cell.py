@@ -26,7 +26,7 @@ _KEPT = 100  # where the request socket is, so that what comes with the program 
 
 
 class Setting(NamedTuple):
-    """What every cell of a server has in common.
+    """Holds what every cell of a server has in common.
 
     Attributes:
         namespaces: Whether it has its own, with a file system for its files.

@@ -1,4 +1,4 @@
-"""Which files of the host a program may read: what its imports need, and nothing beside them.
+"""Finds the files of the host that a program may read: what its imports need, no more.
 
 Not all of site-packages: it may hold data sets with their answers, or files that name private
 paths. Only packages that are loaded when the server starts are there, with the whole of the
@@ -24,7 +24,7 @@ _LINKS = ("/lib", "/lib64", "/lib32")  # to places under /usr, on most systems
 
 
 class Libraries(NamedTuple):
-    """What is shown of the host, read-only. All paths are absolute and without links.
+    """Lists what is shown of the host, read-only. All paths are absolute and without links.
 
     Attributes:
         paths: Directories and files, none inside another.

@@ -14,7 +14,7 @@ _STACK_BYTES = 8 << 20
 
 
 class Lock(NamedTuple):
-    """What is locked beyond limits and privileges, which always are.
+    """Holds what is locked beyond limits and privileges, which always are.
 
     Attributes:
         files: A Landlock ruleset; None where the kernel has no Landlock.

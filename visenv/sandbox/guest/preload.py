@@ -1,4 +1,4 @@
-"""What is imported once, in the server, so that no program waits for it."""
+"""Imports packages once, in the server, so that no program waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers of isolation this machine grants: each is tried, in a process that then ends."""
+"""Tests which layers of isolation exist here: each is tried, in a process that then ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where programs have their files when the machine grants them no file system of their own."""
+"""Makes directories for programs when the machine grants them no file system of their own."""
 
 from __future__ import annotations
 

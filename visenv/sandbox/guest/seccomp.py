@@ -84,7 +84,7 @@ _PIPES = (0, 0o4000, 0o2000000, 0o2004000)
 # SETTLS | PARENT_SETTID | CHILD_CLEARTID; musl adds CLONE_DETACHED.
 _THREAD = (0x003D_0F00, 0x007D_0F00)
 # FUTEX_WAIT, FUTEX_WAIT_BITSET and that with FUTEX_CLOCK_REALTIME: how the C library waits for the
-# end of a thread. To wake somebody takes FUTEX_PRIVATE_FLAG: a word on a page of a library is the
+# end of a thread. To wake a thread takes FUTEX_PRIVATE_FLAG: a word on a page of a library is the
 # same for all programs, and they would ring each other up by it.
 _WAITS, _FUTEX_PRIVATE = (0, 9, 9 | 256), 128
 # MAP_SHARED; MAP_ANONYMOUS; MAP_HUGETLB, pages that another process has reserved.
@@ -138,7 +138,7 @@ def program(own_pid: int, *, private: bool) -> bytes:
 
 
 class _Program(ctypes.Structure):
-    """``struct sock_fprog``: how many instructions, and where."""
+    """Mirrors ``struct sock_fprog``: how many instructions, and where."""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Machine(NamedTuple):
-    """What a seccomp filter must know about an architecture.
+    """Holds what a seccomp filter must know about an architecture.
 
     Attributes:
         column: Its column in `TABLE`.

@@ -44,7 +44,7 @@ _REPORT = struct.Struct("=3I5Q")
 
 
 class End(NamedTuple):
-    """How a cell ended.
+    """Says how a cell ended.
 
     Attributes:
         status: As `os.wait4` gives it.
@@ -67,7 +67,7 @@ class End(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What the process a program ran in says about it. The program could have written any of it.
+    """Holds what a program's process reports. The program could have written any of it.
 
     Attributes:
         result: `repr` of its last expression.

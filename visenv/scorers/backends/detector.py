@@ -111,5 +111,5 @@ def _boxes(found: Any, image: Image) -> list[list[float]]:
     usable &= (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
     boxes, scores = boxes[usable], scores[usable]
     order = scores.argsort(descending=True)[:_MOST_BOXES]
-    rows = torch.cat([boxes[order], scores[order, None]], dim=-1)
+    rows = torch.cat([boxes[order], scores[order, None]], dim=-1)  # [boxes, 5]
     return [[round(value, 2) for value in row[:4]] + [round(row[4], 4)] for row in rows.tolist()]

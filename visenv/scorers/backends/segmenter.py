@@ -118,6 +118,7 @@ class SegmenterBackend(LocalModelBackend):
             outputs = self._model(image_embeddings=embeddings, multimask_output=False, **inputs)
             more = {} if reshaped is None else {"reshaped_input_sizes": reshaped}
             masks = self._processor.post_process_masks(outputs.pred_masks.cpu(), sizes, **more)[0]
+        # [..., height, width], one mask for each prompt; their union is [height, width].
         return np.asarray(masks.bool().reshape(-1, height, width).any(dim=0).numpy(), np.bool_)
 
     def _embed(self, image: Image, pixel_values: Any) -> Any:

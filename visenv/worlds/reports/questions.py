@@ -16,7 +16,7 @@ from visenv.worlds.reports.words import STATUSES
 
 
 class _Asked(NamedTuple):
-    """What a maker of questions decides: the question, and how its answer is claimed."""
+    """Holds what a maker of questions decides: the question, and how its answer is claimed."""
 
     text: str
     gold_query: str

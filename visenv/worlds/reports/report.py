@@ -1,4 +1,4 @@
-"""What a report says, as a function of its seed; `drawing` puts it on pages."""
+"""Makes the content of a report from its seed; `drawing` puts it on pages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Curve(NamedTuple):
 
 
 class Register(NamedTuple):
-    """Works, each with its site and status."""
+    """Lists works, each with its site and status."""
 
     rows: tuple[tuple[str, str, str], ...]
 
@@ -72,7 +72,7 @@ Exhibit = Table | Bars | Curve | Register
 
 
 class Section(NamedTuple):
-    """One page: an exhibit, and text with facts that stand nowhere else.
+    """Describes one page: an exhibit, and text with facts that stand nowhere else.
 
     Attributes:
         page: Its page, from 1.

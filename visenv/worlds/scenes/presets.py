@@ -1,4 +1,4 @@
-"""What a scene is made of: sizes, number of signs, clutter, and how hard each may get."""
+"""Defines what a scene is made of: sizes, number of signs, clutter, and how hard each may get."""
 
 from __future__ import annotations
 

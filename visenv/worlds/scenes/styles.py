@@ -1,4 +1,4 @@
-"""What is behind the signs: a landscape, a brick wall, a street at night, or shelves in a room.
+"""Paints what is behind the signs: a landscape, a brick wall, a street at night, or shelves.
 
 Every painter paints at half size or less and enlarges, as if out of focus, and uses colours that
 are far less vivid than any sign's.

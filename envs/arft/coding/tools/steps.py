@@ -31,7 +31,7 @@ class ProblemArguments(Arguments):
 
 
 class ProblemTool(Tool[ProblemArguments]):
-    """Takes down what the policy says is wrong, and says what to do next; not whether it is right.
+    """Stores the problems that the policy names, and says what to do next, not if they are right.
 
     Args:
         brief: Say nothing.

@@ -1,4 +1,4 @@
-"""What stands on pages and signs: four names with a value each, one of which is asked about."""
+"""Makes four names with a value each for pages and signs; one is asked about."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ COUNT = 4
 
 
 class Entries(NamedTuple):
-    """What a picture says.
+    """Holds the names and values of a picture.
 
     Attributes:
         style: A key of `QUESTIONS`.

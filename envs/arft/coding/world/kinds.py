@@ -35,7 +35,7 @@ Parameters = dict[str, Any]
 
 
 class Kind(NamedTuple):
-    """One kind of distortion.
+    """Describes one kind of distortion.
 
     Attributes:
         draw: Parameters of a strength; those that have none are drawn.

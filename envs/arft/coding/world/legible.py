@@ -1,4 +1,4 @@
-"""Whether what is asked about can be read in an image as it is shown, and once it is repaired.
+"""Tests whether the value in question can be read in an image, as shown and once repaired.
 
 A distortion that hides nothing needs no repair, and one that destroys cannot be repaired.
 `telling_distortions` draws strengths until neither holds: the reader reads half of the answer or

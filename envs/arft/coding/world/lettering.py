@@ -20,7 +20,7 @@ _CAPITAL = 0.70
 
 
 class Place(NamedTuple):
-    """Where something stands, in whole pixels; right and bottom are exclusive."""
+    """Holds where something stands, in whole pixels; right and bottom are exclusive."""
 
     left: int
     top: int

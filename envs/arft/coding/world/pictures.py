@@ -35,7 +35,7 @@ _CELL = SIDE // 2
 
 
 class Style(NamedTuple):
-    """How one picture is drawn.
+    """Describes how one picture is drawn.
 
     Attributes:
         capital: Height of a capital of the entries, pixels.

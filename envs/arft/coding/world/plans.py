@@ -1,4 +1,4 @@
-"""How often each problem occurs: the paper's numbers, and samples shared out by them.
+"""Plans how often each problem occurs: the paper's numbers, and samples shared out by them.
 
 The published test set has 10 of each single distortion and of clean images (simple: 70), and 130
 hard ones. The positions of its items tell these apart: 40 are compositions of four kinds, the other

@@ -30,7 +30,7 @@ _DRAWN_ANEW = 4
 """Pictures that are drawn of one text before other values are written."""
 _ATTEMPTS = 40 * _DRAWN_ANEW
 """Pictures that are drawn before a sample is given up."""
-_NOTHING = "A plan needs at least one problem; where nobody knows where to look, one but crops."
+_NOTHING = "A plan needs at least one problem; without a known region, one other than crops."
 
 
 def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> Sample:
@@ -42,7 +42,7 @@ def distorted(sample: Sample, problems: Problems, rng: np.random.Generator) -> S
         rng: Draws the parameters.
 
     Raises:
-        DataError: If it has not one image, or nobody knows where to crop.
+        DataError: If it has not one image, or the region to crop is unknown.
     """
     made = [
         kinds.draw(name, rng, rng.uniform(*UNCHECKED)) for name in problems if name in kinds.KINDS
@@ -59,7 +59,7 @@ def with_problems(sample: Sample, problems: Problems, made: Sequence[Distortion]
         made: The distortions among them, in order.
 
     Raises:
-        DataError: If it has not one image, or nobody knows where to crop.
+        DataError: If it has not one image, or the region to crop is unknown.
     """
     if len(sample.images) != 1:
         raise DataError(f"Sample {sample.id!r} has {len(sample.images)} images; one is distorted.")

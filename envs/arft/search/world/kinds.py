@@ -29,7 +29,7 @@ class Relation(NamedTuple):
 
 
 class Appearance(NamedTuple):
-    """How an image shows an entity.
+    """Describes how an image shows an entity.
 
     Attributes:
         phrase: What the entity is called by one who sees the image, for example "the city whose

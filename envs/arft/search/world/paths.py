@@ -22,7 +22,7 @@ _HARD = 3
 
 
 class Step(NamedTuple):
-    """What is asked of an entity's article: one of the relations of its kind."""
+    """Holds what is asked of an entity's article: one of the relations of its kind."""
 
     entity: Entity
     relation: str

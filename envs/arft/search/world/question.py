@@ -1,4 +1,4 @@
-"""What a question about a world of entities consists of."""
+"""Defines a question about a world of entities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from visenv.types import Image
 
 
 class Hop(NamedTuple):
-    """One search that the question needs.
+    """Describes one search that the question needs.
 
     Attributes:
         query: What to search for.

@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\d[\d,]*")
 
 
 class Look(NamedTuple):
-    """What an image without a name shows: a white star on blue, a red hat and a green coat."""
+    """Describes an image without a name: a white star on blue, a red hat and a green coat."""
 
     ink: str
     charge: str

@@ -1,4 +1,4 @@
-"""How many there may be: bounds, their wording, and numbers that keep to them or just do not."""
+"""Draws bounds, words them, and draws numbers that keep to them or narrowly miss them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT_LEAST = ("at least {lower}", "no fewer than {lower}", "{lower} or more")
 
 
 class Amount(NamedTuple):
-    """Bounds, both allowed, and how they are worded.
+    """Holds bounds, both allowed, and how they are worded.
 
     Attributes:
         lower: The smallest allowed number.

@@ -104,7 +104,7 @@ def _not_closed_literally(rng: np.random.Generator, closer: str) -> tuple[str, s
 
 
 class Edge(NamedTuple):
-    """One end of sentences, and how they are made to have certain words there.
+    """Describes one end of sentences, and how they are made to have certain words there.
 
     Attributes:
         phrases: The words that can be asked for.

@@ -1,4 +1,4 @@
-"""What a text of the world responds to: an instruction about a topic, or about a picture."""
+"""Lists the instructions that texts respond to, about a topic or about a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a maker of texts returns."""
+"""Defines what a maker of texts returns."""
 
 from __future__ import annotations
 

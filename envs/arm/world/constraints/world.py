@@ -50,7 +50,7 @@ _MOST_TRIES = 1000
 
 
 class ConstraintWorld:
-    """Texts that keep to a constraint, or break it, mostly just so.
+    """Makes texts that satisfy a constraint, or narrowly break it.
 
     A `ProceduralSource` of judging samples (`visenv.envs.arm.samples`) with one candidate; one in
     four instructions is about a picture. Half of the texts keep to their constraint. Those that do

@@ -1,4 +1,4 @@
-"""Who states what, so that nothing but the truth tells which response is best.
+"""Draws who states what, so that nothing but the truth tells which response is best.
 
 Of every fact two values are in play, the right one and a wrong one. What the responses state is
 drawn first, blind to which value is right; then the best response, evenly; and only then which of
@@ -27,7 +27,7 @@ _LEFT_OUT = 0.2
 
 
 class Flaws(NamedTuple):
-    """What is the matter with a response; the smaller is the better one.
+    """Describes the flaws of a response; the smaller value is the better one.
 
     Attributes:
         wrong: Statements that are wrong.
@@ -39,7 +39,7 @@ class Flaws(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What each response states, which one is best, and what is right."""
+    """Holds what each response states, which one is best, and what is right."""
 
     patterns: tuple[Pattern, ...]
     best: int

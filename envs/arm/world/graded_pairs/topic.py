@@ -10,7 +10,7 @@ from visenv.worlds.scenes import SignTruth
 
 
 class Fact(NamedTuple):
-    """One thing the question asks for.
+    """Holds one thing the question asks for.
 
     Attributes:
         statements: Sentences with one ``{}`` for the value.
@@ -25,7 +25,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What the responses of a sample are about.
+    """Describes what the responses of a sample are about.
 
     Attributes:
         id: Unique in the world.

@@ -24,7 +24,7 @@ MOST_CANDIDATES = 4
 
 
 class GradedPairs:
-    """Responses of graded quality to one question, as samples for a judge.
+    """Makes responses of graded quality to one question, as samples for a judge.
 
     A `ProceduralSource` of samples made by `judging_sample`. A question asks for two or three
     facts. Of several responses one has fewer flaws than all others, wrong statements before facts

@@ -1,4 +1,4 @@
-"""Where the agent's camera is: at a place where it can stand, turned to what it looks at."""
+"""Places the agent's camera: at a place where it can stand, turned to what it looks at."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _INK = {"white": "black", "yellow": "black", "pink": "black", "orange": "black"}
 
 
 class Geom(NamedTuple):
-    """One primitive.
+    """Describes one primitive.
 
     Attributes:
         shape: The MuJoCo type.

@@ -23,7 +23,7 @@ Finish = Callable[[Names], tuple[Goal, Mapping[str, str]]]
 
 @dataclass(slots=True)
 class Draft:
-    """What the parts of a task share while it is made.
+    """Holds what the parts of a task share while it is made.
 
     Attributes:
         furnisher: Adds objects.

@@ -28,7 +28,7 @@ _SPLITS: tuple[Split, ...] = ("train", "eval")
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """What a task is drawn from.
+    """Sets what a task is drawn from.
 
     Attributes:
         dialect: ``"alfred"`` or ``"habitat"``.

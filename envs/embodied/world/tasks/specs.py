@@ -26,7 +26,7 @@ LONGEST_PLAN = 30
 
 
 class TaskType(NamedTuple):
-    """One type of task.
+    """Describes one type of task.
 
     Attributes:
         phrase: The key of its texts (`phrases.TEMPLATES`).

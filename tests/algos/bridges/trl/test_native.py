@@ -76,7 +76,7 @@ def _reward(environment: Any, completion: Sequence[Message]) -> float | None:
 @pytest.mark.parametrize(
     "env_id", ["ArmZoom", "ArmDoc", "ArmIF", "ArmPreference", "ArmVQA", "ArmDocVQA"]
 )
-def test_every_tool_has_the_schema_of_its_model(env_id: str) -> None:
+def test_tools_have_the_schema_of_their_model(env_id: str) -> None:
     from transformers.utils.chat_template_utils import get_json_schema
 
     environment = _environment(f"visenv/{env_id}-v0")
@@ -109,7 +109,7 @@ def test_constraints_of_pydantic_are_taken_off_a_type_however_deep() -> None:
     assert plain(Literal["a", "b"]) == Literal["a", "b"]
 
 
-def test_an_environment_that_speaks_otherwise_is_refused_and_the_way_is_named() -> None:
+def test_environment_that_speaks_otherwise_is_refused_and_the_way_is_named() -> None:
     from visenv.algos.bridges.trl import environment_factory
 
     with pytest.raises(ConfigurationError, match=r"ZoomVQA.*JSON tool calls.*VisenvGRPOTrainer"):
@@ -121,7 +121,7 @@ def test_an_environment_that_speaks_otherwise_is_refused_and_the_way_is_named() 
 
 @pytest.mark.parametrize("env_id", ["ArmZoom", "ArmDoc", "ArmIF", "ArmVQA", "ArmDocVQA"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_reward_is_that_of_the_environment_played_directly(env_id: str, seed: int) -> None:
+def test_reward_is_that_of_the_environment_played_directly(env_id: str, seed: int) -> None:
     name = f"visenv/{env_id}-v0"
     environment = _environment(name)
     completion = _play_oracle(environment, seed)
@@ -133,7 +133,7 @@ def test_the_reward_is_that_of_the_environment_played_directly(env_id: str, seed
     assert texts == [turn.text.split() for turn in episode.turns]
 
 
-def test_what_the_tool_shows_is_a_block_for_the_template_to_wrap() -> None:
+def test_tool_result_is_a_block_for_the_template_to_wrap() -> None:
     environment = _environment()
     opening = environment.reset(seed=0)
     assert [block["type"] for block in opening].count("image") == 1
@@ -163,7 +163,7 @@ def test_thoughts_that_trl_kept_back_count() -> None:
     assert _reward(environment, completion) == 0.4  # wrong, but formed, .3, and tried, .1
 
 
-def test_a_rollout_that_trl_cut_off_is_paid_nothing_and_the_next_begins_anew() -> None:
+def test_rollout_that_trl_cut_off_is_paid_nothing_and_the_next_begins_anew() -> None:
     environment = _environment()
     completion = _play_oracle(environment, 0)
     assert _reward(environment, completion[:-1]) == 0.0  # no token was left for the answer
@@ -171,7 +171,7 @@ def test_a_rollout_that_trl_cut_off_is_paid_nothing_and_the_next_begins_anew() -
     assert _reward(environment, completion) == 1.5
 
 
-def test_a_call_that_trl_did_not_make_any_more_is_the_last_turn() -> None:
+def test_call_that_trl_did_not_make_any_more_is_the_last_turn() -> None:
     environment = _environment()
     environment.reset(seed=0)
     last = _said(environment.episode._base.oracle_turn())
@@ -180,7 +180,7 @@ def test_a_call_that_trl_did_not_make_any_more_is_the_last_turn() -> None:
     assert event.ok
 
 
-def test_after_its_last_turn_an_episode_says_that_it_has_ended() -> None:
+def test_episode_says_after_its_last_turn_that_it_has_ended() -> None:
     environment = _environment(turns=2)
     environment.reset(seed=0)
     wrong = {"filename": "nothing", "image_idx": 1}
@@ -200,7 +200,7 @@ def test_after_its_last_turn_an_episode_says_that_it_has_ended() -> None:
         {"filename": "</tool_call>", "image_idx": 10**400},
     ],
 )
-def test_whatever_arguments_are_answered_by_the_environment(arguments: dict[str, Any]) -> None:
+def test_environment_answers_any_arguments(arguments: dict[str, Any]) -> None:
     environment = _environment()
     environment.reset(seed=0)
     shown = environment.doc_page_retrieval_by_index(**arguments)
@@ -216,7 +216,7 @@ def test_text_that_looks_like_a_control_token_is_none() -> None:
     assert [block["text"] for block in _blocks(messages)] == ["a < |image_pad|>", "\nthen"]
 
 
-def test_a_video_is_shown_as_its_frames() -> None:
+def test_video_is_shown_as_its_frames() -> None:
     from visenv.algos.bridges.trl.native import _blocks
     from visenv.types import Message as Shown
 
@@ -242,13 +242,13 @@ def _troubled(error: Exception) -> Any:
     return environment
 
 
-def test_a_service_that_is_away_aborts_the_episode() -> None:
+def test_service_that_is_away_aborts_the_episode() -> None:
     environment = _troubled(ServiceError("index", "away"))
     environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
     assert _reward(environment, [_said(ParsedTurn(" so ", answer="True"))]) is None
 
 
-def test_a_tool_that_raises_aborts_the_episode() -> None:
+def test_tool_that_raises_aborts_the_episode() -> None:
     environment = _troubled(RuntimeError("a bug"))
     with pytest.raises(RuntimeError):  # TRL shows it to the model
         environment.doc_page_retrieval_by_index(filename="a", image_idx=1)
@@ -312,7 +312,7 @@ def test_terms_read_the_thought_of_a_call_that_ends_the_episode(
         assert _reward(environment, [said]) == pytest.approx(0.2 + 0.5 * share)
 
 
-def test_the_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id: Any) -> None:
+def test_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id: Any) -> None:
     from visenv.algos.bridges.trl.native import turn_text
 
     def wrap(env: Any) -> Any:
@@ -335,7 +335,7 @@ def test_the_outermost_wrapper_ends_the_episode_and_its_reward_counts(judged_id:
     assert reward == asyncio.run(play(gym.make(env_id), script, EpisodeSpec(0))).reward
 
 
-def test_an_answer_that_a_wrapper_scores_is_paid_what_the_wrapper_returns(judged_id: Any) -> None:
+def test_answer_that_a_wrapper_scores_is_paid_what_the_wrapper_returns(judged_id: Any) -> None:
     halved = judged_id(
         wrap=lambda env: gym.wrappers.TransformReward(env, lambda paid: float(paid) / 2)
     )
@@ -366,7 +366,7 @@ def test_judges_of_all_rollouts_are_asked_before_one_is_waited_for(judged_id: An
     assert rewards == [0.5] * 3  # the one turn has a thought
 
 
-def test_a_judge_that_is_away_aborts_the_episode_with_its_name(judged_id: Any) -> None:
+def test_judge_that_is_away_aborts_the_episode_with_its_name(judged_id: Any) -> None:
     environment = _judged(judged_id(judge=judged.away))
     environment.reset(seed=0)
     environment.look()
@@ -392,7 +392,7 @@ def test_failures_keep_their_type() -> None:
     assert environment.episode.failure.source == "configuration"
 
 
-def test_a_last_turn_that_raises_aborts_its_episode_alone(caplog: Any) -> None:
+def test_last_turn_that_raises_aborts_its_episode_alone(caplog: Any) -> None:
     environment = _environment()
     environment.reset(seed=0)
 
@@ -417,12 +417,12 @@ def test_frames_that_the_policy_does_not_see_are_not_shown(judged_id: Any) -> No
     assert environment.episode._result.hidden_frames[0].frames == (judged.HIDDEN,)
 
 
-def test_a_row_without_a_seed_is_refused() -> None:
+def test_row_without_a_seed_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no seed"):
         _environment().reset(prompt=[])
 
 
-def test_a_sample_that_cannot_be_read_aborts_its_episode_alone() -> None:
+def test_sample_that_cannot_be_read_aborts_its_episode_alone() -> None:
     environment = _environment()
     (block,) = environment.reset(seed=0, index=3)  # the procedural world has no rows
     assert block["type"] == "text"

@@ -103,9 +103,7 @@ def test_loss_and_gradients_are_ours(loss: str, policy: Any, config: Config, pic
         torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-5, msg=name)
 
 
-def test_the_batch_is_the_episodes_token_by_token(
-    policy: Any, config: Config, pictures: Any
-) -> None:
+def test_batch_is_the_episodes_token_by_token(policy: Any, config: Config, pictures: Any) -> None:
     trainer = _trainer(policy, config(), pictures.Pictures)
     played = trainer._generate_and_score_completions(_rows(trainer, 2))
     for row, episode in enumerate(trainer._episodes):
@@ -138,7 +136,7 @@ def test_members_share_the_sample_and_speak_for_themselves(
     assert len({episode.turns[0].text for episode in trainer._episodes[:3]}) > 1
 
 
-def test_two_steps_change_the_weights_and_count_the_versions(
+def test_steps_change_the_weights_and_count_the_versions(
     policy: Any, config: Config, pictures: Any
 ) -> None:
     before = {name: each.clone() for name, each in policy.network.model.named_parameters()}
@@ -158,7 +156,7 @@ def test_two_steps_change_the_weights_and_count_the_versions(
     assert first["episodes/aborted"] == 0
 
 
-def test_an_aborted_episode_teaches_nothing_and_moves_no_baseline(
+def test_aborted_episode_teaches_nothing_and_moves_no_baseline(
     policy: Any, config: Config, pictures: Any
 ) -> None:
     calls: list[int] = []
@@ -186,7 +184,7 @@ def test_an_aborted_episode_teaches_nothing_and_moves_no_baseline(
     assert batch["num_images"] == [0 if each else pictures.TURNS for each in aborted]
 
 
-def test_an_episode_that_a_wrapper_truncates_is_exported_as_it_was_played(
+def test_episode_that_a_wrapper_truncates_is_exported_as_it_was_played(
     policy: Any, config: Config, pictures: Any
 ) -> None:
     def make_env() -> Any:
@@ -224,7 +222,7 @@ def test_judges_that_answer_late_are_waited_for(
         assert episode.reward == pytest.approx(paid + 0.5 * episode.terms["thoughts"])
 
 
-def test_a_judge_that_is_away_masks_its_episodes(policy: Any, config: Config) -> None:
+def test_judge_that_is_away_masks_its_episodes(policy: Any, config: Config) -> None:
     trainer = _trainer(policy, config(), partial(judged.make, judge=judged.away))
     batch = trainer._generate_and_score_completions(_rows(trainer, 1))
     failures = {episode.failure for episode in trainer._episodes}
@@ -232,7 +230,7 @@ def test_a_judge_that_is_away_masks_its_episodes(policy: Any, config: Config) ->
     assert not (batch["tool_mask"] * batch["completion_mask"]).any()
 
 
-def test_a_step_of_aborted_episodes_alone_changes_nothing(
+def test_step_of_aborted_episodes_alone_changes_nothing(
     policy: Any, config: Config, pictures: Any
 ) -> None:
     before = [each.clone() for each in policy.parameters()]
@@ -292,7 +290,7 @@ class Engine(EnginePolicy[Any]):
         self.told.append("wake")
 
 
-def test_an_engine_samples_with_the_weights_of_the_step_and_is_corrected(
+def test_engine_samples_with_the_weights_of_the_step_and_is_corrected(
     policy: Any, tiny: Path, config: Config, pictures: Any
 ) -> None:
     engine = Engine(load("policy", "transformers")(tiny, threads=1))
@@ -310,7 +308,7 @@ def test_an_engine_samples_with_the_weights_of_the_step_and_is_corrected(
     assert torch.isfinite(trainer._compute_loss(trainer.model, batch))
 
 
-def test_the_reference_is_read_as_the_policy_is(policy: Any, config: Config, pictures: Any) -> None:
+def test_reference_is_read_as_the_policy_is(policy: Any, config: Config, pictures: Any) -> None:
     trainer = _trainer(policy, config(beta=0.1, num_iterations=2), pictures.Pictures)
     batch = _batch(trainer)
     sampled = batch["tool_mask"] * batch["completion_mask"] == 1
@@ -377,7 +375,7 @@ def test_options_without_effect_are_refused(
         _trainer(policy, config(**changes), pictures.Pictures)
 
 
-def test_other_ways_to_play_and_other_policies_are_refused(
+def test_trainer_refuses_other_ways_to_play_and_other_policies(
     policy: Any, config: Config, pictures: Any
 ) -> None:
     with pytest.raises(ConfigurationError, match="tools"):
@@ -386,7 +384,7 @@ def test_other_ways_to_play_and_other_policies_are_refused(
         _trainer(load("policy", "oracle")(), config(), pictures.Pictures)
 
 
-def test_another_version_of_trl_is_refused(
+def test_version_of_trl_that_is_not_tested_is_refused(
     policy: Any, config: Config, pictures: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import trl
@@ -396,6 +394,6 @@ def test_another_version_of_trl_is_refused(
         _trainer(policy, config(), pictures.Pictures)
 
 
-def test_a_group_of_one_is_refused_by_trl_itself(config: Config) -> None:
+def test_group_of_one_is_refused_by_trl_itself(config: Config) -> None:
     with pytest.raises(ValueError, match="at least 2 generations"):
         config(num_generations=1)

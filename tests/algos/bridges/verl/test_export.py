@@ -55,7 +55,7 @@ def _episode(*segments: Segment) -> Episode:
     )
 
 
-def test_one_context_is_one_output() -> None:
+def test_context_is_one_output() -> None:
     (fields,) = to_verl(_episode(_segment(0)))
     images = fields.pop("multi_modal_data")["images"]
     assert fields == {
@@ -76,7 +76,7 @@ def test_one_context_is_one_output() -> None:
     assert np.array_equal(np.asarray(images[0]), PICTURE.pixels)
 
 
-def test_each_context_is_an_output_with_the_reward_of_the_whole() -> None:
+def test_contexts_are_outputs_with_the_reward_of_the_whole() -> None:
     outputs = to_verl(_episode(_segment(0), _segment(2)))
     assert [fields["reward_score"] for fields in outputs] == [1.5, 1.5]
 
@@ -87,7 +87,7 @@ def test_unknown_log_probabilities_are_none() -> None:
     assert fields["response_logprobs"] is None
 
 
-def test_a_term_that_does_not_apply_is_not_a_number() -> None:
+def test_term_that_does_not_apply_is_not_a_number() -> None:
     episode = replace(_episode(_segment(0)), terms={"format": 1.0, "judge": None})
     (fields,) = to_verl(episode)
     info = fields["extra_fields"]["reward_extra_info"]
@@ -107,7 +107,7 @@ def test_frames_that_the_policy_did_not_see_are_not_exported() -> None:
     assert np.array_equal(images[0], PICTURE.pixels)
 
 
-def test_a_segment_with_a_video_is_refused() -> None:
+def test_segment_with_a_video_is_refused() -> None:
     video = Video((PICTURE,), (0.0,))
     span = VideoSpan(1, 1, video.sha256, (1, 2, 2), PAD, 1.0)
     segment = _segment(0, images=(), videos=(span,))
@@ -118,7 +118,7 @@ def test_a_segment_with_a_video_is_refused() -> None:
         to_verl(episode)
 
 
-def test_an_aborted_episode_is_left_out() -> None:
+def test_aborted_episode_is_left_out() -> None:
     away = Failure("service", "judge", "away")
     assert to_verl(Episode("e-v0", "s", "", 0, 0, 0, (), "aborted", failure=away)) == []
 

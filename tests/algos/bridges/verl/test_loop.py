@@ -22,7 +22,7 @@ pytestmark = [
 Make = Callable[..., Any]
 
 
-def test_a_group_reaches_the_queue_as_verl_wants_it(worker: Make, pictures_id: Make) -> None:
+def test_group_reaches_the_queue_as_verl_wants_it(worker: Make, pictures_id: Make) -> None:
     made = worker(pictures_id())
     asyncio.run(made.play(seed=5, members=3))
     queue = made.queue
@@ -42,7 +42,7 @@ def test_a_group_reaches_the_queue_as_verl_wants_it(worker: Make, pictures_id: M
         assert (tag["min_global_steps"], tag["max_global_steps"]) == (3, 3)
 
 
-def test_the_score_is_the_episodes_and_at_the_last_token(worker: Make, pictures_id: Make) -> None:
+def test_score_is_the_episodes_and_at_the_last_token(worker: Make, pictures_id: Make) -> None:
     made = worker(pictures_id())
     asyncio.run(made.play(seed=1, members=1))
     (row,) = made.queue.rows
@@ -63,7 +63,7 @@ def test_members_share_the_sample_and_speak_for_themselves(worker: Make, picture
     assert one["responses"].tolist() != two["responses"].tolist()
 
 
-def test_a_stock_model_agrees_on_what_verl_would_train_on(worker: Make, pictures_id: Make) -> None:
+def test_stock_model_agrees_on_what_verl_would_train_on(worker: Make, pictures_id: Make) -> None:
     """Tokens, masks, positions and pixels as verl hands them on give the sampler's own numbers."""
     import torch
 
@@ -103,7 +103,7 @@ def test_servers_are_sent_images_and_one_id_for_an_episode(worker: Make, picture
         assert [sent.params["max_tokens"] for sent in turns] == [6, 6]
 
 
-def test_what_goes_wrong_leaves_its_member_out_and_the_others_in(
+def test_failed_member_is_left_out_and_the_others_stay(
     worker: Make, pictures: Any, pictures_id: Make
 ) -> None:
     begun: list[int] = []
@@ -120,7 +120,7 @@ def test_what_goes_wrong_leaves_its_member_out_and_the_others_in(
     assert len(made.queue.keys) == 2
 
 
-def test_a_failure_is_logged_with_its_name(
+def test_failure_is_logged_with_its_name(
     worker: Make, pictures_id: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = worker(pictures_id(judged.make, judge=judged.away, turns=1), retries=0)
@@ -129,7 +129,7 @@ def test_a_failure_is_logged_with_its_name(
     assert "judge: away" in caplog.text
 
 
-def test_an_episode_that_a_wrapper_truncates_is_one_turn_long(
+def test_episode_that_a_wrapper_truncates_is_one_turn_long(
     worker: Make, pictures: Any, pictures_id: Make
 ) -> None:
     def make() -> Any:
@@ -154,7 +154,7 @@ def test_deferred_terms_are_in_the_score(worker: Make, pictures_id: Make) -> Non
         assert float(row["rm_scores"][-1]) == pytest.approx(expected)
 
 
-def test_an_episode_that_failed_is_played_again(worker: Make, pictures_id: Make) -> None:
+def test_episode_that_failed_is_played_again(worker: Make, pictures_id: Make) -> None:
     failed: list[int] = []
 
     def once(seed: int, turn: int) -> None:
@@ -168,7 +168,7 @@ def test_an_episode_that_failed_is_played_again(worker: Make, pictures_id: Make)
     assert made.queue.keys == ["u1_0_0"]
 
 
-def test_an_environment_that_hangs_is_given_up(worker: Make, pictures_id: Make) -> None:
+def test_environment_that_hangs_is_given_up(worker: Make, pictures_id: Make) -> None:
     def hang(seed: int, turn: int) -> None:
         if turn == 0:
             time.sleep(3)
@@ -179,7 +179,7 @@ def test_an_environment_that_hangs_is_given_up(worker: Make, pictures_id: Make) 
     assert made.queue.keys == []
 
 
-def test_an_episode_that_outgrows_a_row_is_left_out_whole(
+def test_episode_that_outgrows_a_row_is_left_out_whole(
     worker: Make, pictures: Any, pictures_id: Make
 ) -> None:
     class Talkative(pictures.Pictures):  # type: ignore[misc]
@@ -192,7 +192,7 @@ def test_an_episode_that_outgrows_a_row_is_left_out_whole(
     assert len(made.server.sent) == 2  # tried again once, and asked for the first turn alone
 
 
-def test_a_context_that_is_replaced_is_another_output(
+def test_context_that_is_replaced_is_another_output(
     worker: Make, pictures: Any, pictures_id: Make
 ) -> None:
     class Forgetful(pictures.Pictures):  # type: ignore[misc]
@@ -218,7 +218,7 @@ def test_a_context_that_is_replaced_is_another_output(
         {"token_ids": ["<|image_pad|>"], "log_probs": [-1.0]},
     ],
 )
-def test_a_reply_that_cannot_be_used_leaves_the_episode_out(
+def test_reply_that_cannot_be_used_leaves_the_episode_out(
     said: dict[str, Any], worker: Make, pictures_id: Make
 ) -> None:
     from verl.workers.rollout.replica import TokenOutput
@@ -234,7 +234,7 @@ def test_a_reply_that_cannot_be_used_leaves_the_episode_out(
     assert made.queue.keys == []
 
 
-def test_an_empty_reply_is_a_turn_of_nothing(worker: Make, pictures_id: Make) -> None:
+def test_empty_reply_is_a_turn_of_nothing(worker: Make, pictures_id: Make) -> None:
     from verl.workers.rollout.replica import TokenOutput
 
     made = worker(pictures_id())
@@ -248,7 +248,7 @@ def test_an_empty_reply_is_a_turn_of_nothing(worker: Make, pictures_id: Make) ->
     assert row["response_mask"].tolist() == [0]
 
 
-def test_what_a_server_says_after_a_stop_string_is_cut(
+def test_text_of_a_server_after_a_stop_string_is_cut(
     worker: Make, pictures: Any, pictures_id: Make
 ) -> None:
     from verl.workers.rollout.replica import TokenOutput
@@ -273,7 +273,7 @@ def test_what_a_server_says_after_a_stop_string_is_cut(
     assert said == "right left" * 2
 
 
-def test_a_row_without_a_seed_is_a_failure_with_its_reason(
+def test_row_without_a_seed_is_a_failure_with_its_reason(
     worker: Make, pictures_id: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = worker(pictures_id())
@@ -282,7 +282,7 @@ def test_a_row_without_a_seed_is_a_failure_with_its_reason(
     assert "names no seed" in caplog.text
 
 
-def test_another_image_processor_is_refused(
+def test_image_processor_of_another_kind_is_refused(
     worker: Make, pictures_id: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = worker(pictures_id())
@@ -292,7 +292,7 @@ def test_another_image_processor_is_refused(
     assert made.queue.statuses == ["running", "failure"]
 
 
-def test_a_model_without_vision_is_refused(
+def test_model_without_vision_is_refused(
     worker: Make, pictures_id: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = worker(pictures_id())
@@ -302,7 +302,7 @@ def test_a_model_without_vision_is_refused(
     assert made.queue.statuses == ["running", "failure"]
 
 
-def test_the_shipped_file_names_the_loop(tmp_path: Any) -> None:
+def test_shipped_file_names_the_loop(tmp_path: Any) -> None:
     from importlib.resources import files
 
     from hydra.utils import get_class

@@ -32,7 +32,7 @@ def begin(sample: Sample, **options: Any) -> tuple[Env, StepResult]:
     return env, info["step"]
 
 
-def test_every_turn_begins_with_one_prompt_that_holds_all_so_far(broken: Broken) -> None:
+def test_turns_begin_with_one_prompt_that_holds_all_so_far(broken: Broken) -> None:
     env, record = begin(broken("rotation90"))
     assert record.request is not None
     assert record.request.context == "replace"
@@ -50,7 +50,7 @@ def test_every_turn_begins_with_one_prompt_that_holds_all_so_far(broken: Broken)
     assert observation["images"][0].shape == (80, 120, 3), "turned twice"
 
 
-def test_an_error_is_not_told_and_the_image_is_the_same(broken: Broken) -> None:
+def test_error_is_not_told_and_the_image_is_the_same(broken: Broken) -> None:
     env, record = begin(broken("dark"))
     before = record.messages[0].images[0]
     observation, *_ = env.step(FAIL)
@@ -59,14 +59,14 @@ def test_an_error_is_not_told_and_the_image_is_the_same(broken: Broken) -> None:
     assert (observation["images"][0] == before.pixels).all()
 
 
-def test_a_turn_that_does_nothing_is_not_repeated_to_the_policy(broken: Broken) -> None:
+def test_turn_that_does_nothing_is_not_repeated_to_the_policy(broken: Broken) -> None:
     env, record = begin(broken("dark"))
     first = record.messages[0].plain()
     observation, *_ = env.step("I do not know what to do.")
     assert observation["text"] == first
 
 
-def test_the_harness_crops_once_a_crop_was_named(broken: Broken) -> None:
+def test_harness_crops_once_a_crop_was_named(broken: Broken) -> None:
     sample = broken("crop", width=400, height=200)
     left, top, right, bottom = sample.ground_truth.box
     wide, high = (right - left) * 400 // 1000, (bottom - top) * 200 // 1000
@@ -81,7 +81,7 @@ def test_the_harness_crops_once_a_crop_was_named(broken: Broken) -> None:
     assert observation["images"][0].shape == (5, 5, 3), "the policy's own numbers"
 
 
-def test_a_box_in_the_question_is_not_named_twice(broken: Broken) -> None:
+def test_box_in_the_question_is_not_named_twice(broken: Broken) -> None:
     sample = broken("crop")
     asked = "Read the text within the [366, 723, 506, 851]."
     named = Sample(
@@ -91,14 +91,14 @@ def test_a_box_in_the_question_is_not_named_twice(broken: Broken) -> None:
     assert "in thousandths" not in record.messages[0].plain()
 
 
-def test_every_step_is_paid_as_the_public_code_does(broken: Broken) -> None:
+def test_steps_are_paid_as_in_the_public_code(broken: Broken) -> None:
     env, _ = begin(broken("rotation90", "dark"))
     rewards = [float(env.step(turn)[1]) for turn in (PROBLEM.format("rotation90"), ROTATE, ANSWER)]
     # half right, and the form; 0.9 and the form; 1 and the form
     assert rewards == pytest.approx([1.5, 1.9, 2.0])
 
 
-def test_the_last_turn_may_use_a_tool(broken: Broken) -> None:
+def test_last_turn_may_use_a_tool(broken: Broken) -> None:
     env, _ = begin(broken("rotation90"), turns=2)
     env.step(PROBLEM.format("rotation90"))
     _, reward, _, truncated, info = env.step(ROTATE)
@@ -119,7 +119,7 @@ def test_words_are_counted_as_the_public_code_does(broken: Broken) -> None:
     assert info["step"].metrics["f1"] == 1.0  # its evaluation counts an exact match as 1
 
 
-def test_no_image_of_an_episode_before_is_ever_shown(broken: Broken) -> None:
+def test_images_of_an_earlier_episode_are_never_shown(broken: Broken) -> None:
     env, _ = begin(broken("rotation90"))
     env.step(ROTATE)
     env.reset(seed=0)

@@ -67,7 +67,7 @@ def difference(one: Pixels, other: Pixels) -> float:
         (("rotation90", "dark"), 5),
     ],
 )
-def test_the_oracle_restores_what_has_an_inverse(
+def test_oracle_restores_what_has_an_inverse(
     broken: Broken, clean: Broken, oracle: Oracle, problems: tuple[str, ...], levels: float
 ) -> None:
     """To the few levels that two JPEG files cost, and, of dark images, their rounding."""
@@ -81,7 +81,7 @@ def test_the_oracle_restores_what_has_an_inverse(
         assert difference(observation["images"][0], wanted) < levels
 
 
-def test_the_oracle_makes_noise_weaker(broken: Broken, clean: Broken, oracle: Oracle) -> None:
+def test_oracle_makes_noise_weaker(broken: Broken, clean: Broken, oracle: Oracle) -> None:
     wanted = clean().images[0].pixels
     env, shown = begin(broken("noise"))
     env.step(oracle(env))
@@ -91,7 +91,7 @@ def test_the_oracle_makes_noise_weaker(broken: Broken, clean: Broken, oracle: Or
     )
 
 
-def test_the_oracle_cuts_out_the_box(broken: Broken, oracle: Oracle) -> None:
+def test_oracle_cuts_out_the_box(broken: Broken, oracle: Oracle) -> None:
     sample = broken("crop", width=400, height=200)
     left, top, right, bottom = sample.ground_truth.box
     env, _ = begin(sample)
@@ -105,7 +105,7 @@ def test_the_oracle_cuts_out_the_box(broken: Broken, oracle: Oracle) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("problems", [("none",), ("dark",), ("rotation180", "blur"), ("crop",)])
-def test_the_oracle_earns_all_there_is(
+def test_oracle_earns_all_there_is(
     broken: Broken, oracle: Oracle, preset: str, problems: tuple[str, ...]
 ) -> None:
     env, _ = begin(broken(*problems, width=96, height=96), preset=preset)
@@ -149,7 +149,7 @@ def test_programs_work_on_all_pixels_though_fewer_are_shown(broken: Broken) -> N
     assert second["images"][0].shape == (50, 100, 3), "and a part of it is shown larger"
 
 
-def test_a_traceback_is_shown_and_the_image_stays(broken: Broken) -> None:
+def test_traceback_is_shown_and_the_image_stays(broken: Broken) -> None:
     env, _ = begin(broken("rotation180"))
     observation, reward, *_, info = env.step(program("image = image.rotate(90)"))
     assert observation["images"] == ()
@@ -164,7 +164,7 @@ def test_a_traceback_is_shown_and_the_image_stays(broken: Broken) -> None:
     assert after["images"][0].shape == (80, 120, 3)
 
 
-def test_a_traceback_tells_nothing_of_the_host(broken: Broken) -> None:
+def test_traceback_tells_nothing_of_the_host(broken: Broken) -> None:
     env, _ = begin(broken("dark"))
     observation, *_ = env.step(code("import json\njson.loads('[')"))
     assert "JSONDecodeError" in observation["text"]
@@ -173,7 +173,7 @@ def test_a_traceback_tells_nothing_of_the_host(broken: Broken) -> None:
         assert path not in observation["text"]
 
 
-def test_a_program_that_writes_nothing_is_told_so_and_shows_no_older_image(broken: Broken) -> None:
+def test_program_that_writes_nothing_is_told_so_and_shows_no_older_image(broken: Broken) -> None:
     env, _ = begin(broken("dark"))
     env.step(program(ROTATE))
     for text in ("x = 1", "open('path_to_output_image.jpg', 'w').close()"):
@@ -187,7 +187,7 @@ def test_a_program_that_writes_nothing_is_told_so_and_shows_no_older_image(broke
     assert OUTPUT_IMAGE not in observation["text"].split("No image")[0]
 
 
-def test_what_was_written_before_an_error_is_shown_with_it(broken: Broken) -> None:
+def test_output_before_an_error_is_shown_with_it(broken: Broken) -> None:
     env, _ = begin(broken("dark"))
     observation, *_ = env.step(program("pass").replace("\n```</code>", "\n1 / 0\n```</code>"))
     assert len(observation["images"]) == 1
@@ -235,9 +235,7 @@ def test_naming_problems_says_what_to_do_and_not_whether_it_is_right(
         ("hello", "one <problem>…</problem>, one <code>…</code> or one <answer>"),
     ],
 )
-def test_a_bad_turn_is_answered_and_the_episode_goes_on(
-    broken: Broken, turn: str, says: str
-) -> None:
+def test_bad_turn_is_answered_and_the_episode_goes_on(broken: Broken, turn: str, says: str) -> None:
     env, _ = begin(broken("dark"))
     observation, reward, terminated, truncated, _ = env.step(turn)
     assert says in observation["text"]
@@ -246,7 +244,7 @@ def test_a_bad_turn_is_answered_and_the_episode_goes_on(
     assert (reward, terminated, truncated) == (0.0, False, False)
 
 
-def test_the_last_turn_has_no_tools_and_is_announced(broken: Broken) -> None:
+def test_last_turn_has_no_tools_and_is_announced(broken: Broken) -> None:
     env, _ = begin(broken("dark"), turns=2)
     observation, *_ = env.step(problem("dark"))
     assert "This is your last turn" in observation["text"]
@@ -272,7 +270,7 @@ def test_reports_are_grouped_by_split_and_problem(broken: Broken) -> None:
 # ---------------------------------------------------------------------------- what is asked
 
 
-def test_the_full_prompt_names_the_files_the_labels_and_the_form(broken: Broken) -> None:
+def test_full_prompt_names_the_files_the_labels_and_the_form(broken: Broken) -> None:
     env = make_coding(data=[broken("dark")])
     observation, info = env.reset(seed=0)
     text = observation["text"]
@@ -283,12 +281,12 @@ def test_the_full_prompt_names_the_files_the_labels_and_the_form(broken: Broken)
     assert info["step"].request.stop == ("</problem>", "</code>", "</answer>")
 
 
-def test_a_crop_is_asked_for_without_its_box(broken: Broken) -> None:
+def test_crop_is_asked_for_without_its_box(broken: Broken) -> None:
     _, shown = begin(broken("crop"))
     assert not re.search(r"\d+, *\d+, *\d+, *\d+", shown["text"])
 
 
-def test_the_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
+def test_tiny_stage_says_as_little_as_can_be(oracle: Oracle) -> None:
     env = make_coding(preset="tiny")
     texts: dict[str, set[str]] = {"opening": set(), "turn": set()}
     for seed in range(30):
@@ -387,7 +385,7 @@ def test_wrong_options_say_what_is_right(
         make_coding(**options)
 
 
-def test_a_sample_needs_an_image_an_answer_and_its_problems(clean: Callable[..., Sample]) -> None:
+def test_sample_needs_an_image_an_answer_and_its_problems(clean: Callable[..., Sample]) -> None:
     with pytest.raises(ConfigurationError, match="needs samples with the ground truth CodingTruth"):
         begin(clean())
     image, dark = clean().images, coding_truth(("dark",), ())
@@ -403,7 +401,7 @@ def test_a_sample_needs_an_image_an_answer_and_its_problems(clean: Callable[...,
     # of two steps the answer weighs 2/3, in its accuracy and in its form.
     [("f1", 2 / 3 * (0.4 + 1)), ("em", 2 / 3 * (0 + 1)), ("outcome", 0.4)],
 )
-def test_the_reward_is_chosen_by_name(broken: Broken, reward: str, paid: float) -> None:
+def test_reward_is_chosen_by_name(broken: Broken, reward: str, paid: float) -> None:
     env, _ = begin(broken("none"), reward=reward)
     _, given, *_ = env.step("<think>a</think><answer>yes it is so</answer>")
     assert given == pytest.approx(paid)

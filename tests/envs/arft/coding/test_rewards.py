@@ -116,18 +116,18 @@ def test_answers(answer: str, f1: float, exact: float) -> None:
         (answered("dark green", formed=False), 3 / 5),
     ],
 )
-def test_a_turn_without_a_thought_has_no_form(turn: list[Event], accuracy: float) -> None:
+def test_turn_without_a_thought_has_no_form(turn: list[Event], accuracy: float) -> None:
     assert reward(turn) == pytest.approx((accuracy, 0.0))
 
 
-def test_a_malformed_turn_pays_nothing() -> None:
+def test_malformed_turn_pays_nothing() -> None:
     assert reward(malformed()) == (0.0, 0.0)
 
 
 # ---------------------------------------------------------------------------- episodes by hand
 
 
-def test_the_best_episodes() -> None:
+def test_best_episodes() -> None:
     whole = (named("rotation90", "dark"), coded(), answered("dark green"))
     assert reward(*whole) == pytest.approx((1.0, 1.0))
     clean = (named("none"), answered("7"))
@@ -139,7 +139,7 @@ def test_code_for_a_sound_image_takes_no_step() -> None:
     assert reward(named("none"), coded(), sample=CLEAN) == pytest.approx((1 / 3, 1 / 3))
 
 
-def test_only_the_first_labels_count() -> None:
+def test_labels_after_the_first_do_not_count() -> None:
     assert reward(named("dark"), named("rotation90", "dark")) == pytest.approx((0.5 / 5, 1 / 5))
     assert reward(named("rotation90", "dark"), named("dark")) == pytest.approx((1 / 5, 1 / 5))
     # the second turn's form is not paid instead of that of the first one
@@ -165,7 +165,7 @@ def test_guessing_every_label_pays_no_more_than_one_guess() -> None:
     assert several == pytest.approx(one)
 
 
-def test_an_episode_with_faults() -> None:
+def test_episode_with_faults() -> None:
     turns = (malformed(), named("rotation90"), coded(formed=False), answered("green"))
     # label half right 0.5/5, code 1/5, answer F1 of 1 in 1 and 2 words: 2/3 of 3/5;
     # form of the label and of the answer: 1/5 + 3/5
@@ -206,5 +206,5 @@ def test_farming_turns_pays_less_than_answering(turns: list[list[Event]], answer
         (["none"], ["none"], 1.0),
     ],
 )
-def test_the_share_of_problems_named(labels: list[str], problems: list[str], score: float) -> None:
+def test_share_of_problems_named(labels: list[str], problems: list[str], score: float) -> None:
     assert problem_score(labels, problems) == pytest.approx(score)

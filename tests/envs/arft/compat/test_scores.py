@@ -41,7 +41,7 @@ def accuracy(text: str, step: str, sample: Sample = SAMPLE) -> float:
         ("", 0.0),
     ],
 )
-def test_an_answer(text: str, score: float) -> None:
+def test_answer(text: str, score: float) -> None:
     assert accuracy(text, "answer") == pytest.approx(score)
 
 
@@ -91,7 +91,7 @@ def test_problems_beside_another_tag(tag: str) -> None:
     assert accuracy(text, "problem", sample_with("dark")) == 0.0
 
 
-def test_the_ablation_scores_answers_exactly() -> None:
+def test_ablation_scores_answers_exactly() -> None:
     text = "<answer>very dark green</answer>"
     assert scores.accuracy(text, "answer", SAMPLE, "em") == 0.0
     assert scores.accuracy("<answer>Dark green.</answer>", "answer", SAMPLE, "em") == 1.0
@@ -129,7 +129,7 @@ NEARLY = st.builds(
 @example(text="<think></think></think> <answer></answer>")
 @example(text="<think>a</think><code> ```python x``` y</code></code>")
 @example(text="<think>a</think>\n<problem> {'a', 'b'}\n</problem>")
-def test_the_form_is_that_of_the_public_expressions(step: str, text: str) -> None:
+def test_form_is_that_of_the_public_expressions(step: str, text: str) -> None:
     repeated = any(text.count(tag) >= 2 for tag in OPENED)
     matched = re.fullmatch(FORMS[step], text, re.DOTALL) is not None
     assert scores.has_form(text, step) == (matched and not repeated)
@@ -149,7 +149,7 @@ def paid(*texts: str) -> tuple[float, float]:
     return scores.accuracy_term(log, SAMPLE), scores.format_term(log, SAMPLE)
 
 
-def test_a_turn_is_paid_by_the_step_at_its_place() -> None:
+def test_turn_is_paid_by_the_step_at_its_place() -> None:
     # half for the rotation alone, 0.9, 1
     assert paid(*TURNS) == pytest.approx((0.5 + 0.9 + 1.0, 3.0))
     assert paid(*TURNS[:1]) == pytest.approx((0.5, 1.0))
@@ -160,7 +160,7 @@ def test_a_turn_is_paid_by_the_step_at_its_place() -> None:
     assert paid() == (0.0, 0.0)
 
 
-def test_the_top_is_three_steps() -> None:
+def test_top_is_three_steps() -> None:
     right = TURNS[0].replace("{'rotation90'}", "{'rotation90', 'dark'}")
     assert sum(paid(right, *TURNS[1:])) == pytest.approx(scores.TOP)
 
@@ -197,6 +197,6 @@ CODE = st.lists(
 @given(CODE.map("".join))
 @example("image[box[0]:box[1], box[2]:box[3]]")
 @example("[[a:b, c:d]]")
-def test_the_slices_are_those_of_the_public_expression(code: str) -> None:
+def test_slices_are_those_of_the_public_expression(code: str) -> None:
     wanted = re.sub(SLICE, "[2:4, 1:3]", code)
     assert scores.with_box(code, [100, 200, 300, 400], (10, 10)) == wanted

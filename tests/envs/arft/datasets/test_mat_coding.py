@@ -51,7 +51,7 @@ def benchmark(folder: Path, *rows: Any) -> MatCoding:
     return MatCoding(folder)
 
 
-def test_a_row_of_the_benchmark(tmp_path: Path) -> None:
+def test_row_of_the_benchmark(tmp_path: Path) -> None:
     sample = benchmark(tmp_path, row())[0]
     assert sample.id == "mat-coding-71"
     assert (sample.question, sample.answers) == ("What is the code?", ("151002065029",))
@@ -70,33 +70,33 @@ def test_a_row_of_the_benchmark(tmp_path: Path) -> None:
     assert sample.images[0].size == (40, 30)
 
 
-def test_a_crop_has_the_original_image_and_the_box_of_its_question(tmp_path: Path) -> None:
+def test_crop_has_the_original_image_and_the_box_of_its_question(tmp_path: Path) -> None:
     sample = benchmark(tmp_path, row(**CROP))[0]
     assert sample.ground_truth.box == (366, 723, 506, 851)
     assert sample.ground_truth.distortions == ()
     assert sample.images[0].size == (60, 30)
 
 
-def test_a_clean_image_takes_no_code(tmp_path: Path) -> None:
+def test_clean_image_takes_no_code(tmp_path: Path) -> None:
     sample = benchmark(tmp_path, row(type=["none"], split="simple"))[0]
     assert sample.ground_truth.steps == ("problem", "answer")
 
 
-def test_the_split_is_the_row_s_own(tmp_path: Path) -> None:
+def test_split_is_the_row_s_own(tmp_path: Path) -> None:
     sample = benchmark(tmp_path, row(type=["dark"], split="hard"))[0]
     assert sample.ground_truth.split == sample.ground_truth.labels["split"] == "hard"
     other = benchmark(tmp_path, row(type=["dark"], split=None))[0]
     assert other.ground_truth.split == other.ground_truth.labels["split"] == "simple"
 
 
-def test_a_single_answer_may_be_text_and_line_feeds_may_be_written(tmp_path: Path) -> None:
+def test_single_answer_may_be_text_and_line_feeds_may_be_written(tmp_path: Path) -> None:
     source = benchmark(tmp_path, row(answers="Home"), row(id=2, answers=["FOR\\nKING", "for king"]))
     first, second = source[0], source[1]
     assert first.answers == ("Home",)
     assert second.answers == ("FOR\\nKING", "for king", "FOR KING")
 
 
-def test_it_scores_by_f1(tmp_path: Path) -> None:
+def test_mat_coding_scores_by_f1(tmp_path: Path) -> None:
     source = benchmark(tmp_path, row(answers=["dark green"]))
     assert source.score("very dark green", source[0]) == pytest.approx(0.8)
 
@@ -121,7 +121,7 @@ def test_it_scores_by_f1(tmp_path: Path) -> None:
         ({**CROP, "question": "What is there?"}, "names no box"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
+def test_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
     tmp_path: Path, changes: dict[str, Any], says: str
 ) -> None:
     source = benchmark(tmp_path, row(), row(id=72) | changes, row(id=73))
@@ -131,14 +131,14 @@ def test_a_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
     assert says in problem.problem
 
 
-def test_a_broken_image_names_its_row(tmp_path: Path) -> None:
+def test_broken_image_names_its_row(tmp_path: Path) -> None:
     source = benchmark(tmp_path, row())
     (tmp_path / "MAT-Coding-image" / "rotation90+dark_0_proc.png").write_bytes(b"no image")
     with pytest.raises(ImageError, match=r"MAT-Coding\.json:1"):
         source[0]
 
 
-def test_the_folder_of_the_hub_is_found_from_above(tmp_path: Path) -> None:
+def test_folder_of_the_hub_is_found_from_above(tmp_path: Path) -> None:
     benchmark(tmp_path / "MAT-Benchmark", row())
     assert len(MatCoding(tmp_path)) == 1
 
@@ -174,7 +174,7 @@ def test_single_steps_are_joined_to_samples(tmp_path: Path) -> None:
     assert first.images[0].size == (40, 30)
 
 
-def test_a_step_without_its_answer_is_listed(tmp_path: Path) -> None:
+def test_step_without_its_answer_is_listed(tmp_path: Path) -> None:
     source = train(
         tmp_path,
         step("pre_problem", "one", "<problem>{'dark'}</problem>"),
@@ -189,7 +189,7 @@ def test_a_step_without_its_answer_is_listed(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- which file
 
 
-def test_of_several_files_one_is_named(tmp_path: Path) -> None:
+def test_file_must_be_named_if_there_are_several(tmp_path: Path) -> None:
     photo(tmp_path / "images" / "a.png")
     line = json.dumps(row(processed_image_path="a.png")) + "\n"
     for name in ("train", "test"):
@@ -200,7 +200,7 @@ def test_of_several_files_one_is_named(tmp_path: Path) -> None:
     assert len(MatCoding(tmp_path, file="test.jsonl")) == 1
 
 
-def test_a_folder_without_it_says_what_it_holds(tmp_path: Path) -> None:
+def test_folder_without_it_says_what_it_holds(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(DataError, match=r"MAT-Coding\.json.*notes\.txt"):
         MatCoding(tmp_path)

@@ -42,7 +42,7 @@ def benchmark(folder: Path, *rows: Any) -> MatSearch:
     return MatSearch(folder)
 
 
-def test_a_row_of_the_benchmark(tmp_path: Path) -> None:
+def test_row_of_the_benchmark(tmp_path: Path) -> None:
     benchmark(tmp_path / "MAT-Benchmark", row(id="a7"))
     source = open_data(f"mat_search:{tmp_path}")
     sample = source[0]
@@ -87,7 +87,7 @@ def test_totals_count_every_row_also_one_whose_image_broke_later(tmp_path: Path)
     assert totals["EM average"] == 1 / 4
 
 
-def test_the_first_75_rows_are_simple_whatever_became_of_others(tmp_path: Path) -> None:
+def test_first_75_rows_are_simple_whatever_became_of_others(tmp_path: Path) -> None:
     rows: list[Any] = [row(number) for number in range(150)]
     rows[3] = None
     source = benchmark(tmp_path, *rows)
@@ -112,7 +112,7 @@ def test_the_first_75_rows_are_simple_whatever_became_of_others(tmp_path: Path) 
         ({"image_path": "/"}, "no image"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
+def test_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
     tmp_path: Path, changes: dict[str, Any], says: str
 ) -> None:
     source = benchmark(tmp_path, row(), row(2) | changes, row(3))
@@ -122,14 +122,14 @@ def test_a_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
     assert says in problem.problem
 
 
-def test_a_broken_image_names_its_row(tmp_path: Path) -> None:
+def test_broken_image_names_its_row(tmp_path: Path) -> None:
     source = benchmark(tmp_path, row())
     (tmp_path / "MAT-Search-image" / "1.jpg").write_bytes(b"no image")
     with pytest.raises(ImageError, match=r"MAT-Search\.json:1"):
         source[0]
 
 
-def test_nothing_that_can_be_read(tmp_path: Path) -> None:
+def test_folder_without_readable_rows(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"Expected MAT-Search\.json"):
         MatSearch(tmp_path)
     (tmp_path / "MAT-Search.json").write_bytes(b"\xff[")

@@ -88,7 +88,7 @@ def published(folder: Path, made: Made, *rows: Any) -> MultiHopSource:
     return made(write(folder, FILES[made][0], *rows))
 
 
-def test_a_question_of_hotpotqa(tmp_path: Path) -> None:
+def test_question_of_hotpotqa(tmp_path: Path) -> None:
     sample = published(tmp_path, HotpotQA, HOTPOT)[0]
     assert (sample.id, sample.kind) == ("hotpotqa-dev-5a8b", "comparison")
     assert (sample.question, sample.answers) == (HOTPOT["question"], ("yes",))
@@ -97,7 +97,7 @@ def test_a_question_of_hotpotqa(tmp_path: Path) -> None:
     assert sample.images == ()
 
 
-def test_a_question_of_2wikimultihopqa_with_its_aliases(tmp_path: Path) -> None:
+def test_question_of_2wikimultihopqa_with_its_aliases(tmp_path: Path) -> None:
     aliases = [
         {"Q_id": "Q274277", "aliases": ["M. Braunek"], "demonyms": ["Braunek"]},
         {"Q_id": "Q1", "aliases": ["another"], "demonyms": []},
@@ -115,19 +115,19 @@ def test_a_question_of_2wikimultihopqa_with_its_aliases(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_question_of_musique(tmp_path: Path) -> None:
+def test_question_of_musique(tmp_path: Path) -> None:
     sample = published(tmp_path, MuSiQue, MUSIQUE)[0]
     assert (sample.kind, sample.answers) == ("2hop", ("Miquette Giraudy", "Giraudy"))
     assert sample.ground_truth.queries == ("Green performer", "Steve Hillage spouse")
     assert sample.ground_truth.articles == ("Green (album)", "Steve Hillage")
 
 
-def test_what_musique_says_cannot_be_answered_is_passed_over(tmp_path: Path) -> None:
+def test_unanswerable_rows_of_musique_are_skipped(tmp_path: Path) -> None:
     source = published(tmp_path, MuSiQue, MUSIQUE, MUSIQUE | {"answerable": False})
     assert (len(source), source.problems) == (1, [])
 
 
-def test_many_hops_name_earlier_answers_by_number(tmp_path: Path) -> None:
+def test_hops_name_earlier_answers_by_number(tmp_path: Path) -> None:
     hops = [
         {"question": "who is #9", "answer": "A"},
         {"question": "where was #1 born", "answer": "B"},
@@ -266,7 +266,7 @@ BROKEN: list[tuple[Made, Row, str]] = [
 
 
 @pytest.mark.parametrize(("made", "changes", "says"), BROKEN)
-def test_a_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
+def test_row_that_cannot_be_used_is_listed_and_the_rest_goes_on(
     tmp_path: Path, made: Made, changes: Row, says: str
 ) -> None:
     row = FILES[made][1]
@@ -308,7 +308,7 @@ JSON = st.recursive(
     st.sampled_from([*HOTPOT, *WIKI, *MUSIQUE, "metadata", "golden_answers"]),
     JSON,
 )
-def test_whatever_stands_in_a_field_the_next_row_is_read(
+def test_row_is_read_whatever_stands_in_the_one_before(
     tmp_path: Path, made: Made, key: str, value: Any
 ) -> None:
     row = FILES[made][1]
@@ -342,7 +342,7 @@ def test_paragraphs_become_a_corpus_each_once(tmp_path: Path) -> None:
     assert len(source) == 5  # its question can be asked
 
 
-def test_a_set_without_paragraphs_makes_no_corpus(tmp_path: Path) -> None:
+def test_set_without_paragraphs_makes_no_corpus(tmp_path: Path) -> None:
     row = {"id": "test_0", "question": "Who?", "golden_answers": ["A"]}
     source = Bamboogle(write(tmp_path, "test.jsonl", row))
     with pytest.raises(DataError, match="carry no paragraphs"):

@@ -27,7 +27,7 @@ def item(split: str | None, exact: float, f1: float, **changes: Any) -> Episode:
     return Episode(**given | changes)
 
 
-def test_each_split_and_the_average_over_items() -> None:
+def test_split_scores_and_the_average_over_items() -> None:
     episodes = [
         item("simple", 1.0, 1.0),
         item("hard", 0.0, 0.5),
@@ -61,11 +61,11 @@ def test_items_that_were_aborted_or_not_read_count_as_wrong() -> None:
     }
 
 
-def test_nothing_is_no_row() -> None:
+def test_row_without_episodes_is_left_out() -> None:
     assert split_scores([]) == {}
 
 
-def test_the_published_sizes_give_the_published_average() -> None:
+def test_published_sizes_give_the_published_average() -> None:
     """Table 1, Qwen2.5-VL-7B with Visual-ARFT: EM 51.43 of 70, 25.38 of 130, average 34.50."""
     simple = [item("simple", float(place < 36), 0.0) for place in range(70)]
     hard = [item("hard", float(place < 33), 0.0) for place in range(130)]

@@ -66,7 +66,7 @@ def test_scores_by_hand(
     assert token_f1(answer, [reference], "arft") == pytest.approx(published)
 
 
-def test_the_closest_reference_counts() -> None:
+def test_closest_reference_counts() -> None:
     references = ["14 March 2017", "March 14th, 2017", "TUE, March 14, 2017"]
     assert exact_match("march 14th 2017", references) == 1
     # "March 14 2017" shares all of its words with the third, 2·3/7, and with the first, 2·3/6
@@ -88,17 +88,17 @@ def test_f1_is_symmetric_bounded_and_1_exactly_for_the_same_words(one: str, othe
 
 
 @given(st.text(), st.text())
-def test_any_text_is_scored(answer: str, reference: str) -> None:
+def test_answers_of_any_text_are_scored(answer: str, reference: str) -> None:
     assert 0.0 <= token_f1(answer, [reference]) <= 1.0
     assert token_f1(answer, [answer]) == exact_match(answer, [answer]) == 1.0
 
 
-def test_a_novel_answers_nothing() -> None:
+def test_novel_answers_nothing() -> None:
     novel = "cat " * LONGEST_ANSWER
     assert token_f1(novel, [novel]) == exact_match(novel, [novel]) == 0.0
 
 
-def test_an_unknown_truth_is_no_wrong_answer() -> None:
+def test_unknown_truth_is_no_wrong_answer() -> None:
     for score in (exact_match, token_f1):
         with pytest.raises(DataError):
             score("cat", [])
@@ -106,7 +106,7 @@ def test_an_unknown_truth_is_no_wrong_answer() -> None:
         token_f1("cat", ["cat"], "arm")  # type: ignore[arg-type]
 
 
-def test_the_public_code_keeps_curly_quotes() -> None:
+def test_public_code_keeps_curly_quotes() -> None:
     assert exact_match("“Lost”", ["Lost"]) == 1
     assert exact_match("“Lost”", ["Lost"], "arft") == 0
     assert exact_match('The "Lost"!', ["lost"], "arft") == 1

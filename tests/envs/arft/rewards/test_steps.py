@@ -41,9 +41,7 @@ SAMPLE = Sample("s", "?", answers=("1",))
         (3, [1 / 7, 1 / 7, 1 / 7, 4 / 7]),
     ],
 )
-def test_the_answer_weighs_one_step_more_than_all_before_it(
-    before: int, weights: list[float]
-) -> None:
+def test_answer_weighs_one_step_more_than_all_before_it(before: int, weights: list[float]) -> None:
     steps = gold_steps([("search", place) for place in range(before)], "gold")
     assert [step.weight for step in steps] == pytest.approx(weights)
     assert sum(step.weight for step in steps) == pytest.approx(1)
@@ -77,7 +75,7 @@ def terms_of(weights: Sequence[float]) -> StepTerms:
     return StepTerms(lambda _: steps, accuracy, lambda text: text == "good")
 
 
-def test_each_step_is_paid_once_and_each_turn_takes_one_step() -> None:
+def test_steps_are_paid_once_and_turns_take_one_step_each() -> None:
     terms = terms_of([0.5, 0.5])
     # Both turns fit the first step best, but only the first fits the second at all:
     # turn 0 -> step 1 (0.5·0.6), turn 1 -> step 0 (0.5·0.8), sum 0.7; greedy gives 0.5·0.9 alone.
@@ -97,7 +95,7 @@ def test_form_is_paid_for_the_turns_that_take_a_step() -> None:
     assert terms.worth(Log(), SAMPLE) == Worth(0.0, 0.0)
 
 
-def test_the_terms_are_its_two_parts() -> None:
+def test_terms_are_its_two_parts() -> None:
     log = log_of([[0.3, 0.2]], [True])
     parts = {
         term.name: (term.weight, unweighted(term, log, SAMPLE)) for term in terms_of([1, 0]).terms()
@@ -129,7 +127,7 @@ def best_by_trying_all(turns: Sequence[tuple[list[float | None], bool]], steps: 
 
 
 @given(TABLES)
-def test_no_other_matching_is_worth_more(
+def test_matching_is_the_best_one(
     table: tuple[int, list[tuple[list[float | None], bool]]],
 ) -> None:
     steps, turns = table
@@ -206,7 +204,7 @@ def paying(score: Any, **options: Any) -> StepRewardWrapper:
     return StepRewardWrapper(env.env, [RewardTerm("calls", 0.5, score)])
 
 
-def test_each_step_pays_what_the_terms_have_grown_by() -> None:
+def test_steps_pay_what_the_terms_have_grown_by() -> None:
     env = paying(calls)
     for _ in range(2):  # the second episode begins at nothing
         env.reset(seed=0)
@@ -216,7 +214,7 @@ def test_each_step_pays_what_the_terms_have_grown_by() -> None:
         assert all(type(reward) is float for _, reward, *_ in results)
 
 
-def test_a_term_that_cannot_be_computed_ends_the_episode_where_it_is() -> None:
+def test_term_that_cannot_be_computed_ends_the_episode_where_it_is() -> None:
     env = paying(judge_is_down)
     env.reset(seed=0)
     assert env.step("hm")[1] == 0.5
@@ -232,21 +230,21 @@ def test_a_term_that_cannot_be_computed_ends_the_episode_where_it_is() -> None:
     assert env.step("hm")[1] == 0.5
 
 
-def test_where_aborts_are_raised_it_raises() -> None:
+def test_wrapper_raises_if_aborts_are_raised() -> None:
     env = paying(judge_is_down, on_abort="raise")
     env.reset(seed=0)
     with pytest.raises(ServiceError):
         env.step(ADD)
 
 
-def test_an_aborted_step_of_the_environment_pays_nothing() -> None:
+def test_aborted_step_of_the_environment_pays_nothing() -> None:
     env = paying(calls, trouble=True)
     env.reset(seed=0)
     _, reward, _, truncated, info = env.step("<tool>\nname: trouble\nkind: service\n</tool>")
     assert (reward, truncated, info["aborted"]) == (0.0, True, "search: the server is down")
 
 
-def test_the_top_is_that_of_the_terms() -> None:
+def test_top_is_that_of_the_terms() -> None:
     env: gym.Env[Any, str] = paying(calls)
     assert isinstance(env, StepRewardWrapper)
     assert env.top == 0.5

@@ -42,7 +42,7 @@ def accuracy(text: str, query: str | None) -> float:
         ("", 0.0),
     ],
 )
-def test_a_query(text: str, score: float) -> None:
+def test_query(text: str, score: float) -> None:
     assert accuracy(text, GOLD) == pytest.approx(score)
 
 
@@ -57,7 +57,7 @@ def test_a_query(text: str, score: float) -> None:
         ("", 0.0),
     ],
 )
-def test_an_answer(text: str, score: float) -> None:
+def test_answer(text: str, score: float) -> None:
     assert accuracy(text, None) == pytest.approx(score)
 
 
@@ -91,7 +91,7 @@ def publicly_formed(text: str) -> bool:
 @example("<think>a<answer>b</answer></think><search>c</search>")
 @example("<think>a</think><search>b</search> ")
 @example("<think>a</think></think><search>b</search></search>")
-def test_the_form_is_that_of_the_public_expressions(text: str) -> None:
+def test_form_is_that_of_the_public_expressions(text: str) -> None:
     assert compat.well_formed(text) == publicly_formed(text)
 
 
@@ -104,7 +104,7 @@ def paid(*texts: str) -> tuple[float, float]:
     return unweighted(steps, log, SAMPLE), unweighted(form, log, SAMPLE)
 
 
-def test_a_turn_is_paid_by_the_step_at_its_place() -> None:
+def test_turn_is_paid_by_the_step_at_its_place() -> None:
     search, answer = (
         f"<think>a</think><search>{GOLD}</search>",
         "<think>a</think><answer>green</answer>",
@@ -135,7 +135,7 @@ def begin(**options: Any) -> tuple[Env, StepResult]:
     return env, info["step"]
 
 
-def test_every_turn_begins_with_one_prompt_that_holds_all_so_far() -> None:
+def test_turns_begin_with_one_prompt_that_holds_all_so_far() -> None:
     env, record = begin(prompt="full")
     base: Any = env.unwrapped
     for query in base.sample.ground_truth.queries:
@@ -154,7 +154,7 @@ def test_every_turn_begins_with_one_prompt_that_holds_all_so_far() -> None:
     assert observation["text"].count("<information> 1. ") == 2
 
 
-def test_a_turn_that_does_nothing_is_not_repeated_and_nothing_found_is_empty() -> None:
+def test_turn_that_does_nothing_is_not_repeated_and_nothing_found_is_empty() -> None:
     env, record = begin()
     first = record.messages[0].plain()
     observation, *_ = env.step("I do not know what to do.")
@@ -164,7 +164,7 @@ def test_a_turn_that_does_nothing_is_not_repeated_and_nothing_found_is_empty() -
     assert info["step"].events[1].detail["titles"] == []
 
 
-def test_every_step_is_paid_as_the_public_code_does() -> None:
+def test_steps_are_paid_as_in_the_public_code() -> None:
     env, _ = begin()
     base: Any = env.unwrapped
     first, second = base.sample.ground_truth.queries
@@ -178,7 +178,7 @@ def test_every_step_is_paid_as_the_public_code_does() -> None:
     assert rewards == pytest.approx([2.0, 2 / 3, 1.0])  # 2·1 / (2 + 1)
 
 
-def test_the_last_turn_may_search_and_the_top_is_two_for_each_turn() -> None:
+def test_last_turn_may_search_and_the_top_is_two_for_each_turn() -> None:
     env, _ = begin(turns=2)
     base: Any = env.unwrapped
     queries = base.sample.ground_truth.queries

@@ -62,7 +62,7 @@ def reward(
         ("when was Mira Tolen born", 4 / 7),  # mira, tolen of 3 words and 4
     ],
 )
-def test_a_query_takes_the_step_it_is_similar_to(query: str, score: float) -> None:
+def test_query_takes_the_step_it_is_similar_to(query: str, score: float) -> None:
     assert reward(searched(query)) == pytest.approx((score / 5, 1 / 5))
 
 
@@ -75,11 +75,11 @@ def test_a_query_takes_the_step_it_is_similar_to(query: str, score: float) -> No
         "tell me something about Kastor Works",  # below the floor
     ],
 )
-def test_a_query_for_another_thing_takes_none(query: str) -> None:
+def test_query_for_another_thing_takes_none(query: str) -> None:
     assert reward(searched(query)) == (0.0, 0.0)
 
 
-def test_a_search_that_was_refused_or_found_nothing_takes_none() -> None:
+def test_search_that_was_refused_or_found_nothing_takes_none() -> None:
     assert reward(searched(FOUNDER, found=False)) == (0.0, 0.0)
 
 
@@ -103,11 +103,11 @@ def test_answers(answer: str, f1: float, exact: float) -> None:
     ("turn", "accuracy"),
     [(searched(FOUNDER, formed=False), 1 / 5), (answered("dark green", formed=False), 3 / 5)],
 )
-def test_a_turn_without_a_thought_has_no_form(turn: list[Event], accuracy: float) -> None:
+def test_turn_without_a_thought_has_no_form(turn: list[Event], accuracy: float) -> None:
     assert reward(turn) == pytest.approx((accuracy, 0.0))
 
 
-def test_a_malformed_turn_pays_nothing() -> None:
+def test_malformed_turn_pays_nothing() -> None:
     assert reward(malformed()) == (0.0, 0.0)
 
 
@@ -134,18 +134,18 @@ def test_queries_are_compared_by_meaning() -> None:
 # ---------------------------------------------------------------------------- episodes by hand
 
 
-def test_the_best_episodes() -> None:
+def test_best_episodes() -> None:
     whole = (searched(FOUNDER), searched(BORN), answered("dark green"))
     assert reward(*whole) == pytest.approx((1.0, 1.0))
     assert reward(answered("dark green"), sample=TEXT_ONLY) == pytest.approx((1.0, 1.0))
 
 
-def test_a_second_query_for_the_same_is_paid_for_what_it_adds() -> None:
+def test_second_query_for_the_same_is_paid_for_what_it_adds() -> None:
     assert reward(searched("Kastor Works"), searched(FOUNDER)) == pytest.approx((1 / 5, 1 / 5))
     assert reward(searched(FOUNDER), searched("Kastor Works")) == pytest.approx((1 / 5, 1 / 5))
 
 
-def test_a_query_that_was_asked_before_takes_no_other_step() -> None:
+def test_query_that_was_asked_before_takes_no_other_step() -> None:
     """Both gold queries name the same, so that one query is similar to either."""
     truth = SearchTruth(queries=(FOUNDER, "seat of Kastor Works"))
     sample = Sample("s", "?", answers=("x",), ground_truth=truth)
@@ -155,7 +155,7 @@ def test_a_query_that_was_asked_before_takes_no_other_step() -> None:
     assert reward(searched("Kastor Works"), again, again, sample=sample) == once
 
 
-def test_the_matching_is_the_best_one() -> None:
+def test_matching_is_the_best_one() -> None:
     """The first query would take either step; it is given the one that the second cannot."""
     truth = SearchTruth(queries=(FOUNDER, "seat of Kastor Works"))
     sample = Sample("s", "?", answers=("x",), ground_truth=truth)
@@ -165,7 +165,7 @@ def test_the_matching_is_the_best_one() -> None:
     assert reward(*turns[::-1], sample=sample) == pytest.approx((1.8 / 5, 2 / 5))
 
 
-def test_an_episode_with_faults() -> None:
+def test_episode_with_faults() -> None:
     turns = (
         malformed(),
         searched("founder of Kaster Works"),
@@ -204,6 +204,6 @@ def test_farming_turns_pays_less_than_answering(turns: list[list[Event]], answer
 
 
 @given(st.lists(TURNS, max_size=5))
-def test_a_further_turn_never_takes_anything_back(turns: list[list[Event]]) -> None:
+def test_further_turn_never_takes_anything_back(turns: list[list[Event]]) -> None:
     sums = [total(turns[:count]) for count in range(len(turns) + 1)]
     assert sums == sorted(sums)

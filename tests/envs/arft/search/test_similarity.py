@@ -47,18 +47,18 @@ def test_words_by_hand(query: str, score: float) -> None:
 
 @given(TEXT)
 @example("B\u2f00")  # a letter only after compatibility normalization
-def test_a_query_is_the_same_as_itself(text: str) -> None:
+def test_query_is_the_same_as_itself(text: str) -> None:
     assert word_similarity(text, text) == 1.0
     assert same_facts(text, text)
 
 
 @given(TEXT, TEXT, st.lists(TEXT, max_size=2))
-def test_any_queries(query: str, wanted: str, names: list[str]) -> None:
+def test_similarity_of_any_queries(query: str, wanted: str, names: list[str]) -> None:
     score = word_similarity(query, wanted, names)
     assert score == 0 or 0.5 <= score <= 1
 
 
-def test_no_more_is_read_than_an_engine_reads() -> None:
+def test_similarity_reads_no_more_than_an_engine() -> None:
     padded = FOUNDER + " " * 500
     assert word_similarity(f"{padded}Mira Tolen 2020", FOUNDER) == 1.0
     assert word_similarity("É" * 10**6, FOUNDER) == 0.0
@@ -89,7 +89,7 @@ def test_no_more_is_read_than_an_engine_reads() -> None:
         ("founder of Škoda", "founder of Skopje"),
     ],
 )
-def test_another_number_or_name_is_another_matter(query: str, wanted: str) -> None:
+def test_similarity_is_zero_for_another_number_or_name(query: str, wanted: str) -> None:
     assert not same_facts(query, wanted)
     assert word_similarity(query, wanted) == 0
 
@@ -108,7 +108,7 @@ def test_another_number_or_name_is_another_matter(query: str, wanted: str) -> No
         ("inventor of the lamp", "Who invented the lamp?"),
     ],
 )
-def test_other_words_for_the_same_pass(query: str, wanted: str) -> None:
+def test_similarity_of_other_words_for_the_same(query: str, wanted: str) -> None:
     assert same_facts(query, wanted)
 
 
@@ -126,7 +126,7 @@ def test_names_that_are_known_are_asked_for() -> None:
 
 
 @real
-def test_the_published_one_cannot_tell_years_and_names_apart() -> None:
+def test_published_one_cannot_tell_years_and_names_apart() -> None:
     published, guarded = open_similarity("published"), open_similarity("meaning")
     for query, wanted in (
         ("winner of the election in 2020", "winner of the election in 2021"),
@@ -139,7 +139,7 @@ def test_the_published_one_cannot_tell_years_and_names_apart() -> None:
 
 
 @real
-def test_the_score_is_the_cosine_from_the_floor_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_score_is_the_cosine_from_the_floor_on(monkeypatch: pytest.MonkeyPatch) -> None:
     from visenv.retrieval.encoder import Encoder
 
     query, wanted = "the height of a mountain", "how high a summit is"
@@ -153,7 +153,7 @@ def test_the_score_is_the_cosine_from_the_floor_on(monkeypatch: pytest.MonkeyPat
 
 
 @real
-def test_an_encoder_takes_any_query_and_pickles() -> None:
+def test_encoder_takes_any_query_and_pickles() -> None:
     for name in ("meaning", "published"):
         score = open_similarity(name)
         assert 0 <= score("\ud800\x00" + "a" * 3000, "x") <= 1
@@ -181,6 +181,6 @@ def test_similarities_are_opened_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @real
-def test_a_model_that_is_not_there_says_so_when_it_is_used(tmp_path: object) -> None:
+def test_model_that_is_not_there_says_so_when_it_is_used(tmp_path: object) -> None:
     with pytest.raises(ConfigurationError):
         open_similarity(f"meaning:{tmp_path}/nothing")("a", "a")

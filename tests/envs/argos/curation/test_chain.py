@@ -131,7 +131,7 @@ def expected_best(env_id: str, rows: list[dict[str, Any]]) -> list[str]:
     return [identity for _, identity in best.values()]
 
 
-def test_the_kept_share_is_the_one_that_the_world_implies(made: tuple[str, Path]) -> None:
+def test_kept_share_is_the_one_that_the_world_implies(made: tuple[str, Path]) -> None:
     env_id, folder = made
     rows = [line.row for line in JsonLines(folder / "t.jsonl")]
     assert len(rows) == SAMPLES[env_id] * TRIES
@@ -143,7 +143,7 @@ def test_the_kept_share_is_the_one_that_the_world_implies(made: tuple[str, Path]
     assert account["kept"] / account["lines"] == len(expected) / len(rows)
 
 
-def test_every_row_is_accounted_for_and_none_fails(made: tuple[str, Path]) -> None:
+def test_rows_are_accounted_for_and_none_fails(made: tuple[str, Path]) -> None:
     summaries = [json.loads(path.read_text()) for path in made[1].rglob("*.summary.json")]
     assert len(summaries) == 11
     for account in summaries:
@@ -151,7 +151,7 @@ def test_every_row_is_accounted_for_and_none_fails(made: tuple[str, Path]) -> No
         assert account["lines"] == account["kept"] + sum(account["dropped"].values())
 
 
-def test_what_is_trained_on_has_tags_and_phrases_that_score_the_same(
+def test_training_texts_have_tags_and_phrases_that_score_the_same(
     made: tuple[str, Path],
 ) -> None:
     env_id, folder = made
@@ -188,7 +188,7 @@ def test_rl_gets_the_samples_that_sft_does_not(made: tuple[str, Path], tmp_path:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.45, 0.99])
-def test_a_kill_in_any_step_changes_nothing(made: tuple[str, Path], share: float) -> None:
+def test_kill_in_any_step_changes_nothing(made: tuple[str, Path], share: float) -> None:
     """Each step is begun again with what a kill leaves of it: a part of its journal."""
     env_id, folder = made
     before = contents(folder)

@@ -52,7 +52,7 @@ def test_actions_of_a_video_have_their_times() -> None:
     ],
     ids=lambda text: text[:30],
 )
-def test_a_reply_that_is_something_else_is_refused(text: str) -> None:
+def test_reply_that_is_something_else_is_refused(text: str) -> None:
     with pytest.raises(ReplyError):
         read_entities(text, video=False)
 
@@ -66,13 +66,13 @@ def test_a_reply_that_is_something_else_is_refused(text: str) -> None:
         "lifted (start_time=1s)",
     ],
 )
-def test_an_action_without_its_times_is_refused(action: str) -> None:
+def test_action_without_its_times_is_refused(action: str) -> None:
     with pytest.raises(ReplyError):
         read_entities(reply(actions=[action]), video=True)
 
 
 @given(st.text() | st.builds(json.dumps, st.dictionaries(st.text(), st.lists(st.text()))))
-def test_no_text_raises_anything_else(text: str) -> None:
+def test_entities_of_any_text_raise_nothing_else(text: str) -> None:
     for video in (False, True):
         with suppress(ReplyError):
             read_entities(text, video=video)
@@ -97,7 +97,7 @@ def drafted(folder: Path) -> JsonLines:
     return JsonLines(path)
 
 
-def test_a_reply_that_is_no_json_is_requested_again_three_times_in_all(tmp_path: Path) -> None:
+def test_reply_that_is_no_json_is_requested_again_three_times_in_all(tmp_path: Path) -> None:
     lines, out = drafted(tmp_path), tmp_path / "out.jsonl"
     assert FindEntities(Scorer("rules", function=f"{__name__}:stubborn")).run(lines, out).kept == 1
     assert next(iter(JsonLines(out))).row["entities"] == ["mug"]

@@ -84,7 +84,7 @@ def test_items_of_a_video_are_verbatim_and_carry_their_anchors(tmp_path: Path) -
     )
 
 
-def test_an_item_of_another_form_than_its_list_refers_to_nothing() -> None:
+def test_item_of_another_form_than_its_list_refers_to_nothing() -> None:
     """A span among the points, a point among the events, a span among the observations."""
     span, point = "[F3-F6 @ t=1.00-2.50s]", "(7, 8)"
     extraction = {
@@ -96,7 +96,7 @@ def test_an_item_of_another_form_than_its_list_refers_to_nothing() -> None:
     assert (found.points, found.frames, found.spans) == ((), (), ())
 
 
-def test_an_anchor_may_list_all_frames_of_a_video() -> None:
+def test_anchor_may_list_all_frames_of_a_video() -> None:
     listed = ", ".join(f"F{number} @ t={number / 2:.2f}s" for number in range(1, 33))
     event = {"anchor_text": f"[{listed}]", "event": "it rolls"}
     extraction = {"points": [], "events": [event], "observations": []}
@@ -121,7 +121,7 @@ def test_an_anchor_may_list_all_frames_of_a_video() -> None:
     ],
     ids=lambda text: text[:40],
 )
-def test_a_list_of_something_else_is_refused(text: str) -> None:
+def test_list_of_something_else_is_refused(text: str) -> None:
     with pytest.raises(ReplyError):
         read_image_items(text)
 
@@ -136,19 +136,19 @@ def test_a_list_of_something_else_is_refused(text: str) -> None:
         {"points": [], "events": [{"anchor_text": "[F1]"}], "observations": []},
     ],
 )
-def test_an_object_of_something_else_is_refused(lists: dict[str, Any]) -> None:
+def test_object_of_something_else_is_refused(lists: dict[str, Any]) -> None:
     with pytest.raises(ReplyError):
         read_video_items(json.dumps(lists))
 
 
 @given(st.text() | st.builds(json.dumps, st.lists(st.dictionaries(st.text(), st.floats()))))
-def test_no_reply_raises_anything_else(text: str) -> None:
+def test_extraction_of_any_reply_raises_nothing_else(text: str) -> None:
     for read in (read_image_items, read_video_items):
         with suppress(ReplyError):
             read(text)
 
 
 @pytest.mark.parametrize("extraction", [None, [], {"points": 3}, {"points": [{"point": []}]}, {}])
-def test_a_row_without_an_extraction_is_bad_data(extraction: Any) -> None:
+def test_row_without_an_extraction_is_bad_data(extraction: Any) -> None:
     with pytest.raises(DataError, match="no extraction"):
         references_of({"extraction": extraction})

@@ -53,7 +53,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_each_field_may_hold_anything(tmp_path: Path, name: str) -> None:
+def test_fields_may_hold_anything(tmp_path: Path, name: str) -> None:
     png = tmp_path / "a.png"
     png.write_bytes(Image.from_pixels(np.zeros((96, 96, 3), np.uint8)).png())
     good: dict[str, Any] = {

@@ -27,7 +27,7 @@ def changed(image: Image) -> Any:
     return (image.pixels != 128).any(axis=2)
 
 
-def test_a_point_has_a_dot_and_its_coordinates_beside_it() -> None:
+def test_point_has_a_dot_and_its_coordinates_beside_it() -> None:
     drawn = changed(draw_points(GRAY, [(80, 60)]))
     assert drawn[60, 80]
     rows, columns = np.nonzero(drawn)
@@ -50,7 +50,7 @@ def test_texts_of_close_points_do_not_cover_each_other() -> None:
     assert two > 1.8 * one
 
 
-def test_a_frame_has_its_title_in_the_corner() -> None:
+def test_frame_has_its_title_in_the_corner() -> None:
     drawn = changed(draw_points(GRAY, [], "F3 @ t=1.00s"))
     assert drawn[1, 1]
     assert not drawn[:, 120:].any()
@@ -62,7 +62,7 @@ def test_a_frame_has_its_title_in_the_corner() -> None:
     st.integers(1, 60),
     st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70)), max_size=20),
 )
-def test_any_image_and_points_can_be_drawn(width: int, height: int, points: Any) -> None:
+def test_overlay_draws_any_image_and_points(width: int, height: int, points: Any) -> None:
     image = Image.from_pixels(np.full((height, width, 3), 128, np.uint8))
     assert draw_points(image, points, "F1 @ t=0.00s").size == (width, height)
 
@@ -85,7 +85,7 @@ def overlaid(folder: Path, times: list[float]) -> dict[str, Any]:
     return next(iter(JsonLines(out))).row
 
 
-def test_the_teacher_sees_an_image_and_its_overlay_and_relies_on_the_original(
+def test_teacher_sees_an_image_and_its_overlay_and_relies_on_the_original(
     tmp_path: Path,
 ) -> None:
     original, copy, text = trace_prompt(overlaid(tmp_path, []))
@@ -98,7 +98,7 @@ def test_the_teacher_sees_an_image_and_its_overlay_and_relies_on_the_original(
     assert "(A) red\n(B) blue" in text
 
 
-def test_the_teacher_sees_the_overlay_of_a_video_alone(tmp_path: Path) -> None:
+def test_teacher_sees_the_overlay_of_a_video_alone(tmp_path: Path) -> None:
     video, text = trace_prompt(overlaid(tmp_path, [0.0, 0.5]))
     assert isinstance(video, Video)
     assert video.times == (0.0, 0.5)
@@ -108,7 +108,7 @@ def test_the_teacher_sees_the_overlay_of_a_video_alone(tmp_path: Path) -> None:
     assert "original" not in text
 
 
-def test_an_image_without_an_overlay_is_bad_data(tmp_path: Path) -> None:
+def test_image_without_an_overlay_is_bad_data(tmp_path: Path) -> None:
     row = overlaid(tmp_path, [])
     with pytest.raises(DataError, match="as many overlays"):
         trace_prompt({**row, "images": row["images"][:1]})

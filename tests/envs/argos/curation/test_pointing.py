@@ -58,7 +58,7 @@ def test_molmo_writes_percent_and_qwen_pixels_and_what_is_outside_is_dropped(
 
 
 @pytest.mark.parametrize("row", [{"sample": "other"}, {"entities": "mug"}, {"index": -1}])
-def test_a_row_of_another_sample_or_without_entities_fails(tmp_path: Path, row: Any) -> None:
+def test_row_of_another_sample_or_without_entities_fails(tmp_path: Path, row: Any) -> None:
     account, _ = pointed(tmp_path, **row)
     assert account.failed == {"cannot be read": 1}
 

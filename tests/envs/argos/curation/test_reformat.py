@@ -31,7 +31,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_a_trace_is_rewritten(text: str) -> None:
+def test_trace_is_rewritten(text: str) -> None:
     assert rewritten(text, CUP, LID) == CASES[text]
 
 
@@ -47,7 +47,7 @@ def test_markup_in_a_name_opens_no_tag() -> None:
 
 
 @pytest.mark.parametrize("answer", ["(12, 34)", "at (1, 1)<|begin_of_box|>(12, 34)<|end_of_box|>"])
-def test_the_final_answer_stays(answer: str) -> None:
+def test_final_answer_stays(answer: str) -> None:
     text = f"<think>(12, 34)</think><answer>{answer}</answer>"
     changed = reformat(text, References((CUP,)))
     grammar = PointsGrammar()
@@ -62,7 +62,7 @@ def test_the_final_answer_stays(answer: str) -> None:
     st.integers(0, 4000),
     st.integers(0, 4000),
 )
-def test_the_environment_reads_the_same_points_and_spans(
+def test_environment_reads_the_same_points_and_spans(
     first: int, more: int, time: float, x: int, y: int
 ) -> None:
     last, end = first + more, time + 1
@@ -79,5 +79,5 @@ def test_the_environment_reads_the_same_points_and_spans(
 
 
 @given(st.text(alphabet="[(F12, @t=.s)-]<answer>box|", max_size=200))
-def test_any_trace_is_rewritten(text: str) -> None:
+def test_reformat_rewrites_any_trace(text: str) -> None:
     assert isinstance(reformat(text, References((CUP, LID))), str)

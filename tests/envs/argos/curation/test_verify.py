@@ -41,7 +41,7 @@ def verify(file: Path, out: Path, **options: Any) -> Any:
     return Verify(lines, file.parent / "images", out.parent, **options).run(lines, out)
 
 
-def test_the_first_best_rollout_of_each_sample_is_kept(tmp_path: Path) -> None:
+def test_first_best_rollout_of_each_sample_is_kept(tmp_path: Path) -> None:
     file = rollouts(tmp_path)
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     groups = defaultdict(list)
@@ -65,7 +65,7 @@ def test_the_first_best_rollout_of_each_sample_is_kept(tmp_path: Path) -> None:
     assert out.read_bytes() == before
 
 
-def test_a_low_score_is_dropped_though_the_answer_is_right(tmp_path: Path) -> None:
+def test_low_score_is_dropped_though_the_answer_is_right(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     rows = [
         {"id": "a/0", "sample_id": "a", "turns": [{"reward": 0.69}], "metrics": {"accuracy": 1.0}},
@@ -95,7 +95,7 @@ def agrees(request: Any) -> Any:
     return {"text": "yes", "finish_reason": "stop"}
 
 
-def test_an_answer_that_the_judge_found_right_is_kept(tmp_path: Path) -> None:
+def test_answer_that_the_judge_found_right_is_kept(tmp_path: Path) -> None:
     """The metric compares by rules alone, and is 0 for it."""
     line = f"rules:{__name__}:agrees"
     image = Image.from_pixels(np.zeros((10, 10, 3), np.uint8))

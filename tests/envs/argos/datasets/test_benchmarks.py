@@ -219,9 +219,7 @@ MAKERS: list[Any] = [
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_set_is_played_in_its_published_layout(
-    make: Callable[[Path], str], tmp_path: Path
-) -> None:
+def test_set_is_played_in_its_published_layout(make: Callable[[Path], str], tmp_path: Path) -> None:
     data = make(tmp_path)
     env = gym.make("visenv/ArgosImage-v0", data=data)
     source = open_data(data)
@@ -332,7 +330,7 @@ def test_video_r1_opens_a_video_when_its_sample_is_asked_for(tmp_path: Path) -> 
     assert source[0].ground_truth.labels == {"source": "CLEVRER"}
 
 
-def test_a_row_that_cannot_be_used_is_listed(tmp_path: Path) -> None:
+def test_row_that_cannot_be_used_is_listed(tmp_path: Path) -> None:
     data = mindcube(tmp_path)
     file = tmp_path / "raw/MindCube_tinybench.jsonl"
     good = file.read_text().splitlines()[0]

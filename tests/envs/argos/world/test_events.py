@@ -23,7 +23,7 @@ STAYS = Event(kind="stays", names=("red ball",), first=2, last=9)
         (STAYS, "the red ball stays visible"),
     ],
 )
-def test_a_description_names_an_event(event: Event, description: str) -> None:
+def test_description_names_an_event(event: Event, description: str) -> None:
     assert supports([event], event.first, event.last, description)
 
 
@@ -46,7 +46,7 @@ def test_a_description_names_an_event(event: Event, description: str) -> None:
         (STAYS, "the red ball is not visible"),
     ],
 )
-def test_another_description_does_not(event: Event, description: str) -> None:
+def test_description_of_another_event_does_not_match(event: Event, description: str) -> None:
     assert not supports([event], event.first, event.last, description)
     assert not happens([event], event.first, description)
 
@@ -62,11 +62,11 @@ def test_another_description_does_not(event: Event, description: str) -> None:
         (6, 9, False),
     ],
 )
-def test_a_span_needs_an_overlap_of_half(first: int, last: int, fits: bool) -> None:
+def test_span_needs_an_overlap_of_half(first: int, last: int, fits: bool) -> None:
     assert supports([MEETS], first, last, "the red ball meets the blue cube") is fits
 
 
-def test_a_frame_needs_to_lie_in_the_event() -> None:
+def test_frame_needs_to_lie_in_the_event() -> None:
     found = [happens([MEETS], frame, "the red ball meets the blue cube") for frame in range(8)]
     assert found == [False, False, True, True, True, True, False, False]
     assert not happens([STAYS], 5, "the red ball stays visible")

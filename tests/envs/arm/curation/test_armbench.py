@@ -41,7 +41,7 @@ def run(kit: Any, reply: Any, tag: str, row: Any = QUESTION, **options: Any) -> 
 # ---------------------------------------------------------------------------- items
 
 
-def test_a_two_way_item_of_long_responses(kit: Any) -> None:
+def test_two_way_item_of_long_responses(kit: Any) -> None:
     outcome = run(kit, LONG, "2-way-pair_rm", {**QUESTION, "doc_id": "a.pdf", "kind": "colour"})
     (item,) = outcome.rows
     assert item["question"] == QUESTION["question"]
@@ -52,21 +52,21 @@ def test_a_two_way_item_of_long_responses(kit: Any) -> None:
     assert "response" not in item
 
 
-def test_a_description_changes_the_question(kit: Any) -> None:
+def test_description_changes_the_question(kit: Any) -> None:
     (item,) = run(kit, DESCRIPTION, "pair_rm").rows
     assert item["question"] == "Describe the man in detail."
     assert item["preds"][item["gt"] - 1] == DESCRIPTION["right"]
     assert item["style"] == "description"
 
 
-def test_a_four_way_item(kit: Any) -> None:
+def test_four_way_item(kit: Any) -> None:
     wrong = [f"Look at the head of the man: the hat there is {c}." for c in ("blue", "teal", "tan")]
     (item,) = run(kit, {**LONG, "wrong": wrong}, "4-way-pair_rm").rows
     assert sorted(item["preds"]) == sorted([LONG["right"], *wrong])
     assert item["preds"][item["gt"] - 1] == LONG["right"]
 
 
-def test_a_single_response_is_right_in_half_of_the_items(kit: Any) -> None:
+def test_single_response_is_right_in_half_of_the_items(kit: Any) -> None:
     step = bench(kit, kit.Replies(LONG), "single_rm", track="multimodal_long_document")
     items = [outcome.rows[0] for outcome in kit.run(step, [QUESTION] * 200)]
     for item in items:
@@ -83,7 +83,7 @@ def test_forms_are_drawn_by_their_shares(kit: Any) -> None:
         assert all(len(each["preds"]) == form.responses for each in items if each["rm_tag"] == tag)
 
 
-def test_the_right_one_stands_anywhere_as_often(kit: Any) -> None:
+def test_right_response_stands_anywhere_equally_often(kit: Any) -> None:
     places = Counter(arranged("r", ["a", "b", "c"], seed)[1] for seed in range(2000))
     assert set(places) == {1, 2, 3, 4}
     assert all(abs(count - 500) < 80 for count in places.values())  # 500 ± 4 deviations of 19
@@ -94,7 +94,7 @@ def test_the_right_one_stands_anywhere_as_often(kit: Any) -> None:
         assert sorted(preds) == ["a", "b", "c", "r"]
 
 
-def test_every_form_has_as_many_responses_as_the_layout_says() -> None:
+def test_forms_have_as_many_responses_as_the_layout_says() -> None:
     for forms in FORMS.values():
         for tag, form in forms.items():
             assert RESPONSES[tag] == form.responses
@@ -104,7 +104,7 @@ def test_every_form_has_as_many_responses_as_the_layout_says() -> None:
 
 
 @pytest.mark.parametrize("answer", ["Yes", "no.", "TRUE", "A", "not answerable"])
-def test_an_answer_that_could_be_guessed_drops_the_row_before_anything_is_written(
+def test_answer_that_could_be_guessed_drops_the_row_before_anything_is_written(
     kit: Any, answer: str
 ) -> None:
     policy = kit.Replies(LONG)
@@ -136,7 +136,7 @@ def test_leaks_drop_the_row(kit: Any, reply: Any, reason: str) -> None:
     assert outcome.detail["right"] == reply["right"]  # what was written can be looked at
 
 
-def test_a_number_in_other_words_leaks_too() -> None:
+def test_number_in_other_words_leaks_too() -> None:
     question = Question("How many?", (), "3")
     assert leak(Written("How many?", "There are three.", ["There are three, no: four."]), question)
     assert not leak(Written("How many?", "There are three.", ["There are 13."]), question)
@@ -157,7 +157,7 @@ def test_a_number_in_other_words_leaks_too() -> None:
         ("no", "pair_rm", "no JSON"),
     ],
 )
-def test_what_cannot_be_used_is_asked_for_again_and_then_fails(
+def test_unusable_reply_is_asked_for_again_and_then_fails(
     kit: Any, reply: Any, tag: str, reason: str
 ) -> None:
     policy = kit.Replies(reply)
@@ -172,7 +172,7 @@ def test_hostile_rows_are_accounted_for(kit: Any) -> None:
     assert {outcome.status for outcome in outcomes} == {"kept", "dropped", "failed"}
 
 
-def test_what_it_cannot_do() -> None:
+def test_armbench_without_a_writer_or_images() -> None:
     writer: Any = None
     with pytest.raises(UnknownNameError, match="Did you mean 'fine_grained_perception'"):
         ArmBench(writer, Path("x"), "fine_grained")
@@ -187,7 +187,7 @@ def test_what_it_cannot_do() -> None:
 # ---------------------------------------------------------------------------- read back
 
 
-def test_the_benchmarks_loader_reads_what_was_made(kit: Any) -> None:
+def test_benchmarks_loader_reads_what_was_made(kit: Any) -> None:
     rows = [
         {**QUESTION, "images": [str(kit.folder / kit.image(f"{k}.png", grey=k))]} for k in range(9)
     ]
@@ -205,7 +205,7 @@ def test_the_benchmarks_loader_reads_what_was_made(kit: Any) -> None:
         assert sample.images[0].pixels[0, 0, 0] == index
 
 
-def test_a_broken_image_fails_the_row(kit: Any) -> None:
+def test_broken_image_fails_the_row(kit: Any) -> None:
     (kit.folder / "b.png").write_bytes(b"not a picture")
     row = {**QUESTION, "images": [str(kit.folder / "b.png")]}
     outcome = run(kit, LONG, "2-way-pair_rm", row)

@@ -84,7 +84,7 @@ def run(kit: Any, source: MMIFEval, text: str) -> tuple[Any, Path]:
     return step.run(row_lines(source), out), out
 
 
-def test_each_constraint_that_a_check_decides_is_an_item(kit: Any) -> None:
+def test_constraints_that_a_check_decides_are_items(kit: Any) -> None:
     source = instructions(kit, [SHORT, NICE, BLUE])
     account, out = run(kit, source, "<think>hm</think>The wall is blue.")
     assert (account.kept, account.rows) == (1, 2)
@@ -104,7 +104,7 @@ def test_each_constraint_that_a_check_decides_is_an_item(kit: Any) -> None:
     )
 
 
-def test_what_is_asked(kit: Any) -> None:
+def test_prompt_of_an_instruction(kit: Any) -> None:
     source = instructions(kit, [SHORT, NICE])
     policy = Answers("Blue.")
     Constraints(source, policy, kit.folder).run(row_lines(source), kit.folder / "o.jsonl")
@@ -120,12 +120,12 @@ def test_what_is_asked(kit: Any) -> None:
     ("text", "reason"),
     [("", "empty reply"), ("<think>so</think> ", "empty reply"), ("I'm sorry, no.", "refusal")],
 )
-def test_no_response_to_judge_fails_the_row(kit: Any, text: str, reason: str) -> None:
+def test_row_without_a_response_to_judge_fails(kit: Any, text: str, reason: str) -> None:
     account, _ = run(kit, instructions(kit, [SHORT]), text)
     assert account.failed == {reason: 1}
 
 
-def test_a_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
+def test_reply_that_the_limit_cut_is_no_response(kit: Any) -> None:
     """Cut among its thoughts it would be taken whole: nothing tells that they are none."""
 
     class Cut(Answers):
@@ -153,7 +153,7 @@ def constrained(name: str, arguments: Any) -> Constraint:
     return Constraint(key="", text="c", method="rule_based", checks=(check,))
 
 
-def test_a_check_with_arguments_that_do_not_fit_fails_the_row(kit: Any) -> None:
+def test_check_with_arguments_that_do_not_fit_fails_the_row(kit: Any) -> None:
     name = "check_whether_response_word_count_in_range"
     bounds = [{"lower_bound": "one", "upper_bound": {}}, {"lower_bound": 1, "upper_bound": 5}]
     source = [
@@ -165,7 +165,7 @@ def test_a_check_with_arguments_that_do_not_fit_fails_the_row(kit: Any) -> None:
     assert (account.kept, account.failed) == (1, {"cannot be read": 1})
 
 
-def test_a_place_that_is_not_there_fails(kit: Any) -> None:
+def test_place_that_is_not_there_fails(kit: Any) -> None:
     source = instructions(kit, [SHORT])
     step = Constraints(source, Answers("Blue."), kit.folder)
     assert step.run(seed_lines(1), kit.folder / "o.jsonl").failed == {"cannot be read": 1}

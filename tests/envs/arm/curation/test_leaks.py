@@ -41,7 +41,7 @@ def test_whether_a_text_states_an_answer(text: str, answer: str, expected: bool)
 
 
 @pytest.mark.parametrize("answer", ["", "?!", "the", "A", "[]", "['', 'an']"])
-def test_an_answer_without_a_word_cannot_be_looked_for(answer: str) -> None:
+def test_answer_without_a_word_cannot_be_looked_for(answer: str) -> None:
     with pytest.raises(DataError, match="no word that could be looked for"):
         states("the text", answer)
 
@@ -81,16 +81,14 @@ def test_talk_of_correctness(text: str, cue: str | None) -> None:
     assert correctness_cue(text) == cue
 
 
-def test_what_the_question_says_itself_is_no_cue() -> None:
+def test_words_of_the_question_are_no_cue() -> None:
     text = "The sign reads WRONG WAY; the correct turn is left."
     assert correctness_cue(text, "What does the wrong-way sign say?") == "correct"
     assert correctness_cue("It reads WRONG WAY.", "What is written?", "wrong way") is None
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
-def test_a_text_states_whatever_it_holds_between_blanks(
-    before: str, answer: str, after: str
-) -> None:
+def test_text_states_whatever_it_holds_between_blanks(before: str, answer: str, after: str) -> None:
     if words(answer).strip() and not answer.strip().startswith("["):
         assert states(f"{before} {answer} {after}", answer)
 

@@ -26,7 +26,7 @@ def negatives(policy: Any, **options: Any) -> Negatives:
 # ---------------------------------------------------------------------------- writing them
 
 
-def test_each_flawed_response_becomes_a_pair(kit: Any) -> None:
+def test_flawed_responses_become_pairs(kit: Any) -> None:
     image = kit.image()
     policy = kit.Replies({"responses": ["The car is blue.", "The van is red."]})
     row = {**QUESTION, "images": [str(kit.folder / image)]}
@@ -48,7 +48,7 @@ def test_each_flawed_response_becomes_a_pair(kit: Any) -> None:
         assert text in prompt
 
 
-def test_the_kinds_of_flaw_are_drawn_by_the_rows_id_alone(kit: Any) -> None:
+def test_kinds_of_flaw_are_drawn_by_the_rows_id_alone(kit: Any) -> None:
     rows = [QUESTION] * 40
 
     def drawn(out: str, **options: Any) -> list[str]:
@@ -76,7 +76,7 @@ def test_the_kinds_of_flaw_are_drawn_by_the_rows_id_alone(kit: Any) -> None:
         (PolicyError("the server is down"), "no reply"),
     ],
 )
-def test_what_cannot_be_used_fails_the_row(kit: Any, reply: Any, reason: str) -> None:
+def test_unusable_reply_fails_the_row(kit: Any, reply: Any, reason: str) -> None:
     policy = kit.Replies(reply)
     (outcome,) = kit.run(negatives(policy), [QUESTION])
     assert (outcome.status, outcome.reason) == ("failed", reason)
@@ -84,13 +84,13 @@ def test_what_cannot_be_used_fails_the_row(kit: Any, reply: Any, reason: str) ->
     assert len(policy.sampling) == (1 if reason == "no reply" else 3)
 
 
-def test_the_second_reply_counts_when_the_first_cannot_be_used(kit: Any) -> None:
+def test_second_reply_counts_when_the_first_cannot_be_used(kit: Any) -> None:
     policy = kit.Replies({"responses": ["The car is red."]}, {"responses": ["The car is blue."]})
     (outcome,) = kit.run(negatives(policy), [QUESTION])
     assert outcome.rows[0]["rejected"] == "The car is blue."
 
 
-def test_two_flawed_responses_that_say_the_same(kit: Any) -> None:
+def test_flawed_responses_that_say_the_same(kit: Any) -> None:
     policy = kit.Replies({"responses": ["It is blue.", "it is BLUE"]})
     (outcome,) = kit.run(negatives(policy, count=2), [QUESTION])
     assert outcome.reason == "same response"
@@ -106,12 +106,12 @@ def test_hostile_rows_are_accounted_for(kit: Any) -> None:
 
 
 @pytest.mark.parametrize("options", [{"count": 0}, {"count": 9}, {"count": 2, "flaws": ["count"]}])
-def test_more_responses_than_flaws(options: Any) -> None:
+def test_responses_outnumber_flaws(options: Any) -> None:
     with pytest.raises(ConfigurationError, match="Expected a count from 1"):
         negatives(None, **options)
 
 
-def test_an_unknown_flaw_names_the_nearest() -> None:
+def test_unknown_flaw_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'attribute'"):
         negatives(None, flaws=["atribute"])
 
@@ -133,7 +133,7 @@ def test_responses_too_alike_are_dropped(kit: Any) -> None:
     assert (outcome.reason, outcome.detail["similarity"]) == ("responses too alike", 0.7778)
 
 
-def test_the_defaults(kit: Any) -> None:
+def test_defaults(kit: Any) -> None:
     same = {**PAIR, "rejected": " A  RED car"}
     last = {"question": "q", "chosen": "x" * 19 + "y", "rejected": "x" * 19 + "z"}
     outcomes = dedupe(kit, [PAIR, same, last])
@@ -141,7 +141,7 @@ def test_the_defaults(kit: Any) -> None:
     assert outcomes[2].detail["similarity"] == 0.95  # 1 - 2/40
 
 
-def test_a_copy_names_the_pair_it_is_a_copy_of(kit: Any) -> None:
+def test_copy_names_the_pair_it_is_a_copy_of(kit: Any) -> None:
     # "Which?" and "Which" share 5 of 11 characters twice: 10/11 = 0.9091
     copies = [PAIR, {**PAIR, "question": "Which"}, {**PAIR, "question": "WHICH?"}]
     outcomes = dedupe(kit, copies, duplicate=0.9)
@@ -151,7 +151,7 @@ def test_a_copy_names_the_pair_it_is_a_copy_of(kit: Any) -> None:
     assert outcomes[1].reason == "near duplicate"
 
 
-def test_another_flaw_in_the_same_response_is_no_copy(kit: Any) -> None:
+def test_pair_with_another_flaw_in_the_same_response_is_no_copy(kit: Any) -> None:
     long = "Which of the many cars that are parked in the yard is the one that is asked for here?"
     rows = [
         {"question": long, "chosen": "red", "rejected": "blue"},
@@ -160,7 +160,7 @@ def test_another_flaw_in_the_same_response_is_no_copy(kit: Any) -> None:
     assert [outcome.status for outcome in dedupe(kit, rows)] == ["kept", "kept"]
 
 
-def test_the_same_words_about_another_image_are_no_copy(kit: Any) -> None:
+def test_pair_with_the_same_words_about_another_image_is_no_copy(kit: Any) -> None:
     paths = [str(kit.folder / kit.image(f"{k}.png", grey=k)) for k in (0, 1)]
     twin = str(kit.folder / kit.image("twin.png", grey=1))
     rows = [{**PAIR, "images": images} for images in ([paths[0]], [paths[1]], [twin], [], paths)]
@@ -168,7 +168,7 @@ def test_the_same_words_about_another_image_are_no_copy(kit: Any) -> None:
     assert statuses == ["kept", "kept", "dropped", "kept", "kept"]  # the twin holds the same bytes
 
 
-def test_an_image_that_is_not_there_fails_the_pair(kit: Any) -> None:
+def test_image_that_is_not_there_fails_the_pair(kit: Any) -> None:
     rows = [{**PAIR, "images": [str(kit.folder / "no.png")]}, {**PAIR, "images": ["a\0.png"]}]
     assert [each.reason for each in dedupe(kit, rows)] == ["cannot be read"] * 2
 
@@ -207,7 +207,7 @@ def test_counting_characters_first_rules_out_no_copy(
         there.append(pair)
 
 
-def test_what_is_dropped_does_not_depend_on_where_a_run_was_stopped(kit: Any) -> None:
+def test_dropped_pairs_do_not_depend_on_where_a_run_was_stopped(kit: Any) -> None:
     rng = random.Random(4)
     words = ["red", "blue", "green", "round", "square"]
     rows = [

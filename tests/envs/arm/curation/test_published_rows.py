@@ -150,19 +150,19 @@ def test_items_of_mmlongbench_are_played_where_its_documents_are(tmp_path: Path)
         ("Who?", "Ada", ("Who?", "Ada")),
     ],
 )
-def test_a_lettered_question_becomes_open(
+def test_lettered_question_becomes_open(
     question: str, response: str, expected: tuple[str, str]
 ) -> None:
     assert opened(question, response) == expected
 
 
 @given(st.text(), st.text())
-def test_any_question_is_opened_or_left(question: str, response: str) -> None:
+def test_question_of_any_row_is_opened_or_left(question: str, response: str) -> None:
     asked, answer = opened(question, response)
     assert (asked, answer) == (question, response) or asked in question
 
 
-def test_a_document_that_was_written_is_read_again(tmp_path: Path) -> None:
+def test_document_that_was_written_is_read_again(tmp_path: Path) -> None:
     document = TextDocument("a.b", ["one", "", "three"])
     files = write_pages(document, tmp_path)
     assert [file.name for file in files] == ["a.b_1.png", "a.b_2.png", "a.b_3.png"]
@@ -175,7 +175,7 @@ def test_a_document_that_was_written_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../a", "a/b", ".hidden", "a\nb", ""])
-def test_a_document_cannot_be_written_elsewhere(name: str, tmp_path: Path) -> None:
+def test_document_cannot_be_written_elsewhere(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be that of a file"):
         write_pages(TextDocument(name, ["x"]), tmp_path / "pages")
     assert not (tmp_path / "pages").exists()

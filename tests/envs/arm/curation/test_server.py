@@ -74,7 +74,7 @@ def server() -> Iterator[Server]:
     server.server_close()
 
 
-def test_a_server_writes_through_failures_and_chatter(kit: Any, server: Server) -> None:
+def test_server_writes_through_failures_and_chatter(kit: Any, server: Server) -> None:
     image = str(kit.folder / kit.image())
     rows = [{"question": "What colour?", "response": "red", "images": [image]}] * 3
     lines = kit.rows(rows)

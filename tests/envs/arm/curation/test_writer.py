@@ -44,7 +44,7 @@ def write(
         '<think>Perhaps {"a": "y"}? I cannot say.</think>{"a": "x"}',
     ],
 )
-def test_the_object_in_a_reply(text: str) -> None:
+def test_object_in_a_reply(text: str) -> None:
     assert read_reply(text) == {"a": "x"}
 
 
@@ -75,7 +75,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "code"), BAD.items(), ids=[str(k) for k in range(len(BAD))])
-def test_a_reply_that_cannot_be_used_has_one_of_few_reasons(kit: Any, text: str, code: str) -> None:
+def test_reply_that_cannot_be_used_has_one_of_few_reasons(kit: Any, text: str, code: str) -> None:
     policy = kit.Replies(text)
     with pytest.raises(UnusableReplyError) as error:
         write(Writer(policy, attempts=2))
@@ -84,7 +84,7 @@ def test_a_reply_that_cannot_be_used_has_one_of_few_reasons(kit: Any, text: str,
     assert len(policy.sampling) == 2
 
 
-def test_a_reply_that_was_cut_off_is_called_so(kit: Any) -> None:
+def test_reply_that_was_cut_off_is_called_so(kit: Any) -> None:
     with pytest.raises(UnusableReplyError) as error:
         write(Writer(kit.Replies("CUT"), attempts=1))
     assert error.value.code == "reply cut off"
@@ -92,7 +92,7 @@ def test_a_reply_that_was_cut_off_is_called_so(kit: Any) -> None:
         read_reply('<think>Perhaps {"responses": ["a", "b"]}? No,', cut=True)
 
 
-def test_it_asks_again_and_says_why(kit: Any) -> None:
+def test_writer_asks_again_and_says_why(kit: Any) -> None:
     policy = kit.Replies("nonsense", {"responses": ["a"]}, GOOD)
     assert write(Writer(policy, Sampling(0.7, 99))) == ["a", "b"]
     first, second, third = policy.prompts()
@@ -104,13 +104,13 @@ def test_it_asks_again_and_says_why(kit: Any) -> None:
     assert roles == ["user", "assistant", "user", "assistant", "user"]
 
 
-def test_a_seed_stays_within_32_bits(kit: Any) -> None:
+def test_seed_stays_within_32_bits(kit: Any) -> None:
     policy = kit.Replies("x", GOOD)
     write(Writer(policy), seed=2**32 - 1)
     assert [each.seed for each in policy.sampling] == [2**32 - 1, 0]
 
 
-def test_no_reply_at_all_is_not_repeated_here(kit: Any) -> None:
+def test_policy_error_is_not_repeated_by_the_writer(kit: Any) -> None:
     policy = kit.Replies(PolicyError("the server is down"))
     with pytest.raises(PolicyError, match="is down"):
         write(Writer(policy))
@@ -133,14 +133,14 @@ def test_images_are_shown_first_and_no_larger_than_allowed(kit: Any) -> None:
         write(Writer(policy), images=["a\0b.png"])
 
 
-def test_at_least_one_attempt() -> None:
+def test_writer_makes_at_least_one_attempt() -> None:
     policy: Any = None
     with pytest.raises(ConfigurationError, match="attempts must be at least 1"):
         Writer(policy, attempts=0)
 
 
 @given(st.text(max_size=300))
-def test_no_reply_makes_reading_raise_anything_else(text: str) -> None:
+def test_reply_of_any_text_raises_nothing_else(text: str) -> None:
     for read in (read_reply, lambda said: read_text(read_reply(said), "a")):
         with contextlib.suppress(UnusableReplyError):
             read(text)
@@ -150,11 +150,11 @@ def test_no_reply_makes_reading_raise_anything_else(text: str) -> None:
     "text",
     ["A man is sorry", "The sign reads: I am here", "Imports cannot rise", "Aim unable"],
 )
-def test_what_is_no_refusal(text: str) -> None:
+def test_answers_that_are_no_refusal(text: str) -> None:
     assert not is_refusal(text)
 
 
-def test_a_refusal_far_into_a_text_is_a_quotation() -> None:
+def test_refusal_far_into_a_text_is_a_quotation() -> None:
     assert not is_refusal(
         "The poster shows a robot whose speech bubble, in large letters all "
         "over the wall, reads: I cannot do that"

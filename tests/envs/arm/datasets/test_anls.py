@@ -23,22 +23,22 @@ from visenv.errors import DataError
         ("x" * 10_001, ["x" * 10_001], 0.0),  # too long to be an answer
     ],
 )
-def test_by_hand(answer: str, references: list[str], score: float) -> None:
+def test_anls_by_hand(answer: str, references: list[str], score: float) -> None:
     assert anls(answer, references) == pytest.approx(score)
 
 
-def test_another_threshold() -> None:
+def test_anls_with_another_threshold() -> None:
     assert anls("abcd", ["abxy"], threshold=0.4) == 0.5
     assert similarity_above("Abcd", "abcd", 0.5) == 0.75  # case counts here
 
 
-def test_nothing_to_compare_with() -> None:
+def test_anls_without_references() -> None:
     with pytest.raises(DataError, match="no reference answer"):
         anls("x", [])
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), min_size=1, max_size=3))
-def test_the_score_is_0_or_above_the_threshold(answer: str, references: list[str]) -> None:
+def test_score_is_0_or_above_the_threshold(answer: str, references: list[str]) -> None:
     score = anls(answer, references)
     assert score == 0 or 0.5 < score <= 1
     assert anls(references[0], references) == 1.0

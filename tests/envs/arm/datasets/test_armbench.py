@@ -62,7 +62,7 @@ def folder(tmp_path: Path) -> Path:
         ("4-way-pair_rm", 4, "4"),
     ],
 )
-def test_every_tag(folder: Path, tag: str, gt: Any, answer: str) -> None:
+def test_tags_of_all_tracks(folder: Path, tag: str, gt: Any, answer: str) -> None:
     source = ARMBench(write(folder, PERCEPTION, row(7, tag, gt=gt)))
     sample = source[0]
     assert source.problems == []
@@ -78,7 +78,7 @@ def test_every_tag(folder: Path, tag: str, gt: Any, answer: str) -> None:
     assert sample.ground_truth.document == ""
 
 
-def test_a_document_is_found_in_the_library(folder: Path) -> None:
+def test_document_is_found_in_the_library(folder: Path) -> None:
     rows = [row(1, doc_id="2023.report.pdf"), row(2, doc_id="2023.report", images=[])]
     source = ARMBench(write(folder, DOCUMENT, *rows))
     for sample in (source[0], source[1]):
@@ -98,7 +98,7 @@ def test_documents_may_lie_elsewhere(folder: Path, tmp_path: Path) -> None:
         ARMBench(folder, documents=tmp_path / "paper")
 
 
-def test_the_first_constraint_is_the_one_that_is_judged(folder: Path) -> None:
+def test_first_constraint_is_the_one_that_is_judged(folder: Path) -> None:
     words = {"func": "check_whether_response_word_count_in_range", "params": [10, 20]}
     judged = {"method": "rule_based", "verify_funcs": [words]}
     constraints = [
@@ -118,14 +118,14 @@ def test_the_first_constraint_is_the_one_that_is_judged(folder: Path) -> None:
     assert truths[2].check is None  # the verdict is known without it
 
 
-def test_a_copy_further_down_is_not_read(folder: Path) -> None:
+def test_copy_further_down_is_not_read(folder: Path) -> None:
     write(folder / "archive", PERCEPTION, row(1), row(2))
     assert len(ARMBench(folder)) == 2
     write(folder, PERCEPTION, row(3))
     assert len(ARMBench(folder)) == 1
 
 
-def test_all_tracks_or_one(folder: Path) -> None:
+def test_tracks_all_or_one(folder: Path) -> None:
     write(folder, PERCEPTION, row(1), row(2, "4-way-pair_rm", gt=3))
     write(folder / "jsonl", DOCUMENT, row(1, "single_rm", doc_id="2023.report.pdf"))
     source = ARMBench(folder)
@@ -183,7 +183,7 @@ def test_ids_of_every_type(folder: Path) -> None:
         ({"constraints": ["short"]}, "a row must be an object"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
+def test_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
     line = bad if isinstance(bad, str) else row(2, **bad)
     source = ARMBench(write(folder, PERCEPTION, row(1), line, row(3)))
     assert len(source) == 2
@@ -200,7 +200,7 @@ def test_instruction_following_needs_its_constraint(folder: Path) -> None:
     assert len(source) == 1
 
 
-def test_a_broken_image_is_known_when_its_row_is_asked_for(folder: Path) -> None:
+def test_broken_image_is_known_when_its_row_is_asked_for(folder: Path) -> None:
     (folder / "bad.jpg").write_bytes(b"no image")
     source = ARMBench(write(folder, PERCEPTION, row(1, images=["bad.jpg"]), row(2)))
     with pytest.raises(ImageError, match=r"jsonl:1: .*bad\.jpg"):
@@ -208,13 +208,13 @@ def test_a_broken_image_is_known_when_its_row_is_asked_for(folder: Path) -> None
     assert source[1].images[0].size == (40, 30)
 
 
-def test_a_folder_without_the_benchmark_says_what_it_holds(tmp_path: Path) -> None:
+def test_folder_without_the_benchmark_says_what_it_holds(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(DataError, match=r"fine_grained_perception\.jsonl.*it holds notes\.txt"):
         ARMBench(tmp_path)
 
 
-def test_it_pickles(folder: Path) -> None:
+def test_armbench_pickles(folder: Path) -> None:
     source = ARMBench(write(folder, DOCUMENT, row(1, doc_id="2023.report.pdf")))
     copy = pickle.loads(pickle.dumps(source))
     assert copy[0] == source[0]

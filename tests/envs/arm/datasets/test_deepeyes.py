@@ -50,7 +50,7 @@ def write(folder: Path, rows: list[dict[str, Any]], name: str = "data_v0.8") -> 
     return folder
 
 
-def test_a_row(tmp_path: Path) -> None:
+def test_row(tmp_path: Path) -> None:
     source = DeepEyes(write(tmp_path, [row(0), row(1, images=[encoded(50), encoded(60)]), row(2)]))
     sample = source[1]
     assert sample.id == "deepeyes-data_v0.8-1"
@@ -63,13 +63,13 @@ def test_a_row(tmp_path: Path) -> None:
     assert [image.size for image in sample.images] == [(50, 30), (60, 30)]
 
 
-def test_the_score_forgives_spelling_but_no_other_wording(tmp_path: Path) -> None:
+def test_score_forgives_spelling_but_no_other_wording(tmp_path: Path) -> None:
     source = DeepEyes(write(tmp_path, [row(0)]))
     said = ["the cup is red", "The cup is RED!", "red", "The cup is blue.", ""]
     assert [source.score(answer, source[0]) for answer in said] == [1, 1, 0, 0, 0]
 
 
-def test_without_extra_question_the_last_user_message_asks(tmp_path: Path) -> None:
+def test_question_is_the_last_user_message_by_default(tmp_path: Path) -> None:
     extra = {"question": "", "answer": "red", "index": 0, "split": "train"}
     source = DeepEyes(write(tmp_path, [row(0, extra_info=extra)]))
     assert source[0].question == "What colour is the cup? Think first."
@@ -99,7 +99,7 @@ def test_files_that_count_from_0_each(tmp_path: Path) -> None:
         ({"extra_info": {"question": "q", "answer": "x", "index": 0}}, "used before"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(
+def test_bad_row_is_listed_and_the_rest_goes_on(
     tmp_path: Path, bad: dict[str, Any], problem: str
 ) -> None:
     source = DeepEyes(write(tmp_path, [row(0), row(1, **bad), row(2)]))
@@ -109,13 +109,13 @@ def test_a_bad_row_is_listed_and_the_rest_goes_on(
     assert problem in listed.problem
 
 
-def test_a_row_without_an_image_is_known_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_row_without_an_image_is_known_when_it_is_asked_for(tmp_path: Path) -> None:
     source = DeepEyes(write(tmp_path, [row(0, images=[]), row(1)]))
     with pytest.raises(DataError, match=r"data_v0\.8\.parquet:1: no image under images"):
         _ = source[0]
 
 
-def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
+def test_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     (tmp_path / "data.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(DataError, match=r"data\.parquet is not a parquet file"):
         DeepEyes(tmp_path)

@@ -97,13 +97,13 @@ def test_mme_realworld_of_lmms_eval(tmp_path: Path) -> None:
         ({"Text": ""}, "no Text"),
     ],
 )
-def test_a_bad_row_of_mme_realworld_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
+def test_bad_row_of_mme_realworld_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
     source = MMERealWorld(write_mme(tmp_path, mme(1), {**mme(2), **changes}))
     assert len(source) == 1
     assert problem in source.problems[0].problem
 
 
-def test_a_version_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_version_that_there_is_not_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="lite"):
         MMERealWorld(write_mme(tmp_path, mme(1)), "light")
     with pytest.raises(DataError, match="Lite"):
@@ -156,7 +156,7 @@ def test_visual_probe(tmp_path: Path) -> None:
         ({"solution": True}, "no solution"),
     ],
 )
-def test_a_bad_row_of_visual_probe_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
+def test_bad_row_of_visual_probe_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
     source = VisualProbe(write_probe(tmp_path, probe(0), {**probe(1), **changes}))
     assert len(source) == 1
     assert problem in source.problems[0].problem

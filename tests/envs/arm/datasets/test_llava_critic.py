@@ -102,7 +102,7 @@ def write(folder: Path, *rows: Any, kind: str = "pairwise") -> Path:
         ),
     ],
 )
-def test_every_form(
+def test_forms_of_llava_critic(
     tmp_path: Path,
     human: str,
     gpt: str,
@@ -122,7 +122,7 @@ def test_every_form(
     assert sample.images[0].size == (40, 30)
 
 
-def test_a_caption_keeps_its_score(tmp_path: Path) -> None:
+def test_caption_keeps_its_score(tmp_path: Path) -> None:
     write(tmp_path, row(CAPTION, "Final Score: 85", 7), kind="pointwise")
     source = LLaVACritic(tmp_path, kind="pointwise")
     assert source[0].id == "llava_critic-pointwise-7"
@@ -130,7 +130,7 @@ def test_a_caption_keeps_its_score(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("pyarrow")
-def test_the_hub_layout(tmp_path: Path) -> None:
+def test_hub_layout(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -175,7 +175,7 @@ GOOD = row(ARENA, "[[A>B]]", "good")
         (row(ARENA, "[[A>B]]", image="gone.png"), "there is no image"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
     source = LLaVACritic(write(tmp_path, GOOD, bad))
     assert len(source) == 1
     (listed,) = source.problems
@@ -197,7 +197,7 @@ def test_markers_without_end_are_read_once(tmp_path: Path) -> None:
     assert [problem.row for problem in source.problems] == [2, 3, 4, 5, 6]
 
 
-def test_both_orders_give_each_pair_a_second_time_with_the_verdict_turned(tmp_path: Path) -> None:
+def test_pairs_in_both_orders_have_the_verdict_turned(tmp_path: Path) -> None:
     write(tmp_path, row(ARENA, "[[B>A]]"), row(CAPTION, "Final Score: 80", "a2"))
     source = LLaVACritic(tmp_path, orders="both")
     assert source.problems == []
@@ -211,6 +211,6 @@ def test_both_orders_give_each_pair_a_second_time_with_the_verdict_turned(tmp_pa
     assert len(source) == 3
 
 
-def test_an_order_that_is_not_known_is_refused(tmp_path: Path) -> None:
+def test_order_that_is_not_known_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="both"):
         LLaVACritic(write(tmp_path, row(ARENA, "[[B>A]]")), orders="botch")

@@ -101,14 +101,14 @@ def test_checks_have_our_names(tmp_path: Path) -> None:
     assert (second.method, second.checks) == ("direct_gpt", ())
 
 
-def test_a_question_with_an_answer(tmp_path: Path) -> None:
+def test_question_with_an_answer(tmp_path: Path) -> None:
     asked = row(1, tag="P-Level", instruction="", question="What is it?", answer="A cat")
     source = MMIFEval(lines(tmp_path, asked | {"constraints": []}))
     assert source[0].question == "What is it?"
     assert (source[0].answers, source[0].kind) == (("A cat",), "P-Level")
 
 
-def test_the_table(tmp_path: Path) -> None:
+def test_table(tmp_path: Path) -> None:
     rows = [
         row(0, image=encoded()),
         row(1, image="0", instruction="Say it\tin two\nlines."),
@@ -158,7 +158,7 @@ def test_constraints_written_as_python(tmp_path: Path) -> None:
         ({"image": "gone.png"}, "there is no image"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
     line = bad if isinstance(bad, str) else row(2, **bad)
     source = MMIFEval(lines(tmp_path, row(1), line, row(3)))
     assert len(source) == 2
@@ -194,7 +194,7 @@ def test_parameters_by_place_or_by_name(function: Row, arguments: Row) -> None:
     assert check.arguments == arguments
 
 
-def test_every_check_is_found_under_its_name() -> None:
+def test_checks_are_found_under_their_names() -> None:
     assert len(CHECKS) == 19
     for name, made in CHECKS.items():
         given = [_SAMPLE[parameter] for parameter in made.arguments.model_fields]
@@ -231,6 +231,6 @@ _SAMPLE: Row = {
         ({"func": WORDS["func"], "params": "10, 20"}, WORDS["func"]),
     ],
 )
-def test_what_is_no_rule_function_is_refused(bad: Any, problem: str) -> None:
+def test_unknown_rule_function_is_refused(bad: Any, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         check_of(bad)

@@ -75,7 +75,7 @@ def test_rows_and_kinds(folder: Path) -> None:
     assert len(source.library.document(sample.ground_truth.document)) == 3
 
 
-def test_the_score_goes_by_the_format(folder: Path) -> None:
+def test_score_goes_by_the_format(folder: Path) -> None:
     source = MMLongBench(write(folder, row(), row(answer="25%", answer_format="Float")))
     assert [source.score(each, source[0]) for each in ("6", "6.0", "7", "six")] == [1, 1, 0, 0]
     assert source.score("0.25", source[1]) == 1
@@ -115,7 +115,7 @@ def test_f1_counts_as_answered_what_the_judge_extracted(folder: Path) -> None:
 
 
 @pytest.mark.component("pyarrow")
-def test_the_hub_layout(folder: Path) -> None:
+def test_hub_layout(folder: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -148,7 +148,7 @@ def test_the_hub_layout(folder: Path) -> None:
         (row(evidence_sources="Chart"), "not a list"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
+def test_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
     source = MMLongBench(write(folder, row(), bad, row()))
     assert len(source) == 2
     (listed,) = source.problems
@@ -156,7 +156,7 @@ def test_a_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, proble
     assert problem in listed.problem
 
 
-def test_a_file_that_is_no_list_is_named(folder: Path) -> None:
+def test_file_that_is_no_list_is_named(folder: Path) -> None:
     (folder / "data" / "samples.json").write_text('{"rows": []}')
     with pytest.raises(DataError, match=r"samples\.json must be a list or an object with a list"):
         MMLongBench(folder)

@@ -61,17 +61,19 @@ def test_golden_values(reference: str, answer: str, form: str, score: float) -> 
         ("hello", "x" * 10_001, "Str", 0),
     ],
 )
-def test_by_hand(reference: str, answer: str, form: str, score: float) -> None:
+def test_mmlongbench_score_by_hand(reference: str, answer: str, form: str, score: float) -> None:
     assert mmlongbench_score(answer, reference, form) == pytest.approx(score)
 
 
-def test_an_unknown_format_is_named() -> None:
+def test_unknown_format_is_named() -> None:
     with pytest.raises(DataError, match="must be one of Int, Float"):
         mmlongbench_score("a", "a", "Text")
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(FORMATS))
-def test_no_answer_raises_and_scores_lie_in_0_to_1(answer: str, reference: str, form: str) -> None:
+def test_mmlongbench_score_of_any_answer_lies_in_0_to_1(
+    answer: str, reference: str, form: str
+) -> None:
     assert 0 <= mmlongbench_score(answer, reference, form) <= 1
 
 

@@ -62,7 +62,7 @@ def write(folder: Path, *rows: Any, split: str = "val") -> Path:
     return folder
 
 
-def test_the_challenge(folder: Path) -> None:
+def test_challenge(folder: Path) -> None:
     source = MPDocVQA(write(folder, challenge(7)))
     assert source.problems == []
     sample = source[0]
@@ -83,7 +83,7 @@ def test_the_challenge(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".json"])
-def test_the_framework(folder: Path, suffix: str) -> None:
+def test_framework(folder: Path, suffix: str) -> None:
     rows = [{"version": 0.1, "dataset_type": "val"}, imdb(3), imdb(4, image_name=PAGES[:1])]
     rows[2]["answer_page_idx"] = 0
     path = folder / f"imdb_val{suffix}"
@@ -106,7 +106,7 @@ def test_the_framework(folder: Path, suffix: str) -> None:
 
 
 @pytest.mark.component("pyarrow")
-def test_the_hub(tmp_path: Path) -> None:
+def test_hub(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -142,7 +142,7 @@ def test_the_hub(tmp_path: Path) -> None:
     assert copy.library.document("ffbf0023").page_image(1, 1000).size == (51, 80)
 
 
-def test_the_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(folder: Path) -> None:
+def test_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(folder: Path) -> None:
     row = challenge(1)
     del row["answers"], row["answer_page_idx"]
     source = MPDocVQA(write(folder, row, split="test"), split="test")
@@ -151,7 +151,7 @@ def test_the_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(folder:
         source.score("1 May", source[0])
 
 
-def test_the_score_is_anls(folder: Path) -> None:
+def test_score_is_anls(folder: Path) -> None:
     source = MPDocVQA(write(folder, challenge(1, answers=["hello"])))
     assert source.score("HELO", source[0]) == pytest.approx(0.8)  # 1 - 1/5
     assert source.score("he", source[0]) == 0
@@ -197,7 +197,7 @@ def test_pages_and_documents_that_are_not_there(folder: Path) -> None:
         (challenge(2, answer_page_idx="9" * 5_000), "must be 0 to 2"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
+def test_bad_row_is_listed_and_the_rest_goes_on(folder: Path, bad: Any, problem: str) -> None:
     source = MPDocVQA(write(folder, challenge(1), bad, challenge(3)))
     assert len(source) == 2
     (listed,) = source.problems

@@ -52,7 +52,7 @@ class Runs:
         return os.mkdir, (str(self.path),)
 
 
-def test_nothing_is_run(tmp_path: Path) -> None:
+def test_npy_file_runs_nothing(tmp_path: Path) -> None:
     made = tmp_path / "made by a data file"
     with pytest.raises(DataError, match=r"would import posix\.mkdir"):
         read_objects(save(tmp_path / "evil.npy", [{"question": Runs(made)}]))
@@ -70,13 +70,13 @@ def test_nothing_is_run(tmp_path: Path) -> None:
         (pickle.dumps([1, 2]), "no NumPy file"),
     ],
 )
-def test_what_is_no_file_of_objects_is_named(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_npy_file_without_objects_is_named(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / "x.npy").write_bytes(content)
     with pytest.raises(DataError, match=rf"x\.npy is {problem}"):
         read_objects(tmp_path / "x.npy")
 
 
-def test_other_arrays_are_refused(tmp_path: Path) -> None:
+def test_npy_arrays_of_other_types_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "numbers.npy", np.arange(3))
     with pytest.raises(DataError, match="expected an array of objects, got int64"):
         read_objects(tmp_path / "numbers.npy")
@@ -130,7 +130,7 @@ def test_opcodes_are_looked_at_before_any_is_carried_out(
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_an_array_whose_state_cannot_be_is_refused(tmp_path: Path, name: str) -> None:
+def test_array_whose_state_cannot_be_is_refused(tmp_path: Path, name: str) -> None:
     """NumPy takes some of these as they are, and reads memory that is not theirs."""
     shape, kind, content = STATES[name]
     header = save(tmp_path / "empty.npy", []).read_bytes()[:128]
@@ -140,7 +140,7 @@ def test_an_array_whose_state_cannot_be_is_refused(tmp_path: Path, name: str) ->
         read_objects(tmp_path / "x.npy")
 
 
-def test_a_file_cannot_change_how_others_are_read(tmp_path: Path) -> None:
+def test_file_cannot_change_how_others_are_read(tmp_path: Path) -> None:
     """A pickle can set attributes of what it names, whether it calls it or not."""
     header = save(tmp_path / "empty.npy", []).read_bytes()[:128]
     for name in (b"cnumpy\ndtype\n", b"cnumpy._core.multiarray\nscalar\n", b"cnumpy\nndarray\n"):
@@ -152,9 +152,7 @@ def test_a_file_cannot_change_how_others_are_read(tmp_path: Path) -> None:
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 400), byte=st.integers(0, 255), cut=st.booleans())
-def test_a_damaged_file_raises_nothing_else(
-    tmp_path: Path, place: int, byte: int, cut: bool
-) -> None:
+def test_damaged_file_raises_nothing_else(tmp_path: Path, place: int, byte: int, cut: bool) -> None:
     path = tmp_path / "imdb.npy"
     if not path.exists():
         save(path, [{"question": "q", "pages": ["a"], "boxes": np.zeros(2)}])

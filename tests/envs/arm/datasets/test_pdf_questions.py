@@ -60,7 +60,7 @@ def every(source: PdfQuestions) -> list[Sample]:
     return [source[index] for index in range(len(source))]
 
 
-def test_an_answer_and_three_wrong_ones_give_three_samples(tmp_path: Path) -> None:
+def test_answer_and_three_wrong_ones_give_three_samples(tmp_path: Path) -> None:
     row = {**GOOD, "evidence_pages": [2, 3], "gold_query": "who wrote"}
     source = PdfQuestions(fill(tmp_path, [row]))
     single, pair, four = every(source)
@@ -80,7 +80,7 @@ def test_an_answer_and_three_wrong_ones_give_three_samples(tmp_path: Path) -> No
     assert source.library.document("minutes").page_text(2) == "leaf 2"
 
 
-def test_fewer_wrong_answers_give_fewer_samples(tmp_path: Path) -> None:
+def test_samples_are_fewer_with_fewer_wrong_answers(tmp_path: Path) -> None:
     row = {**GOOD, "wrong_answers": ["no"], "kind": "people"}
     made = every(PdfQuestions(fill(tmp_path, [row])))
     assert [(sample.id, sample.kind) for sample in made] == [
@@ -99,7 +99,7 @@ def test_candidates_are_taken_as_they_are(tmp_path: Path) -> None:
     assert (two.id, two.answers) == ("7", ("False",))
 
 
-def test_the_order_is_seeded_and_favours_no_place(tmp_path: Path) -> None:
+def test_order_is_seeded_and_favours_no_place(tmp_path: Path) -> None:
     rows = [{**GOOD, "id": number} for number in range(400)]
     fill(tmp_path, rows)
     source = PdfQuestions(tmp_path)
@@ -184,7 +184,7 @@ def test_bad_rows_are_listed_with_their_line_and_the_others_go_on(tmp_path: Path
         assert message in problem.problem
 
 
-def test_a_folder_without_questions_or_without_a_good_row(tmp_path: Path) -> None:
+def test_folder_without_questions_or_without_a_good_row(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"Expected questions\.jsonl .* it holds nothing"):
         PdfQuestions(tmp_path)
     fill(tmp_path, ["{", GOOD | {"id": None}])
@@ -196,7 +196,7 @@ def test_a_folder_without_questions_or_without_a_good_row(tmp_path: Path) -> Non
         PdfQuestions(tmp_path / "gone")
 
 
-def test_it_pickles(tmp_path: Path) -> None:
+def test_pdf_questions_pickle(tmp_path: Path) -> None:
     source = PdfQuestions(fill(tmp_path, [GOOD]))
     copy = pickle.loads(pickle.dumps(source))
     assert every(copy) == every(source)
@@ -218,7 +218,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(changes=st.dictionaries(st.sampled_from([*GOOD, *JUDGED, "evidence_pages"]), JSON))
-def test_whatever_a_row_holds_it_is_kept_or_listed(folder: Path, changes: dict[str, Any]) -> None:
+def test_row_of_any_content_is_kept_or_listed(folder: Path, changes: dict[str, Any]) -> None:
     row = {**GOOD, **changes, "extra": changes}
     source = PdfQuestions(fill(folder, [{**JUDGED, "id": "good"}, row]))
     assert source[0].id == "good"
@@ -226,7 +226,7 @@ def test_whatever_a_row_holds_it_is_kept_or_listed(folder: Path, changes: dict[s
 
 
 @given(content=st.binary(max_size=60))
-def test_any_bytes_of_a_file_are_accounted_for(folder: Path, content: bytes) -> None:
+def test_bytes_of_any_file_are_accounted_for(folder: Path, content: bytes) -> None:
     fill(folder, [])
     line = json.dumps({**JUDGED, "id": "good"}).encode()
     (folder / "questions.jsonl").write_bytes(line + b"\n" + content)

@@ -47,7 +47,7 @@ def answered(sample_id: str, answer: str | None) -> Episode:
     return Episode("e", sample_id, "Ties", 0, 0, 0, (turn,), status, reason)  # type: ignore[arg-type]
 
 
-def test_the_chosen_response_changes_places_by_its_id(tmp_path: Path) -> None:
+def test_chosen_response_changes_places_by_its_id(tmp_path: Path) -> None:
     source = RewardBench2(write(tmp_path, *(row(number) for number in range(400))))
     assert source.problems == []
     places: Counter[int] = Counter()
@@ -88,7 +88,7 @@ def test_subsets(tmp_path: Path) -> None:
         RewardBench2(tmp_path, subset="Safety")
 
 
-def test_a_tie_asks_about_each_response(tmp_path: Path) -> None:
+def test_tie_asks_about_each_response(tmp_path: Path) -> None:
     source = RewardBench2(write(tmp_path, tie("ref:1", 1), tie("tied:1")), subset="Ties")
     assert len(source) == 3 + 4
     sample = source[4]
@@ -100,7 +100,7 @@ def test_a_tie_asks_about_each_response(tmp_path: Path) -> None:
     assert [source[index].answers[0] for index in range(3, 7)] == ["True", "True", "False", "False"]
 
 
-def test_the_ratings_are_put_together(tmp_path: Path) -> None:
+def test_ratings_are_put_together(tmp_path: Path) -> None:
     source = RewardBench2(write(tmp_path, tie("ref:1", 1), tie("tied:1")), subset="Ties")
     answers = ["9", "6", "4", "8", "Rating: 7", "5/10 no, 5", None]
     ids = [source[index].id for index in range(7)]
@@ -131,7 +131,7 @@ def test_the_ratings_are_put_together(tmp_path: Path) -> None:
         ("<" * 100_000, -1),
     ],
 )
-def test_the_last_number_is_the_rating(answer: str | None, rating: int) -> None:
+def test_last_number_is_the_rating(answer: str | None, rating: int) -> None:
     assert rating_of(answer) == rating
 
 
@@ -139,7 +139,7 @@ def test_the_last_number_is_the_rating(answer: str | None, rating: int) -> None:
     ("answer", "rating"),
     [("0", 0), ("73", 73), ("100", 100), ("101", -1), ("1000", -1), ("of 100 I give 50", 50)],
 )
-def test_a_rating_lies_on_its_scale(answer: str, rating: int) -> None:
+def test_rating_lies_on_its_scale(answer: str, rating: int) -> None:
     assert rating_of(answer, (0, 100)) == rating
 
 
@@ -157,7 +157,7 @@ def test_a_rating_lies_on_its_scale(answer: str, rating: int) -> None:
         (row(1), "used before"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
     source = RewardBench2(write(tmp_path, row(1), bad, row(3)))
     assert len(source) == 2
     (listed,) = source.problems
@@ -173,7 +173,7 @@ def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, prob
         (row("ref:2", "Ties", rejected=[]), "rejected is no list of texts"),
     ],
 )
-def test_a_bad_tie_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_bad_tie_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
     source = RewardBench2(write(tmp_path, tie("ref:1", 1), bad), subset="Ties")
     assert len(source) == 3
     assert problem in source.problems[0].problem

@@ -12,7 +12,7 @@ from visenv.envs.arm.datasets.ties import RatedPrompt, TiesScore, ties_score
 from visenv.errors import DataError
 
 
-def test_one_pair_by_hand() -> None:
+def test_ties_of_one_pair_by_hand() -> None:
     # Reference: right 9, wrong 4 and 6: gap 9 - 6 = 3 > 0, so ref = 1.
     # Tied: right 8 and 7, wrong 5: spread 8 - 7 = 1, gap 7 - 5 = 2 > 0, so tied = 1.
     # margin: 2 > 1 gives 1. hard: min(2, 3) = 2 > 1 gives 1. fine: tanh(2 / 1 - 1) = tanh(1).
@@ -22,7 +22,7 @@ def test_one_pair_by_hand() -> None:
     assert score.total == pytest.approx(1.00761594, abs=1e-8)
 
 
-def test_two_pairs_by_hand() -> None:
+def test_ties_of_two_pairs_by_hand() -> None:
     prompts = [
         # Gap 5 - 5 = 0 is no win: ref 0.
         RatedPrompt("ref:1", [5, 5], 1),
@@ -48,7 +48,7 @@ def test_two_pairs_by_hand() -> None:
     ("wrong", "fine"),
     [(9, -1.0), (8, 0.0), (7, 1.0)],  # spread 0; gap 8 - wrong is -1, 0, 1
 )
-def test_without_a_spread_the_fine_part_is_the_sign_of_the_gap(wrong: int, fine: float) -> None:
+def test_ties_without_a_spread_have_the_sign_of_the_gap(wrong: int, fine: float) -> None:
     prompts = [RatedPrompt("ref:0", [10, 1], 1), RatedPrompt("tied:0", [8, 8, wrong], 2)]
     assert ties_score(prompts).fine == fine
 
@@ -80,7 +80,7 @@ def test_accuracies_count_prompts_that_come_once() -> None:
         ([RatedPrompt("tied:1", [5, 1], -1)], "-1 right ones of 2"),
     ],
 )
-def test_what_cannot_be_scored_says_why(prompts: list[RatedPrompt], problem: str) -> None:
+def test_ties_that_cannot_be_scored_say_why(prompts: list[RatedPrompt], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         ties_score(prompts)
 
@@ -89,7 +89,7 @@ _RATINGS = st.lists(st.integers(-1, 10), min_size=3, max_size=6)
 
 
 @given(st.lists(st.tuples(_RATINGS, _RATINGS), min_size=1, max_size=3))
-def test_the_score_keeps_its_range(pairs: list[tuple[list[int], list[int]]]) -> None:
+def test_score_keeps_its_range(pairs: list[tuple[list[int], list[int]]]) -> None:
     prompts = [
         prompt
         for number, (ref, tied) in enumerate(pairs)

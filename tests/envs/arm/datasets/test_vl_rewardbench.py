@@ -50,7 +50,7 @@ def best(source: VLRewardBench, index: int) -> str:
     return text
 
 
-def test_the_order_is_decided_by_the_id_alone(tmp_path: Path) -> None:
+def test_order_is_decided_by_the_id_alone(tmp_path: Path) -> None:
     # First byte of the SHA-256 of each id: that of "RLAIF-V-1" is 0x02, even, and its responses
     # stay; that of "mathverse_12" is 0x23, odd, and they change places.
     rows = [row("RLAIF-V-1"), row("mathverse_12"), row("RLAIF-V-2", human_ranking=[1, 0])]
@@ -64,7 +64,7 @@ def test_the_order_is_decided_by_the_id_alone(tmp_path: Path) -> None:
     assert [again[index] for index in range(3)] == [source[index] for index in range(3)]
 
 
-def test_the_order_of_lmms_eval(tmp_path: Path) -> None:
+def test_order_of_lmms_eval(tmp_path: Path) -> None:
     # Lengths 8 + 3 = 11 are odd: they change places. 4 + 4 = 8 is even: they stay.
     rows = [row("x-1"), row("x-2", response=["same", "size"], human_ranking=[1, 0])]
     source = VLRewardBench(lines(tmp_path, *rows), compat="lmms_eval")
@@ -74,7 +74,7 @@ def test_the_order_of_lmms_eval(tmp_path: Path) -> None:
     assert source[1].answers == ("2",)
 
 
-def test_neither_order_favours_a_place(tmp_path: Path) -> None:
+def test_order_favours_no_place(tmp_path: Path) -> None:
     rows = [row(f"row-{n}", response=["r" * (n % 7 + 1), "s" * (n % 5 + 1)]) for n in range(200)]
     lines(tmp_path, *rows)
     for compat in ("", "lmms_eval"):
@@ -101,7 +101,7 @@ def test_groups(identity: str, group: str) -> None:
 
 
 @pytest.mark.component("pyarrow")
-def test_the_hub_layout(tmp_path: Path) -> None:
+def test_hub_layout(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -136,7 +136,7 @@ def test_the_hub_layout(tmp_path: Path) -> None:
         ({"image": "../a.png"}, "leads out"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
     line = bad if isinstance(bad, str) else row("x-2", **bad)
     source = VLRewardBench(lines(tmp_path, row("x-1"), line, row("x-3")))
     assert len(source) == 2
@@ -145,7 +145,7 @@ def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, prob
     assert problem in listed.problem
 
 
-def test_an_id_that_is_no_unicode(tmp_path: Path) -> None:
+def test_id_that_is_no_unicode(tmp_path: Path) -> None:
     source = VLRewardBench(
         lines(
             tmp_path,
@@ -156,7 +156,7 @@ def test_an_id_that_is_no_unicode(tmp_path: Path) -> None:
     assert len(source) == 1
 
 
-def test_an_unknown_mode_or_folder_is_named(tmp_path: Path) -> None:
+def test_unknown_mode_or_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'lmms_eval'"):
         VLRewardBench(tmp_path, compat="lmms")
     with pytest.raises(DataError, match=r"Expected data/test-\*\.parquet or"):

@@ -172,7 +172,7 @@ CHOICES = "Choices:\n(A) 3\n(B) 5"
         ),
     ],
 )
-def test_a_row_of_each_data_set(
+def test_row_of_each_data_set(
     tmp_path: Path,
     made: Row,
     question: str,
@@ -222,16 +222,16 @@ def truth(kind: Any, answer: str, *options: str) -> Sample:
         ("9" * 11_000, truth("number", "9"), 0),
     ],
 )
-def test_an_answer_is_scored_by_its_kind(answer: str, sample: Sample, score: int) -> None:
+def test_answer_is_scored_by_its_kind(answer: str, sample: Sample, score: int) -> None:
     assert vlmeval_score(answer, sample) == score
 
 
 @given(st.text(), st.sampled_from(["choice", "letters", "number", "open"]))
-def test_any_answer_is_scored(answer: str, kind: str) -> None:
+def test_vlmeval_scores_any_answer(answer: str, kind: str) -> None:
     assert vlmeval_score(answer, truth(kind, "A", "x", "y")) in (0.0, 1.0)
 
 
-def test_several_images_and_an_image_of_another_row(tmp_path: Path) -> None:
+def test_images_of_a_row_may_be_several_or_of_another_row(tmp_path: Path) -> None:
     two = row(1, image=str([encoded(40), encoded(50)]), answer="x", question="<image 2>?")
     again = row(2, image="1", answer="y")
     source = VlmEval(write(tmp_path, two, again))
@@ -240,13 +240,13 @@ def test_several_images_and_an_image_of_another_row(tmp_path: Path) -> None:
     assert source[0].question == "[original_image_1]?"
 
 
-def test_a_split_is_read_alone(tmp_path: Path) -> None:
+def test_split_is_read_alone(tmp_path: Path) -> None:
     rows = [row(1, answer="x", split="dev"), row(2, answer="y", split="validation")]
     assert len(VlmEval(write(tmp_path, *rows))) == 2
     assert VlmEval(tmp_path, split="validation")[0].answers == ("y",)
 
 
-def test_the_file_is_named_where_there_are_several(tmp_path: Path) -> None:
+def test_file_is_named_where_there_are_several(tmp_path: Path) -> None:
     write(tmp_path, row(1, answer="x"))
     write(tmp_path, row(1, answer="y"), name="WeMath")
     with pytest.raises(UnknownNameError, match="WeMath"):
@@ -268,7 +268,7 @@ def test_the_file_is_named_where_there_are_several(tmp_path: Path) -> None:
         ({"choices": "['a', "}, "not a list"),
     ],
 )
-def test_a_bad_row_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
+def test_bad_row_is_listed(tmp_path: Path, changes: Row, problem: str) -> None:
     source = VlmEval(write(tmp_path, row(1, answer="x"), {**row(2, answer="x"), **changes}))
     assert len(source) == 1
     (listed,) = source.problems
@@ -276,7 +276,7 @@ def test_a_bad_row_is_listed(tmp_path: Path, changes: Row, problem: str) -> None
     assert listed.row == 3
 
 
-def test_a_file_without_the_columns_is_refused(tmp_path: Path) -> None:
+def test_file_without_the_columns_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"Expected a \.tsv"):
         VlmEval(tmp_path)
     (tmp_path / "a.tsv").write_text("index\tquestion\n1\tx\n")
@@ -284,7 +284,7 @@ def test_a_file_without_the_columns_is_refused(tmp_path: Path) -> None:
         VlmEval(tmp_path)
 
 
-def test_a_row_is_played_and_the_oracle_is_right(tmp_path: Path) -> None:
+def test_row_is_played_and_the_oracle_is_right(tmp_path: Path) -> None:
     write(tmp_path, row(1, A="red", B="blue", answer="B"))
     env = gym.make("visenv/ArmVQA-v0", data=f"vlmeval:{tmp_path}", preset="eval")
     env.reset(options={"index": 0})
@@ -336,7 +336,7 @@ def test_wemath_counts_whole_problems() -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_after_the_header_are_rows_or_problems(content: bytes) -> None:
+def test_bytes_after_the_header_are_rows_or_problems(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         good = f"1\t{encoded()}\tHow much?\tx\n".encode()
         header = b"index\timage\tquestion\tanswer\n"

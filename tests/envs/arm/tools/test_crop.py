@@ -55,7 +55,7 @@ def bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:
 # ------------------------------------------------------------------------------- what is cut
 
 
-def test_a_large_box_is_cut_as_it_is() -> None:
+def test_large_box_is_cut_as_it_is() -> None:
     tool, native = CropZoom(), picture(1000, 800)
     result, text, detail = zoomed(tool, opened(tool, native), [100, 250, 600, 750])
     # x 0.1 * 1000 to 0.6 * 1000, y 0.25 * 800 to 0.75 * 800.
@@ -71,13 +71,13 @@ def test_a_large_box_is_cut_as_it_is() -> None:
     assert text == "This is [100, 250, 600, 750] of original_image."
 
 
-def test_a_small_crop_is_enlarged_twice_by_pillows_bicubic_kernel() -> None:
+def test_small_crop_is_enlarged_twice_by_pillows_bicubic_kernel() -> None:
     tool, native = CropZoom(), picture(1000, 1000)
     result, _, _ = zoomed(tool, opened(tool, native), [0, 0, 223, 400])
     np.testing.assert_array_equal(result.pixels, bicubic(native.pixels[:400, :223], (446, 800)))
 
 
-def test_a_thin_box_is_widened_and_the_policy_is_told() -> None:
+def test_thin_box_is_widened_and_the_policy_is_told() -> None:
     tool, native = CropZoom(), picture(1000, 1000)
     result, text, detail = zoomed(tool, opened(tool, native), [10, 10, 12, 300])
     assert detail["box"] == [0, 10, 28, 300]  # worked in test_crop_box
@@ -85,7 +85,7 @@ def test_a_thin_box_is_widened_and_the_policy_is_told() -> None:
     assert text == "This is [0, 10, 28, 300] of original_image."
 
 
-def test_a_view_is_cut_from_the_native_pixels_behind_it() -> None:
+def test_view_is_cut_from_the_native_pixels_behind_it() -> None:
     tool, native = CropZoom(), picture(3000, 2000)
     view = fit(native, 300 * 200)
     result, _, detail = zoomed(tool, opened(tool, native, view), [500, 500, 600, 650])
@@ -94,7 +94,7 @@ def test_a_view_is_cut_from_the_native_pixels_behind_it() -> None:
     assert detail["box"] == [1500, 1000, 1800, 1300]
 
 
-def test_another_picture_under_the_name_is_cut_as_it_is_stored() -> None:
+def test_picture_under_the_name_is_cut_as_it_is_stored() -> None:
     """A page overview, say: it has another shape than the sample's image, so it is not its view."""
     tool, view = CropZoom(), picture(400, 400)
     result, _, detail = zoomed(tool, opened(tool, picture(3000, 2000), view), [0, 0, 1000, 1000])
@@ -102,7 +102,7 @@ def test_another_picture_under_the_name_is_cut_as_it_is_stored() -> None:
     assert detail["box"] == [0, 0, 400, 400]
 
 
-def test_the_chain_of_crops_keeps_native_pixels() -> None:
+def test_chain_of_crops_keeps_native_pixels() -> None:
     tool, native = CropZoom(), picture(4000, 4000)
     store = opened(tool, native, fit(native, 400 * 400))
     zoomed(tool, store, [250, 250, 300, 300])  # 1000..1200, shown at 400 x 400
@@ -122,7 +122,7 @@ def test_the_chain_of_crops_keeps_native_pixels() -> None:
     assert text == "This is [500, 0, 1000, 500] of observation_1."
 
 
-def test_a_shrunk_crop_gives_its_detail_back() -> None:
+def test_shrunk_crop_gives_its_detail_back() -> None:
     """The budget took pixels from the first crop; a zoom into it has them again."""
     tool, native = CropZoom(max_pixels=100 * 100), picture(2000, 2000)
     store = opened(tool, native)
@@ -133,7 +133,7 @@ def test_a_shrunk_crop_gives_its_detail_back() -> None:
     assert detail["box"] == [0, 0, 100, 100]
 
 
-def test_a_third_crop_of_a_chain_still_knows_its_origin() -> None:
+def test_third_crop_of_a_chain_still_knows_its_origin() -> None:
     tool, native = CropZoom(), picture(4000, 4000)
     store = opened(tool, native)
     zoomed(tool, store, [500, 500, 1000, 1000])  # 2000..4000
@@ -143,7 +143,7 @@ def test_a_third_crop_of_a_chain_still_knows_its_origin() -> None:
     assert detail["box"] == [3000, 3000, 3500, 3250]
 
 
-def test_a_crop_that_the_environment_shrank_is_cut_as_it_is_stored() -> None:
+def test_crop_that_the_environment_shrank_is_cut_as_it_is_stored() -> None:
     tool, native = CropZoom(), picture(1000, 1000)
     store = opened(tool, native)
     result, _, _ = zoomed(tool, store, [0, 0, 1000, 1000])
@@ -153,7 +153,7 @@ def test_a_crop_that_the_environment_shrank_is_cut_as_it_is_stored() -> None:
     assert (detail["origin"], detail["box"]) == ("observation_1", [0, 0, 500, 500])
 
 
-def test_several_images_are_told_apart_by_name() -> None:
+def test_images_are_told_apart_by_name() -> None:
     tool, first, second = CropZoom(), picture(500, 500), picture(600, 600, seed=1)
     store = Store()
     tool.reset(Sample("sample-1", "?", (first, second)), store)
@@ -163,7 +163,7 @@ def test_several_images_are_told_apart_by_name() -> None:
     assert (detail["origin"], detail["shown_box"]) == ("original_image_1", [0, 0, 30, 30])
 
 
-def test_an_image_of_another_tool_can_be_zoomed_into() -> None:
+def test_image_of_another_tool_can_be_zoomed_into() -> None:
     tool, page = CropZoom(), picture(800, 1000, seed=2)
     store = opened(tool, picture(500, 500))
     name = store.add_image("observation_", page)
@@ -172,7 +172,7 @@ def test_an_image_of_another_tool_can_be_zoomed_into() -> None:
     assert detail["origin"] == name
 
 
-def test_the_result_is_capped_at_the_pixel_budget_in_one_resampling() -> None:
+def test_result_is_capped_at_the_pixel_budget_in_one_resampling() -> None:
     tool, native = CropZoom(max_pixels=300 * 300), picture(1000, 1000)
     store = opened(tool, native)
     result, _, _ = zoomed(tool, store, [0, 0, 200, 200])
@@ -181,7 +181,7 @@ def test_the_result_is_capped_at_the_pixel_budget_in_one_resampling() -> None:
     assert zoomed(tool, store, [0, 0, 1000, 1000])[0].size == (300, 300)
 
 
-def test_a_new_episode_forgets_the_crops_of_the_old_one() -> None:
+def test_new_episode_forgets_the_crops_of_the_old_one() -> None:
     tool = CropZoom()
     store = opened(tool, picture(1000, 1000))
     crop, _, _ = zoomed(tool, store, [0, 0, 500, 500])
@@ -251,7 +251,7 @@ def test_qwen3_refuses_an_index_that_is_none(place: Any) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["qwen2.5", "qwen3"])
-def test_the_schema_tells_the_bounds_and_the_example_fits_it(dialect: Any) -> None:
+def test_schema_tells_the_bounds_and_the_example_fits_it(dialect: Any) -> None:
     tool = CropZoom(dialect=dialect)
     [line] = re.findall("<tools>\n(.*)\n</tools>", ToolCallGrammar().instructions([tool]))
     parameters = json.loads(line)["function"]["parameters"]
@@ -289,7 +289,7 @@ NOT_FOUR_NUMBERS = [
 
 
 @pytest.mark.parametrize("box", NOT_FOUR_NUMBERS, ids=repr)
-def test_a_box_that_is_not_four_numbers_from_0_to_1000_is_refused(box: Any) -> None:
+def test_box_that_is_not_four_numbers_from_0_to_1000_is_refused(box: Any) -> None:
     tool = CropZoom()
     with pytest.raises(
         ToolError, match=r"image_zoom_in_tool takes image, bbox_2d. bbox_2d.*\(got"
@@ -306,14 +306,14 @@ def test_corners_in_the_wrong_order_are_refused(box: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "observation_1", "../x", "\0", "a" * 10_000, "\ud800"])
-def test_an_image_that_does_not_exist_is_refused_and_the_others_are_listed(name: str) -> None:
+def test_image_that_does_not_exist_is_refused_and_the_others_are_listed(name: str) -> None:
     tool = CropZoom()
     with pytest.raises(ToolError, match=r"Available: original_image|image: ") as refusal:
         zoomed(tool, opened(tool, picture(64, 64)), [0, 0, 500, 500], name)
     assert len(str(refusal.value)) < 400
 
 
-def test_an_image_too_small_to_show_a_part_of_is_refused() -> None:
+def test_image_too_small_to_show_a_part_of_is_refused() -> None:
     tool = CropZoom()
     with pytest.raises(ToolError, match=r"20 x 20\. It cannot be widened to 28 pixels a side"):
         zoomed(tool, opened(tool, picture(20, 20)), [0, 0, 500, 500])
@@ -359,7 +359,7 @@ NATIVE = picture(160, 90)
     st.fixed_dictionaries({"image": _NAME | _VALUE, "bbox_2d": _BOX | _VALUE})
     | st.fixed_dictionaries({"img_idx": st.integers(0, 2), "label": _SCALAR, "bbox_2d": _BOX}),
 )
-def test_whatever_is_passed_is_answered_or_refused(tool: CropZoom, arguments: Any) -> None:
+def test_crop_answers_or_refuses_whatever_is_passed(tool: CropZoom, arguments: Any) -> None:
     store = opened(tool, NATIVE, fit(NATIVE, 80 * 45))
     store.add_image("observation_", NATIVE)
     try:
@@ -382,7 +382,7 @@ def test_whatever_is_passed_is_answered_or_refused(tool: CropZoom, arguments: An
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), min_size=4, max_size=4), min_size=1, max_size=4))
-def test_a_chain_never_leaves_the_crop_it_zooms_into(boxes: list[list[int]]) -> None:
+def test_chain_never_leaves_the_crop_it_zooms_into(boxes: list[list[int]]) -> None:
     tool = CropZoom()
     store = opened(tool, NATIVE)
     name, outer = ORIGINAL_IMAGE, [0, 0, 160, 90]
@@ -409,7 +409,7 @@ def test_random_arguments_are_accepted(tool: CropZoom) -> None:
     assert seen == {"original_image", "observation_1"}
 
 
-def test_an_open_tool_pickles_and_goes_on_the_same() -> None:
+def test_open_tool_pickles_and_goes_on_the_same() -> None:
     tool = CropZoom()
     store = opened(tool, picture(2000, 2000))
     zoomed(tool, store, [0, 0, 100, 100])

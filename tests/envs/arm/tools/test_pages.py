@@ -99,7 +99,7 @@ def test_pages_come_in_rank_order_from_left_to_right() -> None:
     assert "Pages 4, 2, 6 of 'report'" in str(text)
 
 
-def test_the_image_is_the_stitched_pages() -> None:
+def test_image_is_the_stitched_pages() -> None:
     document = report(size=(1654, 2339))
     image, _ = query(PageByQuery(Shelf(document), Fixed(3, 1, 2, 5, 4))).parts
     assert isinstance(image, Image)
@@ -110,35 +110,35 @@ def test_the_image_is_the_stitched_pages() -> None:
     assert image.size == (5 * 793 + 4 * 8, 40 + 1122)
 
 
-def test_a_page_that_is_alone_is_shown_as_it_is() -> None:
+def test_page_that_is_alone_is_shown_as_it_is() -> None:
     document = report(size=(1654, 2339))
     image, _ = query(PageByQuery(Shelf(document), Fixed(3))).parts
     assert image == stitch([document.page_image(3, 1120)])
 
 
-def test_the_log_gets_document_and_pages() -> None:
+def test_log_gets_document_and_pages() -> None:
     detail = query(PageByQuery(Shelf(report()), pages=2)).detail
     assert detail == {"document": "report", "pages": [4, 2]}
     json.dumps(detail)
 
 
-def test_at_most_five_pages_without_doubles_in_rank_order() -> None:
+def test_pages_are_at_most_five_without_doubles_in_rank_order() -> None:
     ranker = Fixed(2, 2, 5, 2, 1, 5, 3, 4, 6)
     assert query(PageByQuery(Shelf(report()), ranker)).detail["pages"] == [2, 5, 1, 3, 4]
 
 
-def test_only_the_named_document_is_searched() -> None:
+def test_search_is_within_the_named_document() -> None:
     other = TextDocument("other", ["revenue everywhere"] * 9)
     result = query(PageByQuery(Shelf(other, report())), "glossary")
     assert result.detail == {"document": "report", "pages": [5]}
 
 
-def test_no_hit_is_refused_with_advice() -> None:
+def test_query_without_a_hit_is_refused_with_advice() -> None:
     with pytest.raises(ToolError, match=r"No page of 'report' fits the query 'zebra'.*1 to 6"):
         query(PageByQuery(Shelf(report())), "zebra")
 
 
-def test_a_document_that_does_not_exist_names_the_nearest() -> None:
+def test_document_that_does_not_exist_names_the_nearest() -> None:
     for name in ("reprot", "../report", "report\x00", "x" * 10_240):
         with pytest.raises(ToolError, match="There is no document called") as caught:
             query(PageByQuery(Shelf(report())), name=name)
@@ -146,17 +146,17 @@ def test_a_document_that_does_not_exist_names_the_nearest() -> None:
         assert len(str(caught.value)) < 500
 
 
-def test_a_query_of_a_megabyte_is_refused_before_any_search() -> None:
+def test_query_of_a_megabyte_is_refused_before_any_search() -> None:
     with pytest.raises(ToolError, match="at most 1000 characters") as caught:
         query(PageByQuery(Shelf(report()), Unable()), "revenue " * 125_000)
     assert len(str(caught.value)) < 500
 
 
-def test_a_query_of_a_thousand_characters_is_not() -> None:
+def test_query_of_a_thousand_characters_is_not() -> None:
     assert query(PageByQuery(Shelf(report())), ("revenue " * 125)[:1000]).detail["pages"]
 
 
-def test_a_page_that_cannot_be_rendered_is_left_out_and_named() -> None:
+def test_page_that_cannot_be_rendered_is_left_out_and_named() -> None:
     image, text = query(PageByQuery(Shelf(report(broken=[2])), Fixed(4, 2, 6))).parts
     assert isinstance(image, Image)
     assert shown_pages(image) == [4, 6]
@@ -169,12 +169,12 @@ def test_a_page_that_cannot_be_rendered_is_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     "document", [report(broken=[1, 2]), Undecodable("report", TEXTS)], ids=["render", "decode"]
 )
-def test_no_page_that_can_be_shown(document: Document) -> None:
+def test_query_without_a_page_that_can_be_shown(document: Document) -> None:
     with pytest.raises(ToolError, match="None of the pages found can be shown: "):
         query(PageByQuery(Shelf(document), Fixed(1, 2)))
 
 
-def test_a_ranker_that_cannot_search() -> None:
+def test_ranker_that_cannot_search() -> None:
     with pytest.raises(ToolError, match="'report' cannot be searched: it was never indexed"):
         query(PageByQuery(Shelf(report()), Unable()))
 
@@ -200,7 +200,7 @@ def test_wrong_arguments_say_what_was_expected(arguments: dict[str, Any], proble
 # ------------------------------------------------------------------------------------- by index
 
 
-def test_a_page_by_its_number() -> None:
+def test_page_by_its_number() -> None:
     document = report(size=(1654, 2339))
     result = index(PageByIndex(Shelf(document)), 3)
     image, text = result.parts
@@ -212,13 +212,13 @@ def test_a_page_by_its_number() -> None:
 
 
 @pytest.mark.parametrize("page", [0, -1, 7, 10**9, 10**40, -(10**40)])
-def test_a_page_that_does_not_exist_says_which_do(page: int) -> None:
+def test_page_that_does_not_exist_says_which_do(page: int) -> None:
     with pytest.raises(ToolError, match="must be from 1 to 6"):
         index(PageByIndex(Shelf(report())), page)
 
 
 @pytest.mark.parametrize("page", ["3", 3.0, 2.5, True, None, [3], {"page": 3}, "", "one"])
-def test_a_number_that_is_no_integer_is_refused(page: Any) -> None:
+def test_number_that_is_no_integer_is_refused(page: Any) -> None:
     with pytest.raises(ToolError, match=r"image_idx: Input should be a valid integer \(got "):
         index(PageByIndex(Shelf(report())), page)
 
@@ -226,12 +226,12 @@ def test_a_number_that_is_no_integer_is_refused(page: Any) -> None:
 @pytest.mark.parametrize(
     "document", [report(broken=[2]), Undecodable("report", TEXTS)], ids=["render", "decode"]
 )
-def test_a_page_that_cannot_be_shown(document: Document) -> None:
+def test_page_that_cannot_be_shown(document: Document) -> None:
     with pytest.raises(ToolError, match=r"age 2 .*Other pages may still work"):
         index(PageByIndex(Shelf(document)), 2)
 
 
-def test_the_document_of_a_page_must_exist() -> None:
+def test_document_of_a_page_must_exist() -> None:
     with pytest.raises(ToolError, match="Did you mean 'report'"):
         index(PageByIndex(Shelf(report())), 1, "reports")
 
@@ -239,7 +239,7 @@ def test_the_document_of_a_page_must_exist() -> None:
 # ----------------------------------------------------------------------------------------- both
 
 
-def test_the_published_names_and_parameters() -> None:
+def test_published_names_and_parameters() -> None:
     schemas = {tool.name: tool.arguments.model_json_schema() for tool in (PageByQuery, PageByIndex)}
     properties = {
         name: {key: field["type"] for key, field in schema["properties"].items()}
@@ -271,7 +271,7 @@ def test_examples_and_random_arguments_fit_the_schema() -> None:
     assert {json.loads(each)["image_idx"] for each in drawn} == {1, 2, 3, 4, 5, 6}
 
 
-def test_the_tools_pickle() -> None:
+def test_tools_pickle() -> None:
     for tool in (PageByQuery(Shelf(report())), PageByIndex(Shelf(report()))):
         again = pickle.loads(pickle.dumps(tool))
         arguments = {"filename": "report", "query": "staff"}
@@ -296,13 +296,13 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["filename", "query", "image_idx", "x"]), JSON))
-def test_whatever_comes_is_answered_or_refused(arguments: dict[str, Any]) -> None:
+def test_page_tools_answer_or_refuse_whatever_comes(arguments: dict[str, Any]) -> None:
     for tool in (PageByQuery(Shelf(report())), PageByIndex(Shelf(report()))):
         assert len(outcome(tool, arguments)) < 3000
 
 
 @given(JSON, st.text(max_size=50))
-def test_any_page_and_query_of_a_known_document(page: Any, text: str) -> None:
+def test_page_tools_with_any_page_and_query(page: Any, text: str) -> None:
     by_index = PageByIndex(Shelf(report()))
     exists = type(page) is int and 1 <= page <= 6
     said = outcome(by_index, {"filename": "report", "image_idx": page})

@@ -27,12 +27,12 @@ def store_of(**texts: str) -> Store:
     return store
 
 
-def test_all_19_in_order_and_by_the_papers_names() -> None:
+def test_text_check_tools_are_19_in_order_and_by_the_papers_names() -> None:
     assert [tool.name for tool in TOOLS] == list(CHECKS)
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_the_text_comes_first_and_then_the_checks_own(tool: TextCheckTool) -> None:
+def test_text_comes_first_and_then_the_checks_own(tool: TextCheckTool) -> None:
     schema = tool.arguments.model_json_schema()
     assert list(schema["properties"]) == ["response", *CHECKS[tool.name].arguments.model_fields]
     assert schema["required"] == list(schema["properties"])
@@ -49,7 +49,7 @@ def test_says_what_the_check_says() -> None:
     assert (broken.parts, dict(broken.detail)) == (("Check result: False",), {"result": False})
 
 
-def test_the_dialect_decides() -> None:
+def test_dialect_decides() -> None:
     store = store_of(text_0="50%")
     arguments = {"response": "text_0", "precision": 2}
     name = "check_percentage_number_precision_in_response"
@@ -76,20 +76,20 @@ def test_the_dialect_decides() -> None:
         ({}, "takes response, lower_bound, upper_bound"),
     ],
 )
-def test_a_wrong_call_is_told_what_is_wrong(raw: dict[str, Any], said: str) -> None:
+def test_wrong_call_is_told_what_is_wrong(raw: dict[str, Any], said: str) -> None:
     with pytest.raises(ToolError) as caught:
         TextCheckTool(WORDS).run(raw, store_of(text_0="a", text_1="b"))
     assert said in str(caught.value)
 
 
-def test_a_text_that_cannot_be_split_is_refused() -> None:
+def test_text_that_cannot_be_split_is_refused() -> None:
     tool = TextCheckTool("check_whether_response_sentence_number_in_range")
     call = {"response": "text_0", "lower_bound": 1, "upper_bound": 2}
     with pytest.raises(ToolError, match=r"text_0 cannot be checked: .* split into sentences"):
         tool.run(call, store_of(text_0="So. " * 50_000))
 
 
-def test_a_broken_installation_is_not_told_the_policy(
+def test_broken_installation_is_not_told_the_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tokenizers" / "punkt_tab" / "english").mkdir(parents=True)
@@ -137,7 +137,7 @@ json_values = st.recursive(
 
 
 @given(st.sampled_from(TOOLS), st.data())
-def test_no_call_does_anything_but_answer_or_refuse(
+def test_text_check_tools_answer_or_refuse_any_call(
     tool: TextCheckTool, data: st.DataObject
 ) -> None:
     raw = {
@@ -162,7 +162,7 @@ def _answer(tool: TextCheckTool, raw: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("dialect", ["arm", "mmif"])
-def test_the_tools_of_a_published_dialect_take_its_arguments(dialect: Dialect) -> None:
+def test_tools_of_a_published_dialect_take_its_arguments(dialect: Dialect) -> None:
     tools = {tool.name: tool for tool in text_check_tools(dialect)}
     tool = tools["check_whether_response_word_count_in_range"]
     store = store_of(text_0="One two.")

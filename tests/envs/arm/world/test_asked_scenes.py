@@ -39,7 +39,7 @@ def test_scenes_have_every_style_and_size() -> None:
     assert looks == {(style, *size) for style in STYLES for size in SIZES}
 
 
-def test_every_wording_asks_about_signs_named_in_several_ways() -> None:
+def test_wordings_ask_about_signs_named_in_several_ways() -> None:
     samples, _ = drawn(300)
     for kind, wordings in QUESTIONS.items():
         asked = [sample.question for sample in samples if sample.kind == kind]
@@ -52,7 +52,7 @@ def test_every_wording_asks_about_signs_named_in_several_ways() -> None:
         assert words in text
 
 
-def test_the_answer_is_that_of_the_sign_asked_about() -> None:
+def test_answer_is_that_of_the_sign_asked_about() -> None:
     samples, _ = drawn(40)
     for sample in samples:
         truth: Any = sample.ground_truth

@@ -47,12 +47,12 @@ def stated(sample: Sample) -> list[str]:
     return found
 
 
-def test_it_is_a_procedural_source() -> None:
+def test_judged_scenes_are_a_procedural_source() -> None:
     assert isinstance(JudgedScenes(), ProceduralSource)
     assert not isinstance(JudgedScenes(), IndexedSource)
 
 
-def test_every_kind_of_detail_can_be_stated() -> None:
+def test_kinds_of_details_can_all_be_stated() -> None:
     assert set(STATEMENTS) == set(KINDS)
     for statements in STATEMENTS.values():
         assert len(set(statements)) == len(statements) >= 4
@@ -61,7 +61,7 @@ def test_every_kind_of_detail_can_be_stated() -> None:
 
 
 @pytest.mark.parametrize("candidates", [2, 3, 4])
-def test_of_several_exactly_one_is_right_and_the_verdict_names_it(candidates: int) -> None:
+def test_right_response_is_exactly_one_and_the_verdict_names_it(candidates: int) -> None:
     for sample in samples(60, candidates):
         answers = stated(sample)
         assert len(set(answers)) == candidates
@@ -73,13 +73,13 @@ def test_of_several_exactly_one_is_right_and_the_verdict_names_it(candidates: in
         assert [str(number) for number in right] == list(sample.answers)
 
 
-def test_a_single_response_is_right_when_the_verdict_is_true() -> None:
+def test_single_response_is_right_when_the_verdict_is_true() -> None:
     for sample in samples(60, 1):
         [answer] = stated(sample)
         assert sample.answers == (str(answer == sample.ground_truth.answer),)
 
 
-def test_the_truth_is_the_scenes_own() -> None:
+def test_truth_is_the_scenes_own() -> None:
     """The same generator state makes the same scene without the responses."""
     for candidates in (1, 2):
         [sample] = samples(1, candidates)
@@ -103,13 +103,13 @@ def test_responses_of_a_sample_differ_in_the_detail_alone() -> None:
         assert len(set(texts)) == 1
 
 
-def test_the_sign_is_called_as_the_question_calls_it() -> None:
+def test_sign_is_called_as_the_question_calls_it() -> None:
     for sample in samples(40, 2):
         [name] = re.findall(r"the [a-z]+ [a-z]+ sign|the sign", sample.question)
         assert all(name in text for text in sample.ground_truth.candidates)
 
 
-def test_neither_place_nor_option_nor_wording_betrays_the_verdict() -> None:
+def test_verdict_is_not_betrayed_by_place_option_or_wording() -> None:
     """240 draws: each cell is within 5 standard deviations of its share."""
     drawn = samples(240, 4, kinds=("colour",), signs=(1, 1))
     places = Counter(sample.answers[0] for sample in drawn)
@@ -143,12 +143,12 @@ def test_presets_are_those_of_the_scenes() -> None:
 
 
 @pytest.mark.parametrize("candidates", [0, -1, True, 2.0, "2"])
-def test_a_wrong_number_of_candidates_is_refused(candidates: Any) -> None:
+def test_wrong_number_of_candidates_is_refused(candidates: Any) -> None:
     with pytest.raises(ConfigurationError, match="candidates must be 1 or more"):
         JudgedScenes(candidates)
 
 
-def test_one_seed_one_sample_to_the_byte() -> None:
+def test_judged_scenes_are_seeded_to_the_byte() -> None:
     world = JudgedScenes(4, "small", **SMALL)
     one, two = (world.sample(np.random.default_rng(3)) for _ in range(2))
     assert one == two

@@ -59,7 +59,7 @@ def test_reports_with_other_answers_have_the_same_outline_to_the_byte(seed: int)
     assert draw_outline(report) == draw_outline(other)
 
 
-def test_the_overview_shows_the_outline() -> None:
+def test_overview_shows_the_outline() -> None:
     world = ReportsWorld()
     document = world.library.document("report-3")
     outline = PdfDocument.from_bytes(draw_outline(write_report(3)), "outline")
@@ -83,7 +83,7 @@ def read_bar(page: Pixels, report: Report, section: Section, site: str) -> float
 
 
 @pytest.mark.parametrize("candidates", [1, 2, 4])
-def test_a_reader_of_bars_reads_pages_and_not_the_overview(candidates: int) -> None:
+def test_reader_of_bars_reads_pages_and_not_the_overview(candidates: int) -> None:
     world = ReportsWorld(kinds=["chart"], candidates=[candidates], documents=(0, 30))
     rng = np.random.default_rng(0)
     right = {"page": 0, "outline": 0}
@@ -116,7 +116,7 @@ def _judged(world: ReportsWorld, sample: Sample, page: Pixels) -> str:
 
 
 @pytest.mark.parametrize("candidates", [1, 2, 4])
-def test_a_reader_of_stripes_reads_cards_and_not_their_thumbnails(candidates: int) -> None:
+def test_reader_of_stripes_reads_cards_and_not_their_thumbnails(candidates: int) -> None:
     world = ReportsWorld("tiny", candidates=[candidates], documents=(0, 60))
     rng = np.random.default_rng(0)
     right = {CARD: 0, CARD // 3: 0}

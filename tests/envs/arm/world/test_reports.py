@@ -25,14 +25,14 @@ def samples(count: int, preset: str = "default", **options: Any) -> list[Sample]
     return [world.sample(rng) for _ in range(count)]
 
 
-def test_it_is_a_procedural_source() -> None:
+def test_reports_world_is_a_procedural_source() -> None:
     world = ReportsWorld()
     assert isinstance(world, ProceduralSource)
     assert not isinstance(world, IndexedSource)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_one_seed_one_sample(preset: str) -> None:
+def test_reports_world_is_seeded(preset: str) -> None:
     world = ReportsWorld(preset)
     world.sample(np.random.default_rng(9))  # nothing is carried over
     one = world.sample(np.random.default_rng(3))
@@ -89,7 +89,7 @@ def test_kinds_are_uniform() -> None:
     assert_uniform(Counter(sample.kind for sample in made), 8)
 
 
-def test_a_tiny_colour_says_nothing_about_the_verdict() -> None:
+def test_tiny_colour_says_nothing_about_the_verdict() -> None:
     made = samples(1200, "tiny", candidates=(1,))
     right = Counter(s.ground_truth.candidates[0] for s in made if s.answers == ("True",))
     wrong = Counter(s.ground_truth.candidates[0] for s in made if s.answers == ("False",))
@@ -104,7 +104,7 @@ def test_documents_come_from_the_range_and_all_of_it() -> None:
     assert seen == {"cards-10", "cards-11", "cards-12", "cards-13"}
 
 
-def test_a_document_is_made_from_its_name_alone() -> None:
+def test_document_is_made_from_its_name_alone() -> None:
     sample = samples(1)[0]
     one = ReportsLibrary().document(sample.ground_truth.document)
     two = ReportsLibrary().document(sample.ground_truth.document + ".pdf")
@@ -123,13 +123,13 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_other_names_are_refused_in_few_words(name: str) -> None:
+def test_names_that_are_unknown_are_refused_in_few_words(name: str) -> None:
     with pytest.raises(DataError, match="Names are 'report-0' to 'report-999999999'") as caught:
         ReportsLibrary().document(name)
     assert len(str(caught.value)) < 300
 
 
-def test_a_library_keeps_few_documents_and_travels_empty() -> None:
+def test_library_keeps_few_documents_and_travels_empty() -> None:
     library = ReportsLibrary("tiny")
     first = library.document("cards-0")
     assert library.document("cards-0") is first

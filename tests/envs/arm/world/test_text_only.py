@@ -31,7 +31,7 @@ def test_texts_alone_do_not_tell_the_verdict(blind: ModuleType, place: int) -> N
     assert abs(reached - world.chance) <= 0.05, world
 
 
-def test_the_learned_model_finds_agreement_between_responses(
+def test_learned_model_finds_agreement_between_responses(
     blind: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where every wrong response has one flaw of its own, the majority gives the truth away."""
@@ -48,7 +48,7 @@ def test_the_learned_model_finds_agreement_between_responses(
     assert _reached(blind, "default", 4) > 0.4
 
 
-def test_the_learned_model_finds_looks_that_never_change(
+def test_learned_model_finds_looks_that_never_change(
     blind: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where every sign is orange and square, a response that says otherwise is wrong."""

@@ -52,7 +52,7 @@ def test_references_by_hand() -> None:
     }
 
 
-def test_a_reference_fits_one_sign_alone() -> None:
+def test_reference_fits_one_sign_alone() -> None:
     """The sign farthest to a side is so by half its width; the nearest one by a fifth."""
     here = [sign("red", "round", 100, 100), sign("blue", "round", 106, 300)]
     assert not {each for each in ways(*here) if "left" in each}
@@ -89,7 +89,7 @@ def test_styles_and_sizes_are_drawn_evenly() -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_every_style_is_another_and_hides_the_detail(style: str) -> None:
+def test_styles_differ_and_hide_the_detail(style: str) -> None:
     """Scenes of one seed with another answer look the same at the size of the view."""
     options = {"width": 768, "height": 768, "view_side": 256, "signs": (1, 1), "kinds": ("count",)}
     made = ScenesWorld("small", **options, style=style).sample(np.random.default_rng(5))
@@ -104,7 +104,7 @@ def test_every_style_is_another_and_hides_the_detail(style: str) -> None:
     assert np.abs(view - view.mean()).max() < 6  # grain and rounding of nine pixels
 
 
-def test_the_question_of_a_varied_scene_names_a_sign_that_is_there() -> None:
+def test_question_of_a_varied_scene_names_a_sign_that_is_there() -> None:
     world, rng = JudgedScenes(2), np.random.default_rng(0)
     for _ in range(3):
         sample = world.sample(rng)

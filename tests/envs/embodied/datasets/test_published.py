@@ -44,7 +44,7 @@ def habitat(folder: Path, rows: int = 4) -> Path:
     return folder
 
 
-def test_all_tasks_of_alfred_are_read_with_their_annotations(tmp_path: Path) -> None:
+def test_tasks_of_alfred_are_read_with_their_annotations(tmp_path: Path) -> None:
     source = EBAlfredTasks(alfred(tmp_path))
     assert len(source) == 24
     sample = source[4]
@@ -55,7 +55,7 @@ def test_all_tasks_of_alfred_are_read_with_their_annotations(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("make", "cls"), [(alfred, EBAlfredTasks), (habitat, EBHabitatTasks)])
-def test_a_ratio_takes_every_nth_task_of_a_subset(make: Any, cls: Any, tmp_path: Path) -> None:
+def test_ratio_takes_every_nth_task_of_a_subset(make: Any, cls: Any, tmp_path: Path) -> None:
     source = cls(make(tmp_path, rows=10), "spatial", 0.3)  # round(1 / 0.3) = 3
     questions = [source[index].question for index in range(len(source))]
     assert questions == ["spatial 0", "spatial 3", "spatial 6", "spatial 9"]
@@ -66,14 +66,14 @@ def test_a_ratio_takes_every_nth_task_of_a_subset(make: Any, cls: Any, tmp_path:
         cls(tmp_path, "spacial")
 
 
-def test_both_sets_are_opened_by_name(tmp_path: Path) -> None:
+def test_sets_of_tasks_are_opened_by_name(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "h").mkdir()
     assert len(open_data(f"eb_alfred:{alfred(tmp_path / 'a')}?subset=base")) == 4
     assert len(open_data(f"eb_habitat:{habitat(tmp_path / 'h')}?subset=spatial")) == 4
 
 
-def test_a_broken_row_is_listed_and_the_others_are_read(tmp_path: Path) -> None:
+def test_broken_row_is_listed_and_the_others_are_read(tmp_path: Path) -> None:
     splits = json.loads((alfred(tmp_path) / "splits.json").read_text())
     splits["base"] += [
         7,
@@ -87,7 +87,7 @@ def test_a_broken_row_is_listed_and_the_others_are_read(tmp_path: Path) -> None:
     assert [problem.row for problem in source.problems] == [5, 6, 7, 8]
 
 
-def test_a_pointer_of_git_lfs_is_recognized(tmp_path: Path) -> None:
+def test_pointer_of_git_lfs_is_recognized(tmp_path: Path) -> None:
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 295163\n"
     (habitat(tmp_path) / "base.pickle").write_text(pointer)
     with pytest.raises(DataError, match="git lfs pull"):
@@ -112,7 +112,7 @@ class Hostile:
         pickle.dumps(3),
     ],
 )
-def test_a_pickle_with_code_or_without_episodes_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_pickle_with_code_or_without_episodes_is_refused(content: bytes, tmp_path: Path) -> None:
     (habitat(tmp_path) / "base.pickle").write_bytes(content)
     with pytest.raises(DataError):
         EBHabitatTasks(tmp_path, "base")

@@ -34,13 +34,13 @@ def test_exists_needs_one_and_forall_needs_all() -> None:
         assert (is_met(state, some), is_met(state, every)) == expected
 
 
-def test_a_count_of_two_needs_two_different_objects() -> None:
+def test_count_of_two_needs_two_different_objects() -> None:
     pair = Clause("exists", (MUGS, ("SideTable", "Sofa")), (Fact("in", ("?0", "?1")),), 2)
     assert is_met(state_with(), pair)  # both are on the sofa
     assert not is_met(state_with(Mug="Fridge"), pair)
 
 
-def test_all_literals_must_hold_for_the_same_object() -> None:
+def test_literals_must_hold_for_the_same_object() -> None:
     hot_and_there = Clause("exists", (MUGS,), (ON_TABLE, Fact("hot", ("?0",))))
     state = state_with(Mug="SideTable")
     state.hot = {"Mug_2"}
@@ -49,13 +49,13 @@ def test_all_literals_must_hold_for_the_same_object() -> None:
     assert is_met(state, hot_and_there)
 
 
-def test_in_is_direct_and_within_is_not() -> None:
+def test_goal_in_is_direct_and_within_is_not() -> None:
     state = state_with(Apple="Bowl")
     assert not is_met(state, Clause("exists", (("Apple",),), (Fact("in", ("?0", "SideTable")),)))
     assert is_met(state, Clause("exists", (("Apple",),), (Fact("within", ("?0", "SideTable")),)))
 
 
-def test_a_guard_stays_broken_when_the_wrong_object_is_put_back() -> None:
+def test_guard_stays_broken_when_the_wrong_object_is_put_back() -> None:
     goal = Goal(
         (Clause("exists", (("Mug",),), (ON_TABLE,)),),
         (Clause("forall", (("Mug_2",),), (Fact("never_in", ("?0", "SideTable")),)),),
@@ -134,13 +134,13 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_the_plan_of_each_task_type_is_the_one_worked_by_hand(name: str) -> None:
+def test_plan_of_each_task_type_is_the_one_worked_by_hand(name: str) -> None:
     clause, expected = PLANS[name]
     operations = plan(State(kitchen()), Goal((clause,)))
     assert [f"{verb} {what}" for verb, what in operations] == expected
 
 
-def test_the_checker_plays_names_of_actions_by_its_own_rules() -> None:
+def test_checker_plays_names_of_actions_by_its_own_rules() -> None:
     replay = Replay(kitchen())
     for action in ("find a Mug_2", "pick up the Mug", "find a SideTable",
                    "put down the object in hand"):  # fmt: skip
@@ -150,6 +150,6 @@ def test_the_checker_plays_names_of_actions_by_its_own_rules() -> None:
     assert replay.satisfies(Goal((Clause("exists", (MUGS,), (ON_TABLE,)),)))
 
 
-def test_a_goal_of_another_form_is_refused() -> None:
+def test_goal_of_another_form_is_refused() -> None:
     with pytest.raises(ValidationError):
         Clause("some", (MUGS,), (ON_TABLE,))  # type: ignore[arg-type]

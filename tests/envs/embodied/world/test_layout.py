@@ -23,11 +23,11 @@ def houses() -> list[House]:
     return [make_task(seed, TaskOptions()).house for seed in SEEDS]
 
 
-def test_nothing_intersects_or_floats(houses: list[House]) -> None:
+def test_layout_has_nothing_that_intersects_or_floats(houses: list[House]) -> None:
     assert [flaw for house in houses for flaw in flaws(house)] == []
 
 
-def test_a_flaw_is_found_when_there_is_one() -> None:
+def test_flaw_is_found_when_there_is_one() -> None:
     house = make_task(0, TaskOptions()).house
     one, other = list(house.fixtures.values())[:2]
     moved = Fixture(one.name, one.kind, other.room, other.x, other.y, other.yaw)
@@ -35,7 +35,7 @@ def test_a_flaw_is_found_when_there_is_one() -> None:
     assert any("intersects" in flaw for flaw in flaws(broken))
 
 
-def test_a_house_has_the_promised_number_of_rooms_and_types(houses: list[House]) -> None:
+def test_house_has_the_promised_number_of_rooms_and_types(houses: list[House]) -> None:
     for house in houses:
         assert 3 <= len(house.rooms) <= 6
         assert len(house.windows) >= 3
@@ -46,7 +46,7 @@ def test_a_house_has_the_promised_number_of_rooms_and_types(houses: list[House])
         assert max(counts.values()) >= 2
 
 
-def test_all_objects_fit_their_slots() -> None:
+def test_objects_fit_their_slots() -> None:
     for kind, each in ITEMS.items():
         left, front, right, back, top = item_box(kind, max(SIZES.values()))
         assert max(-left, right, -front, back) <= 0.11 + 1e-9, kind
@@ -54,14 +54,14 @@ def test_all_objects_fit_their_slots() -> None:
         assert each.parts[0].color == "look"
 
 
-def test_every_type_has_nine_appearances_of_evaluation_and_eighteen_of_training() -> None:
+def test_types_have_nine_appearances_of_evaluation_and_eighteen_of_training() -> None:
     for kind in ITEMS:
         train, held_out = looks_of(kind, "train"), looks_of(kind, "eval")
         assert (len(train), len(held_out)) == (18, 9)
         assert not {*train} & {*held_out}
 
 
-def test_every_standpoint_is_reached_from_every_other(houses: list[House]) -> None:
+def test_standpoints_are_reached_from_one_another(houses: list[House]) -> None:
     for house in houses:
         cell, around = 0.05, 0.18
         right = max(room.right for room in house.rooms)

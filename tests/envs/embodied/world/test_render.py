@@ -52,7 +52,7 @@ def views(house: House) -> str:
     return digest.hexdigest()
 
 
-def test_a_frame_is_the_same_in_any_thread_and_process(house: House) -> None:
+def test_frame_is_the_same_in_any_thread_and_process(house: House) -> None:
     expected = views(house)
     with ThreadPoolExecutor(3) as pool:
         assert {*pool.map(views, [house] * 4)} == {expected}
@@ -76,7 +76,7 @@ def test_frames_of_other_sizes_and_ids_between_change_nothing(
     assert np.array_equal(renderer.frame(state, SIDE), first)
 
 
-def test_every_object_is_visible_where_it_is_found() -> None:
+def test_objects_are_visible_where_they_are_found() -> None:
     for seed in range(3):
         house = make_task(seed, TaskOptions()).house
         renderer, state = HouseRenderer(house), State(house)
@@ -95,7 +95,7 @@ def test_every_object_is_visible_where_it_is_found() -> None:
             assert bottom > SIDE * 0.25, (seed, name)
 
 
-def test_every_fixture_is_in_the_frame_when_it_is_found(
+def test_fixtures_are_in_the_frame_when_they_are_found(
     house: House, renderer: HouseRenderer
 ) -> None:
     state = State(house)
@@ -124,7 +124,7 @@ def changed(house: House, renderer: HouseRenderer, name: str, state_name: str) -
     return int((np.abs(after - before).max(axis=2) > 30).sum())
 
 
-def test_every_door_and_switch_shows_its_state(house: House, renderer: HouseRenderer) -> None:
+def test_doors_and_switches_show_their_state(house: House, renderer: HouseRenderer) -> None:
     for name, fixture in house.fixtures.items():
         if fixture.type.opening:
             assert changed(house, renderer, name, "open") > 300, name
@@ -141,7 +141,7 @@ def test_objects_show_their_states(house: House, renderer: HouseRenderer, state_
         assert changed(house, renderer, name, state_name) > 8, name
 
 
-def test_the_object_in_hand_is_seen_wherever_the_agent_goes(
+def test_object_in_hand_is_seen_wherever_the_agent_goes(
     house: House, renderer: HouseRenderer
 ) -> None:
     state = State(house)
@@ -154,7 +154,7 @@ def test_the_object_in_hand_is_seen_wherever_the_agent_goes(
         assert min(left, top) > SIDE / 2, fixture
 
 
-def test_what_is_behind_a_wall_is_not_visible(house: House, renderer: HouseRenderer) -> None:
+def test_objects_behind_a_wall_are_not_visible(house: House, renderer: HouseRenderer) -> None:
     state = State(house)
     for name, fixture in house.fixtures.items():
         state.go_to(name)

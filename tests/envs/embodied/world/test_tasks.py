@@ -26,7 +26,7 @@ def tasks(dialect: str, subset: str, **options: object) -> list[Task]:
 
 
 @pytest.mark.parametrize(("dialect", "subset"), CASES)
-def test_the_plan_reaches_the_goal_and_a_second_checker_agrees(dialect: str, subset: str) -> None:
+def test_plan_reaches_the_goal_and_a_second_checker_agrees(dialect: str, subset: str) -> None:
     for task in tasks(dialect, subset):
         played = DIALECTS[dialect](task.house)
         state = State(task.house)
@@ -45,7 +45,7 @@ def test_long_plans_are_of_long_horizon_alone(dialect: str, subset: str) -> None
         assert low <= len(task.plan) <= high
 
 
-def test_the_subsets_and_their_types_of_tasks_have_equal_shares() -> None:
+def test_subsets_and_their_types_of_tasks_have_equal_shares() -> None:
     counts = Counter(draw_type(seed, TaskOptions())[1] for seed in range(600))
     # 600 draws of 6 equal shares: 100 each, standard deviation sqrt(600 * 1/6 * 5/6) = 9.1.
     assert {*counts} == {*SUBSETS}
@@ -57,7 +57,7 @@ def test_the_subsets_and_their_types_of_tasks_have_equal_shares() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_reference_by_look_fits_exactly_one_object(dialect: str) -> None:
+def test_reference_by_look_fits_exactly_one_object(dialect: str) -> None:
     for task in tasks(dialect, "visual_appearance"):
         (target,) = task.targets
         assert len(task.lookalikes) == 3
@@ -76,7 +76,7 @@ def _fits(task: Task, name: str, word: str) -> bool:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_reference_by_place_fits_exactly_one_object(dialect: str) -> None:
+def test_reference_by_place_fits_exactly_one_object(dialect: str) -> None:
     for task in tasks(dialect, "spatial"):
         (target,) = task.targets
         house = task.house
@@ -99,7 +99,7 @@ def _neighbor(task: Task, name: str, side: str) -> str:
                  if place == beside), "")  # fmt: skip
 
 
-def test_a_use_belongs_to_one_type() -> None:
+def test_use_belongs_to_one_type() -> None:
     uses = [each.use for each in ITEMS.values() if each.use]
     assert len({*uses}) == len(uses)
     for task in tasks("alfred", "common_sense"):
@@ -135,7 +135,7 @@ def test_numbers_of_names_do_not_tell_the_target() -> None:
     assert all(abs(counts[number] - 30) < 4 * 4.7 for number in ("1", "2", "3", "4"))
 
 
-def test_one_seed_gives_one_house() -> None:
+def test_house_is_seeded() -> None:
     first = make_task(5, TaskOptions())
     make_task.cache_clear()
     again = make_task(5, TaskOptions())

@@ -77,7 +77,7 @@ def test_zoom_scores_are_added_and_bad_replies_fail(tmp_path: Path) -> None:
         '<think>crowded</think>\n```\n{"zoom_score": 7, "reasoning": "a"}\n```\n',
     ],
 )
-def test_a_zoom_score_may_stand_in_a_fence(text: str) -> None:
+def test_zoom_score_may_stand_in_a_fence(text: str) -> None:
     assert read_zoom_score(text) == 7
 
 
@@ -98,7 +98,7 @@ def test_a_zoom_score_may_stand_in_a_fence(text: str) -> None:
         "[" * 100_000,
     ],
 )
-def test_a_zoom_score_is_read_strictly(text: str) -> None:
+def test_zoom_score_is_read_strictly(text: str) -> None:
     with pytest.raises(ReplyError):
         read_zoom_score(text)
 
@@ -141,7 +141,7 @@ def test_sets_with_too_few_rows_are_reported(tmp_path: Path) -> None:
         ]
 
 
-def test_a_stage_with_too_few_rows_is_reported(tmp_path: Path) -> None:
+def test_stage_with_too_few_rows_is_reported(tmp_path: Path) -> None:
     pool = rows(tmp_path / "in.jsonl", question(0, dataset="gqa", difficulty="hard"))
     step = MagsTrain("stage2", [])
     for _ in range(2):
@@ -173,12 +173,12 @@ def test_training_shares_no_image_with_evaluation(tmp_path: Path) -> None:
     }
 
 
-def test_a_stage_that_there_is_not_is_refused() -> None:
+def test_stage_that_there_is_not_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="stage3"):
         MagsTrain("stage3", [])
 
 
-def test_the_steps_run_from_the_command_line(
+def test_steps_run_from_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows(tmp_path / "rows.jsonl", *(question(n, "How many are there?") for n in range(12)))

@@ -112,7 +112,7 @@ def test_vsr_asks_whether_a_caption_is_true(vsr: Path) -> None:
         (" The bus. ", "Is it true that the bus?"),
     ],
 )
-def test_a_caption_becomes_a_question(caption: str, question: str) -> None:
+def test_caption_becomes_a_question(caption: str, question: str) -> None:
     assert as_question(caption) == question
 
 
@@ -145,7 +145,7 @@ def test_parts_that_there_are_not_are_refused(text: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["vsr", "tallyqa", "gqa", "mags"])
-def test_an_empty_folder_is_refused(name: str, tmp_path: Path) -> None:
+def test_empty_folder_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="Expected"):
         opened(f"{name}:{tmp_path}")
 

@@ -54,17 +54,17 @@ def answered(answer: str, difficulty: str = "easy", dataset: str = "tallyqa") ->
 
 
 @pytest.mark.parametrize(("text", "grade"), [("1.0", 1), ("1", 1), ("0.25", 0.25), (" 0.50 ", 0.5)])
-def test_a_grade_is_a_number_of_the_rubric(text: str, grade: float) -> None:
+def test_grade_is_a_number_of_the_rubric(text: str, grade: float) -> None:
     assert read_grade(text) == grade
 
 
 @pytest.mark.parametrize("text", ["0.7/1", "<html>", "", "0.3", "Score: 1.0", "nan"])
-def test_any_other_grade_is_requested_again(text: str) -> None:
+def test_grade_outside_the_scale_is_requested_again(text: str) -> None:
     with pytest.raises(ReplyError):
         read_grade(text)
 
 
-def test_an_extracted_answer_is_short() -> None:
+def test_extracted_answer_is_short() -> None:
     assert read_short(" four. ") == "four"
     for text in ("", "x" * 201):
         with pytest.raises(ReplyError):
@@ -80,7 +80,7 @@ def test_answers_are_judged_and_searched_for_the_truth() -> None:
         run_here(scores.score(answered("odd")))
 
 
-def test_an_extractor_reduces_responses_and_a_refusal_scores_0() -> None:
+def test_extractor_reduces_responses_and_a_refusal_scores_0() -> None:
     scores = AnswerScores(GRADER, GRADER)
     assert run_here(scores.score(answered("I count to 4"))) == ("4", 1.0, 1.0)
     # The extractor above writes "REFUSAL."; in another case it is a refusal as well.
@@ -93,7 +93,7 @@ def test_cells_are_percentages_by_difficulty_and_data_set() -> None:
     assert cells == {("easy", "tallyqa"): (50.0, 50.0), ("hard", "gqa"): (100.0, 100.0)}
 
 
-def test_a_judgment_that_fails_leaves_the_others() -> None:
+def test_judgment_that_fails_leaves_the_others() -> None:
     aborted = episode(ScriptedPolicy([]), sample(1, "easy", "tallyqa"))
     played = [answered("4"), answered("odd"), answered("5"), aborted]
     judged = run_here(score_all(AnswerScores(GRADER), played))
@@ -107,7 +107,7 @@ def printed(table: Table) -> list[list[str]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def test_the_table_has_the_order_of_the_paper_and_a_row_of_gains() -> None:
+def test_table_has_the_order_of_the_paper_and_a_row_of_gains() -> None:
     results = {
         "Direct Query": {("easy", "gqa"): (62.25, 48.0), ("easy", "vsr"): (54.34, 53.13)},
         "CoT": {("easy", "other"): (1.0, 2.0)},
@@ -126,7 +126,7 @@ def test_the_table_has_the_order_of_the_paper_and_a_row_of_gains() -> None:
     assert hard[-1][1:] == ["-", "-"]
 
 
-def test_no_gains_are_shown_without_the_baseline() -> None:
+def test_gains_are_shown_only_with_the_baseline() -> None:
     (table,) = tables({"A": {("easy", "vsr"): (1.0, 2.0)}, "B": {("easy", "vsr"): (3.0, 4.0)}})
     assert [row[0] for row in printed(table)] == ["Method", "A", "B"]
 
@@ -139,7 +139,7 @@ def test_methods_that_cannot_be_told_apart_are_refused() -> None:
         PaperTable(judge, ("Ours=a.jsonl",), ("Direct",)).run()
 
 
-def test_the_table_has_a_section_for_each_difficulty(tmp_path: Path, capsys: Any) -> None:
+def test_table_has_a_section_for_each_difficulty(tmp_path: Path, capsys: Any) -> None:
     write_episodes(tmp_path / "a.jsonl", [answered("4"), answered("4", "hard", "gqa")])
     write_episodes(tmp_path / "b.jsonl", [answered("so 5")])
     methods = (f"Ours={tmp_path / 'a.jsonl'}", f"Direct={tmp_path / 'b.jsonl'}")

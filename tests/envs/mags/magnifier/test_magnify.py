@@ -54,14 +54,14 @@ def weights(tmp_path: Path) -> Path:
         ((2048, 2048), (1024, 1024)),
     ],
 )
-def test_the_scale_is_4_below_224_px_and_otherwise_2(
+def test_scale_is_4_below_224_px_and_otherwise_2(
     size: tuple[int, int], shown: tuple[int, int]
 ) -> None:
     assert target_size(size, BUDGET) == shown
 
 
 @pytest.mark.parametrize("name", ["small", "lanczos", "resize"])
-def test_every_magnifier_enlarges_by_4(name: str) -> None:
+def test_magnifiers_enlarge_by_4(name: str) -> None:
     assert enlarged(name, noise(20, 30)).shape == (120, 80, 3)
 
 
@@ -73,14 +73,14 @@ def test_interpolation_is_that_of_pillow() -> None:
         assert np.array_equal(enlarged(name, crop), np.asarray(expected))
 
 
-def test_no_magnifier_shows_the_crop_as_it_is() -> None:
+def test_bare_crop_shows_the_crop_as_it_is() -> None:
     crop = noise(24, 16)
     assert np.array_equal(enlarged("none", crop), crop)
     assert enlarged("none", crop, budget=96).shape == (8, 12, 3)
 
 
 @pytest.mark.parametrize("name", ["small", "lanczos"])
-def test_a_crop_over_the_budget_is_shrunk(name: str) -> None:
+def test_crop_over_the_budget_is_shrunk(name: str) -> None:
     shown = enlarged(name, noise(200, 100), budget=5000)
     assert shown.shape == (50, 100, 3)
 
@@ -91,7 +91,7 @@ def test_odd_crops_are_enlarged(size: tuple[int, int], weights: Path) -> None:
         assert enlarged(name, noise(*size)).shape == (4 * size[1], 4 * size[0], 3)
 
 
-def test_the_output_of_the_network_is_rounded_and_clamped(weights: Path) -> None:
+def test_output_of_the_network_is_rounded_and_clamped(weights: Path) -> None:
     crop = noise(12, 10)
     network = open_magnifier(f"smfanet:{weights}")
     assert isinstance(network, Network)
@@ -105,7 +105,7 @@ def test_the_output_of_the_network_is_rounded_and_clamped(weights: Path) -> None
     )
 
 
-def test_a_crop_has_the_same_bytes_in_any_batch_and_with_any_threads(weights: Path) -> None:
+def test_crop_has_the_same_bytes_in_any_batch_and_with_any_threads(weights: Path) -> None:
     crops = [Magnify(Image.from_pixels(noise(40, 30, seed))) for seed in range(5)]
     crops += [Magnify(Image.from_pixels(noise(17, 30, seed))) for seed in range(3)]
     for name in ("small", str(weights)):
@@ -142,7 +142,7 @@ def test_batches_of_a_size_are_limited_by_their_pixels(monkeypatch: pytest.Monke
     assert all(np.array_equal(one, crop[:1, :1]) for one, crop in zip(results, crops, strict=True))
 
 
-def test_a_large_crop_that_the_budget_reduces_is_interpolated() -> None:
+def test_large_crop_that_the_budget_reduces_is_interpolated() -> None:
     magnifier = open_magnifier("small")
     assert isinstance(magnifier, Network)
     sent = magnifier.scorer.counts().sent
@@ -151,14 +151,14 @@ def test_a_large_crop_that_the_budget_reduces_is_interpolated() -> None:
     assert magnifier.scorer.counts().sent == sent
 
 
-def test_a_small_crop_that_the_budget_reduces_is_given_to_the_network() -> None:
+def test_small_crop_that_the_budget_reduces_is_given_to_the_network() -> None:
     crop = noise(60, 60)  # shown at 96 x 96, as in the tiny presets
     assert not np.array_equal(
         enlarged("small", crop, budget=96 * 96), enlarged("lanczos", crop, budget=96 * 96)
     )
 
 
-def test_an_8k_image_is_played_with_the_network() -> None:
+def test_8k_image_is_played_with_the_network() -> None:
     import gymnasium as gym
 
     pixels = np.zeros((4320, 7680, 3), np.uint8)
@@ -172,7 +172,7 @@ def test_an_8k_image_is_played_with_the_network() -> None:
     assert all(width * height <= BUDGET for width, height in sizes)
 
 
-def test_the_device_of_a_network_is_an_option(weights: Path) -> None:
+def test_device_of_a_network_is_an_option(weights: Path) -> None:
     for name in ("small", f"smfanet:{weights}"):
         magnifier = open_magnifier(f"{name}?device=cuda:1")
         assert isinstance(magnifier, Network)
@@ -181,7 +181,7 @@ def test_the_device_of_a_network_is_an_option(weights: Path) -> None:
 
 @pytest.mark.parametrize("query", ["device", "device=", "timeout=3", "device=cpu&&", "=cpu"])
 @pytest.mark.parametrize("name", ["small", "smfanet"])
-def test_other_options_of_a_network_are_refused(name: str, query: str, weights: Path) -> None:
+def test_network_refuses_other_options(name: str, query: str, weights: Path) -> None:
     path = "small" if name == "small" else f"smfanet:{weights}"
     with pytest.raises((ConfigurationError, UnknownNameError)):
         open_magnifier(f"{path}?{query}")
@@ -221,12 +221,12 @@ def test_equal_magnifiers_share_one_network(weights: Path) -> None:
     assert resolve(one.scorer) is resolve(other.scorer)
 
 
-def test_the_shipped_weights_are_small() -> None:
+def test_shipped_weights_are_small() -> None:
     assert WEIGHTS.stat().st_size <= 500_000
     assert sum(each.numel() for each in load_small().parameters()) == 146_832
 
 
-def test_an_untrained_network_interpolates() -> None:
+def test_untrained_network_interpolates() -> None:
     image = torch.rand(1, 3, 9, 8)
     expected = torch.nn.functional.interpolate(image, scale_factor=4, mode="bicubic")
     with torch.no_grad():

@@ -43,7 +43,7 @@ def pattern() -> Any:
 
 
 @pytest.mark.parametrize(("variant", "scale"), PARAMETERS)
-def test_the_parameters_are_as_many_as_published(variant: str, scale: int) -> None:
+def test_parameters_are_as_many_as_published(variant: str, scale: int) -> None:
     model = network(variant, scale)
     assert sum(each.numel() for each in model.parameters()) == PARAMETERS[variant, scale]
     assert len(model.state_dict()) == {"SMFANet": 180, "SMFANet+": 268}[variant]
@@ -61,14 +61,14 @@ def test_zero_blocks_leave_the_tail_of_twice_the_head() -> None:
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (7, 7), (7, 40), (13, 9), (64, 30)])
 @pytest.mark.parametrize("scale", [2, 3, 4])
-def test_any_size_is_enlarged(height: int, width: int, scale: int) -> None:
+def test_smfanet_enlarges_any_size(height: int, width: int, scale: int) -> None:
     with torch.no_grad():
         enlarged = network(scale=scale)(torch.rand(1, 3, height, width))
     assert enlarged.shape == (1, 3, scale * height, scale * width)
     assert torch.isfinite(enlarged).all()
 
 
-def test_a_small_crop_is_padded_by_its_edges() -> None:
+def test_small_crop_is_padded_by_its_edges() -> None:
     model, crop = network(), torch.rand(1, 3, 5, 6)
     padded = torch.nn.functional.pad(crop, (0, 2, 0, 3), mode="replicate")
     with torch.no_grad():
@@ -168,7 +168,7 @@ def test_weights_that_cannot_be_used_are_refused(
 
 
 @pytest.mark.component("smfanet-weights")
-def test_the_published_weights_give_the_golden_values(smfanet_weights: Path) -> None:
+def test_published_weights_give_the_golden_values(smfanet_weights: Path) -> None:
     model = load_smfanet(smfanet_weights / "SMFANet_DF2K_100w_x4SR.pth")
     with torch.no_grad():
         output = model(pattern())[0].numpy()
@@ -178,7 +178,7 @@ def test_the_published_weights_give_the_golden_values(smfanet_weights: Path) -> 
 
 
 @pytest.mark.component("smfanet-weights")
-def test_all_12_published_files_load(smfanet_weights: Path) -> None:
+def test_published_files_load_all_12(smfanet_weights: Path) -> None:
     for suffix in ("", "_plus"):
         for data in ("DF2K", "DIV2K"):
             for scale in (2, 3, 4):

@@ -64,7 +64,7 @@ def release(folder: Path, rows: list[Any], split: str = "train") -> Path:
 
 
 @pytest.mark.parametrize("images", ["train_images", "train_val_images/train_images"])
-def test_the_official_release(tmp_path: Path, images: str) -> None:
+def test_official_release(tmp_path: Path, images: str) -> None:
     photo(tmp_path / images / "abc.jpg")
     source = TextVQA(release(tmp_path, [row(1, "abc"), row(2, "abc")]))
     assert len(source) == 2
@@ -106,7 +106,7 @@ def test_score(tmp_path: Path) -> None:
     assert source.score("Stop sign.", source[0], compat="r1_vlm") == pytest.approx(1 / 3)
 
 
-def test_the_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(tmp_path: Path) -> None:
+def test_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(tmp_path: Path) -> None:
     photo(tmp_path / "test_images" / "abc.jpg")
     unanswered = row(1, "abc")
     del unanswered["answers"]
@@ -135,7 +135,7 @@ def test_the_test_split_keeps_its_rows_and_says_that_it_cannot_be_scored(tmp_pat
         (None, "must be an object"),
     ],
 )
-def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
+def test_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, problem: str) -> None:
     photo(tmp_path / "train_images" / "abc.jpg")
     source = TextVQA(release(tmp_path, [row(1, "abc"), bad, row(3, "abc")]))
     assert [source[index].id for index in range(len(source))] == [
@@ -148,7 +148,7 @@ def test_a_bad_row_is_listed_and_the_rest_goes_on(tmp_path: Path, bad: Any, prob
     assert problem in listed.problem
 
 
-def test_a_gigapixel_image_is_refused_from_its_header(
+def test_gigapixel_image_is_refused_from_its_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     photo(tmp_path / "train_images" / "abc.jpg")
@@ -166,7 +166,7 @@ def test_a_gigapixel_image_is_refused_from_its_header(
     assert source[1].images[0].size == (40, 30)
 
 
-def test_a_gigapixel_image_below_pillows_own_limit_is_refused_too(
+def test_gigapixel_image_below_pillows_own_limit_is_refused_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pillow raises by itself at twice its limit; ours must hold without that.
@@ -179,7 +179,7 @@ def test_a_gigapixel_image_below_pillows_own_limit_is_refused_too(
     assert visenv.types.image.MAX_PIXELS < 3_000_000_000
 
 
-def test_a_broken_image_names_itself(tmp_path: Path) -> None:
+def test_broken_image_names_itself(tmp_path: Path) -> None:
     photo(tmp_path / "train_images" / "abc.jpg")
     (tmp_path / "train_images" / "torn.jpg").write_bytes(b"\xff\xd8\xff\xe0 no more")
     source = TextVQA(release(tmp_path, [row(1, "abc"), row(2, "torn")]))
@@ -195,7 +195,7 @@ def test_rows_share_one_decoded_image(tmp_path: Path) -> None:
     assert source[0].images[0].pixels is source[0].images[0].pixels
 
 
-def test_an_index_outside(tmp_path: Path) -> None:
+def test_index_outside(tmp_path: Path) -> None:
     photo(tmp_path / "train_images" / "abc.jpg")
     source = TextVQA(release(tmp_path, [row(1, "abc")]))
     for index in (-1, 1):
@@ -215,25 +215,25 @@ def test_pickles(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- structural faults
 
 
-def test_no_such_folder_names_the_nearest(tmp_path: Path) -> None:
+def test_missing_folder_names_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "textvqa").mkdir()
     with pytest.raises(DataError, match=r"Did you mean .*textvqa"):
         TextVQA(tmp_path / "textvqq")
 
 
-def test_no_such_split(tmp_path: Path) -> None:
+def test_unknown_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'val'"):
         TextVQA(tmp_path, split="vall")
 
 
-def test_neither_layout_says_what_is_there(tmp_path: Path) -> None:
+def test_folder_of_neither_layout_says_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "TextVQA_0.5.1_val.json").write_text("{}")
     expected = r"Expected TextVQA_0\.5\.1_train\.json.*holds TextVQA_0\.5\.1_val\.json"
     with pytest.raises(DataError, match=expected):
         TextVQA(tmp_path)
 
 
-def test_no_image_folder_says_what_is_there(tmp_path: Path) -> None:
+def test_missing_image_folder_says_what_is_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="Expected the images of split 'train'"):
         TextVQA(release(tmp_path, [row(1, "abc")]))
 
@@ -242,14 +242,14 @@ def test_no_image_folder_says_what_is_there(tmp_path: Path) -> None:
     ("content", "problem"),
     [("{broken", "line 1 column 2"), ("[]", 'a list "data"'), ('{"data": 3}', 'a list "data"')],
 )
-def test_a_broken_file(tmp_path: Path, content: str, problem: str) -> None:
+def test_broken_file(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "train_images").mkdir()
     (tmp_path / "TextVQA_0.5.1_train.json").write_text(content)
     with pytest.raises(DataError, match=problem):
         TextVQA(tmp_path)
 
 
-def test_no_usable_row_at_all(tmp_path: Path) -> None:
+def test_file_without_a_usable_row(tmp_path: Path) -> None:
     (tmp_path / "train_images").mkdir()
     with pytest.raises(DataError, match=r"No row .* The first problem: .*there is no image"):
         TextVQA(release(tmp_path, [row(1, "gone")]))
@@ -273,7 +273,7 @@ def encoded(tmp_path: Path, size: tuple[int, int]) -> Row:
 
 
 @pytest.mark.component("pyarrow")
-def test_the_hub(tmp_path: Path) -> None:
+def test_hub(tmp_path: Path) -> None:
     sizes = [(20 + number, 10) for number in range(5)]
     images = [encoded(tmp_path, size) for size in sizes]
     rows = [row(number, f"image{number}") for number in range(5)]
@@ -304,7 +304,7 @@ def test_bad_rows_of_the_hub(tmp_path: Path) -> None:
 
 
 @pytest.mark.component("pyarrow")
-def test_a_broken_shard(tmp_path: Path) -> None:
+def test_broken_shard(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/train-00000-of-00001.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(DataError, match=r"train-00000-of-00001\.parquet is not a parquet"):
@@ -314,7 +314,7 @@ def test_a_broken_shard(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- by name
 
 
-def test_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_textvqa_is_opened_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     photo(tmp_path / "train_images" / "abc.jpg")
     release(tmp_path, [row(1, "abc"), row(2, "gone")], "val")
     source = open_data(f"textvqa:{tmp_path}?split=val")
@@ -338,6 +338,6 @@ def test_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         ("hrbench:/data?size=4", UnknownNameError, "Did you mean '4k'"),
     ],
 )
-def test_a_wrong_name(text: str, error: type[Exception], problem: str) -> None:
+def test_wrong_name(text: str, error: type[Exception], problem: str) -> None:
     with pytest.raises(error, match=problem):
         open_data(text)

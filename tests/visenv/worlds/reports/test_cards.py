@@ -35,7 +35,7 @@ def test_documents_have_all_lengths_and_at_least_two_colours() -> None:
     assert write_cards(5) == write_cards(5) != write_cards(6)
 
 
-def test_at_96_pixels_every_third_line_has_the_colour_to_the_level() -> None:
+def test_card_at_96_pixels_has_the_colour_in_every_third_line() -> None:
     for seed in SEEDS:
         document = drawn(seed)
         for page, card in enumerate(write_cards(seed), start=1):
@@ -49,7 +49,7 @@ def test_at_96_pixels_every_third_line_has_the_colour_to_the_level() -> None:
 
 
 @pytest.mark.parametrize("how", ["rendered small", "averaged"])
-def test_in_an_overview_of_three_in_a_row_all_panels_are_the_same_grey(how: str) -> None:
+def test_panels_are_the_same_grey_in_an_overview_of_three_in_a_row(how: str) -> None:
     import cv2
 
     for seed in SEEDS:

@@ -37,7 +37,7 @@ def questions(kind: str) -> list[tuple[int, Question]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_three_others_are_wrong_and_all_differ(kind: str) -> None:
+def test_candidates_are_three_wrong_ones_that_differ(kind: str) -> None:
     for _, question in questions(kind):
         assert question.kind == kind
         assert len({question.answer, *question.wrong}) == 4
@@ -56,7 +56,7 @@ def test_responses_are_alike_but_for_the_value(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_gold_query_finds_the_evidence(kind: str) -> None:
+def test_gold_query_finds_the_evidence(kind: str) -> None:
     best = 0
     for seed, question in questions(kind):
         pages = RANKER.rank(LIBRARY.document(LIBRARY.name(seed)), question.gold_query, 5)
@@ -65,7 +65,7 @@ def test_the_gold_query_finds_the_evidence(kind: str) -> None:
     assert best > 15 or kind == "comparison"  # the contents on the cover name both topics too
 
 
-def test_a_cell_is_read_from_its_row_and_column() -> None:
+def test_cell_is_read_from_its_row_and_column() -> None:
     for seed, question in questions("table"):
         match = re.search(r" at (.+) in (\d+), in ", question.text)
         assert match
@@ -140,7 +140,7 @@ def test_curves_are_read_in_the_right_direction() -> None:
 
 
 @pytest.mark.parametrize("kind", ["change", "comparison"])
-def test_of_four_answers_none_is_the_odd_one_out(kind: str) -> None:
+def test_answers_have_no_odd_one_out(kind: str) -> None:
     for _, question in questions(kind):
         values = [question.answer, *question.wrong]
         numbers = Counter(re.findall(r"by (\d+)", " ".join(values)))
@@ -149,14 +149,14 @@ def test_of_four_answers_none_is_the_odd_one_out(kind: str) -> None:
         assert sorted(directions.values()) == [2, 2]
 
 
-def test_a_report_without_a_chart_has_no_question_about_one() -> None:
+def test_report_without_a_chart_has_no_question_about_one() -> None:
     report = write_report(1)
     curves = tuple(each for each in report.sections if isinstance(each.exhibit, Curve))
     assert ask(np.random.default_rng(0), report._replace(sections=curves), "chart") is None
 
 
 @pytest.mark.parametrize("kind", ["change", "comparison"])
-def test_the_right_difference_is_the_smaller_one_as_often_as_not(kind: str) -> None:
+def test_right_difference_is_the_smaller_one_as_often_as_not(kind: str) -> None:
     """1,200 questions: within 4 standard deviations of a half. It was the smaller one too often."""
     rng = np.random.default_rng(0)
     smaller = asked = 0

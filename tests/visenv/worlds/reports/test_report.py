@@ -41,7 +41,7 @@ def test_topics_can_be_told_apart_by_every_word() -> None:
     assert not words(fixed) & set(titles)
 
 
-def test_a_report_is_a_function_of_its_seed_to_the_byte() -> None:
+def test_report_is_a_function_of_its_seed_to_the_byte() -> None:
     assert write_report(7) == write_report(7)
     assert draw_report(write_report(7)) == draw_report(write_report(7))
     assert len({write_report(seed) for seed in range(50)}) == 50
@@ -85,7 +85,7 @@ def drawn(report: Report) -> PdfDocument:
     return PdfDocument.from_bytes(draw_report(report), "report")
 
 
-def test_every_page_says_its_facts_in_its_text_layer() -> None:
+def test_pages_say_their_facts_in_their_text_layer() -> None:
     report = write_report(3)
     document = drawn(report)
     assert len(document) == len(report.sections) + 1
@@ -104,7 +104,7 @@ def test_every_page_says_its_facts_in_its_text_layer() -> None:
 
 
 @pytest.mark.parametrize("exhibit", [Bars, Curve])
-def test_the_values_of_a_chart_are_in_no_text(exhibit: type[Bars] | type[Curve]) -> None:
+def test_values_of_a_chart_are_in_no_text(exhibit: type[Bars] | type[Curve]) -> None:
     report, section = section_with(exhibit)
     chart = section.exhibit
     assert isinstance(chart, Bars | Curve)
@@ -150,7 +150,7 @@ def test_bars_end_where_their_values_are() -> None:
                 assert read_levels(pixels, report.accent, len(values)) == list(values)
 
 
-def test_the_dots_of_a_curve_lie_where_their_values_are() -> None:
+def test_dots_of_a_curve_lie_where_their_values_are() -> None:
     for seed in range(4):
         report = write_report(seed)
         document = drawn(report)

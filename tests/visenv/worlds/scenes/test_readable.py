@@ -100,12 +100,12 @@ def measured(kind: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_good_zoom_is_enough_to_read(kind: str) -> None:
+def test_zoom_is_enough_to_read(kind: str) -> None:
     assert measured(kind)[1] >= 0.9
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_view_tells_no_more_than_chance(kind: str) -> None:
+def test_view_tells_no_more_than_chance(kind: str) -> None:
     # Guessing is right with probability p = 1 / options: mean p, standard deviation
     # sqrt(p (1 - p) / 160). Four deviations above are passed by guessing 1 time in 30,000.
     chance = 1 / len(KINDS[kind].options)
@@ -120,7 +120,7 @@ UNITS = sorted({preset.unit for preset in PRESETS.values()})
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_view_pixel_of_every_answer_is_the_panels_grey(kind: str, unit: Fraction) -> None:
+def test_view_pixels_of_every_answer_are_the_panels_grey(kind: str, unit: Fraction) -> None:
     canvas = Canvas(int(24 * unit), unit, stripe_period=1 if unit == 12 else 3)
     rng = np.random.default_rng(0)
     for answer in KINDS[kind].options:
@@ -149,7 +149,7 @@ def test_stripes_worked_by_hand() -> None:
     assert np.mean(panel == np.array(period * 8)) > 0.999
 
 
-def test_without_hiding_the_view_would_show_the_detail() -> None:
+def test_view_would_show_the_detail_without_hiding() -> None:
     canvas = Canvas(96, Fraction(4), stripe_period=3)
     ink = KINDS["text"].draw(np.random.default_rng(0), "EXIT", canvas)
     view = cv2.resize(ink[:, :, 0], (24, 24), interpolation=cv2.INTER_AREA)

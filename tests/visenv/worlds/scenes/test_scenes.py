@@ -20,14 +20,14 @@ def scene(seed: int, preset: str = "small", **overrides: Any) -> Sample:
     return ScenesWorld(preset, **overrides).sample(np.random.default_rng(seed))
 
 
-def test_it_is_a_procedural_source() -> None:
+def test_scenes_world_is_a_procedural_source() -> None:
     world = ScenesWorld()
     assert isinstance(world, ProceduralSource)
     assert not isinstance(world, IndexedSource)
 
 
 @pytest.mark.parametrize("preset", ["small", "tiny"])
-def test_one_seed_one_scene_to_the_byte(preset: str) -> None:
+def test_scenes_are_seeded_to_the_byte(preset: str) -> None:
     world = ScenesWorld(preset)
     world.sample(np.random.default_rng(9))  # nothing is carried over from an earlier scene
     one, two = world.sample(np.random.default_rng(3)), scene(3, preset)
@@ -35,7 +35,7 @@ def test_one_seed_one_scene_to_the_byte(preset: str) -> None:
     assert one.images[0].pixels.tobytes() == two.images[0].pixels.tobytes()
 
 
-def test_the_callers_generator_is_the_only_source_of_chance() -> None:
+def test_callers_generator_is_the_only_source_of_chance() -> None:
     world = ScenesWorld("small", **SMALL)
     rng = np.random.default_rng(4)
     first, second = world.sample(rng), world.sample(rng)
@@ -91,7 +91,7 @@ def _overlap(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     )
 
 
-def test_the_box_is_where_the_frame_and_the_detail_are() -> None:
+def test_box_is_where_the_frame_and_the_detail_are() -> None:
     sample = scene(1, "tiny", grain=0)
     pixels = sample.images[0].pixels
     left, top, right, bottom = sample.ground_truth.target_box
@@ -108,7 +108,7 @@ def test_the_box_is_where_the_frame_and_the_detail_are() -> None:
     assert pixels[inner[1] : inner[3], inner[0] : inner[2]].std() > 20
 
 
-def test_the_question_names_one_sign_and_its_answer_is_an_option() -> None:
+def test_question_names_one_sign_and_its_answer_is_an_option() -> None:
     for seed in range(25):
         sample = scene(seed, **SMALL)
         names = [sign.name for sign in sample.ground_truth.signs]
@@ -156,7 +156,7 @@ def test_difficulty_makes_details_smaller_and_signs_more() -> None:
     assert sides[0] > sides[1]
 
 
-def test_more_signs_than_fit_are_left_out() -> None:
+def test_signs_that_do_not_fit_are_left_out() -> None:
     crowded = scene(0, width=512, height=512, view_side=128, signs=(20, 20))
     assert 1 <= len(crowded.ground_truth.signs) < 20
 

@@ -52,7 +52,7 @@ class ToyPictures:
         return 1.0 if sound else self.reads.pop(0)
 
 
-def test_the_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
+def test_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
     world = DistortedWorld(ToyPictures())
     step = Distort(world, tmp_path, 0, "toy")
     account = step.run(plan_lines(PLANS["test"], 0), tmp_path / "MAT-Coding.jsonl")
@@ -73,7 +73,7 @@ def test_the_paper_s_test_set_is_built_and_read_back(tmp_path: Path) -> None:
         assert (sample.ground_truth.box is not None) == (row["type"] == ["crop"])
 
 
-def test_a_data_set_is_distorted_row_by_row(tmp_path: Path) -> None:
+def test_data_set_is_distorted_row_by_row(tmp_path: Path) -> None:
     rows = DistortedRows([clean(f"{place}") for place in range(8)], seed=3)
     step = Distort(rows, tmp_path, 3, "toy")
     step.run(plan_lines(PLANS["train"], 3, 8, 8), tmp_path / "out.jsonl")
@@ -83,7 +83,7 @@ def test_a_data_set_is_distorted_row_by_row(tmp_path: Path) -> None:
         assert data[place].ground_truth == rows[place].ground_truth
 
 
-def test_a_longer_list_goes_through_the_plan_again() -> None:
+def test_longer_list_goes_through_the_plan_again() -> None:
     plan: Plan = {("dark",): 2, ("none",): 1}
     lines = plan_lines(plan, 0, 9)
     assert Counter(line.row["problems"] for line in lines) == {"dark": 6, "none": 3}
@@ -91,12 +91,12 @@ def test_a_longer_list_goes_through_the_plan_again() -> None:
 
 
 @pytest.mark.parametrize(("count", "rows"), [(0, None), (5, 4), (None, 100)])
-def test_more_than_there_is_cannot_be_made(count: int | None, rows: int | None) -> None:
+def test_plan_cannot_be_larger_than_its_rows(count: int | None, rows: int | None) -> None:
     with pytest.raises(ConfigurationError, match="cannot be made"):
         plan_lines(PLANS["test"], 0, count, rows)
 
 
-def test_the_command_writes_a_set_and_goes_on_with_it(
+def test_command_writes_a_set_and_goes_on_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "train.jsonl"
@@ -118,7 +118,7 @@ def test_the_command_writes_a_set_and_goes_on_with_it(
     assert again.read_bytes() == first
 
 
-def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_command_explains_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = str(tmp_path / "x.jsonl")
     assert main(["data", "distort", "--problems", "drak", "--out", out]) == 1
     assert "Did you mean 'dark'?" in capsys.readouterr().err

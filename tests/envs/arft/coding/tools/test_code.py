@@ -52,7 +52,7 @@ def answered(execution: Execution, **options: Any) -> tuple[CodeTool, Scripted]:
     return CodeTool(sandbox=Sandbox(backend), **options), backend
 
 
-def test_a_program_is_really_run_and_its_image_shown() -> None:
+def test_program_is_really_run_and_its_image_shown() -> None:
     tool = CodeTool()
     store = with_images(input_image=grey(16, 9))
     tool.reset(SAMPLE, store)
@@ -66,7 +66,7 @@ def test_a_program_is_really_run_and_its_image_shown() -> None:
     tool.close()
 
 
-def test_a_traceback_is_a_result() -> None:
+def test_traceback_is_a_result() -> None:
     store = with_images(input_image=grey(4, 4))
     result = CodeTool().run(
         {"code": "cv2.cvtColor(np.zeros((2, 2), np.uint8), cv2.COLOR_BGR2GRAY)"}, store
@@ -80,7 +80,7 @@ def test_a_traceback_is_a_result() -> None:
     assert result.detail["written"] is False
 
 
-def test_the_latest_image_is_worked_on_unless_another_is_named() -> None:
+def test_latest_image_is_worked_on_unless_another_is_named() -> None:
     tool, backend = answered(Execution("ok"))
     store = with_images(input_image=grey(4, 4), observation_1=grey(5, 5))
     assert tool.run({"code": ""}, store).detail["image"] == "observation_1"
@@ -135,12 +135,12 @@ def test_calls_that_do_not_fit_are_refused(
         ),
     ],
 )
-def test_what_is_shown(execution: Execution, shown: tuple[str | Image, ...]) -> None:
+def test_result_of_a_program_as_shown(execution: Execution, shown: tuple[str | Image, ...]) -> None:
     tool, _ = answered(execution)
     assert tool.run({"code": ""}, with_images(a=grey(4, 4))).parts == shown
 
 
-def test_of_long_text_the_beginning_and_the_end_are_shown() -> None:
+def test_long_text_is_shown_with_its_beginning_and_end() -> None:
     tool, _ = answered(Execution("ok", "a" * 500 + "z" * 500, image=grey(2, 2)), characters=203)
     text = tool.run({"code": ""}, with_images(a=grey(4, 4))).parts[0]
     assert text == "a" * 100 + "\n…\n" + "z" * 100
@@ -153,7 +153,7 @@ def test_limits_are_handed_on() -> None:
     assert backend.programs[0].limits == limits
 
 
-def test_an_episode_opens_only_where_programs_can_be_run() -> None:
+def test_episode_opens_only_where_programs_can_be_run() -> None:
     class Refusing(Scripted):
         @override
         def start(self) -> None:
@@ -166,7 +166,7 @@ def test_an_episode_opens_only_where_programs_can_be_run() -> None:
         CodeTool(sandbox=Sandbox(Refusing(Execution("ok")))).reset(SAMPLE, Store())
 
 
-def test_a_sandbox_that_fails_is_no_result() -> None:
+def test_sandbox_that_fails_is_no_result() -> None:
     class Failing(Scripted):
         @override
         def run(self, program: Program) -> Execution:
@@ -177,7 +177,7 @@ def test_a_sandbox_that_fails_is_no_result() -> None:
         tool.run({"code": ""}, with_images(a=grey(4, 4)))
 
 
-def test_the_example_and_random_calls_write_an_image() -> None:
+def test_example_and_random_calls_write_an_image() -> None:
     tool = CodeTool()
     store = with_images(first=grey(12, 8), second=grey(8, 12))
     rng = np.random.default_rng(0)
@@ -187,7 +187,7 @@ def test_the_example_and_random_calls_write_an_image() -> None:
         assert result.detail["written"]
 
 
-def test_it_pickles_with_its_sandbox() -> None:
+def test_code_tool_pickles_with_its_sandbox() -> None:
     tool = CodeTool(
         sandbox=Sandbox(LocalBackend(), limits=Limits(wall_seconds=9.0)), characters=300
     )
@@ -203,7 +203,7 @@ def test_too_little_room_for_text_is_refused() -> None:
         CodeTool(characters=10)
 
 
-def test_a_program_that_fails_says_the_same_every_time() -> None:
+def test_program_that_fails_says_the_same_every_time() -> None:
     tool = CodeTool()
     store = with_images(input_image=grey(16, 9))
     tool.reset(SAMPLE, store)
@@ -213,7 +213,7 @@ def test_a_program_that_fails_says_the_same_every_time() -> None:
     assert "nowhere.jpg" in str(texts)
 
 
-def test_the_value_of_writing_an_image_is_not_shown() -> None:
+def test_value_of_writing_an_image_is_not_shown() -> None:
     tool, store = CodeTool(), with_images(input_image=grey(16, 9))
     tool.reset(SAMPLE, store)
     assert [type(part) for part in tool.run({"code": WRITE}, store).parts] == [Image]

@@ -24,7 +24,7 @@ def grey(*rows: list[int]) -> Pixels:
     return np.repeat(np.array(rows, np.uint8)[:, :, None], 3, axis=2)
 
 
-def test_the_labels_are_the_papers() -> None:
+def test_labels_are_the_papers() -> None:
     paper = "rotation90 rotation180 dark overexposure blur noise crop none"
     assert " ".join(LABELS) == paper
 
@@ -96,7 +96,7 @@ def test_parameters_are_json_and_in_range(name: str, strength: float) -> None:
         assert drawn["sigma"] == pytest.approx(0.3 * ((side - 1) * 0.5 - 1) + 0.8)
 
 
-def test_a_strength_is_a_point_of_the_range_in_equal_ratios() -> None:
+def test_strength_is_a_point_of_the_range_in_equal_ratios() -> None:
     rng = np.random.default_rng(0)
     # 0.40 · (0.03 / 0.40) ** 0.5 = 0.1095; 4 · 7 ** 0.5 = 10.58, so the kernel is 2 · 11 + 1
     assert draw("dark", rng, 0.5).gain == 0.1095
@@ -106,7 +106,7 @@ def test_a_strength_is_a_point_of_the_range_in_equal_ratios() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 @given(image=IMAGES, seed=st.integers(0, 2**32))
-def test_the_same_parameters_make_the_same_pixels(name: str, image: Pixels, seed: int) -> None:
+def test_parameters_determine_the_pixels(name: str, image: Pixels, seed: int) -> None:
     distortion = draw(name, np.random.default_rng(seed), 0.3)
     once = apply(image, distortion)
     assert (apply(image, Distortion(**json.loads(json.dumps(distortion.as_row())))) == once).all()
@@ -116,7 +116,7 @@ def test_the_same_parameters_make_the_same_pixels(name: str, image: Pixels, seed
 
 
 @given(image=IMAGES, seed=st.integers(0, 2**32))
-def test_what_has_an_inverse_is_undone_by_it(image: Pixels, seed: int) -> None:
+def test_distortion_with_an_inverse_is_undone_by_it(image: Pixels, seed: int) -> None:
     rng = np.random.default_rng(seed)
     turn = draw("rotation90", rng, 0)
     back = replace(turn, clockwise=not turn.clockwise)
@@ -133,6 +133,6 @@ def test_what_has_an_inverse_is_undone_by_it(image: Pixels, seed: int) -> None:
 @pytest.mark.parametrize(
     ("distortion", "says"), [(Distortion(name="sepia"), "sepia"), (Distortion(name="dark"), "gain")]
 )
-def test_what_is_no_distortion_is_a_data_error(distortion: Distortion, says: str) -> None:
+def test_unknown_distortion_is_a_data_error(distortion: Distortion, says: str) -> None:
     with pytest.raises(DataError, match=says):
         apply(grey([1]), distortion)

@@ -24,7 +24,7 @@ OTHERS: Sequence[Problems] = (("rotation180", "blur"), ("rotation90", "noise"), 
 
 
 @pytest.mark.parametrize("problems", [*PLANS["train"], *OTHERS], ids=named)
-def test_the_read_rate_rises_by_50_points_or_more(problems: Problems) -> None:
+def test_read_rate_rises_by_50_points_or_more(problems: Problems) -> None:
     before = after = 0
     for seed in range(COUNT):
         clean, sample = WORLD.made(problems, np.random.default_rng([11, seed]))
@@ -41,7 +41,7 @@ def test_the_read_rate_rises_by_50_points_or_more(problems: Problems) -> None:
 
 
 @pytest.mark.parametrize("name", ["dark", "overexposure", "noise"])
-def test_the_mildest_distortions_leave_the_answer_readable(name: str) -> None:
+def test_mildest_distortions_leave_the_answer_readable(name: str) -> None:
     """Otherwise a reader that reads nothing would pass the test above."""
     pictures, rng = NoticePictures(), np.random.default_rng(5)
     clean = pictures.draw(rng, pictures.write(rng), False)
@@ -84,7 +84,7 @@ def test_blur_is_undone_in_part() -> None:
         Distortion(name="rotation180"),
     ],
 )
-def test_a_place_moves_with_its_pixels(distortion: Distortion) -> None:
+def test_place_moves_with_its_pixels(distortion: Distortion) -> None:
     pixels = np.zeros((5, 7, 3), np.uint8)
     pixels[1:3, 2:6] = 9
     turned = kinds.apply(pixels, distortion)
@@ -100,7 +100,7 @@ def test_problems_that_no_repair_undoes_are_named() -> None:
         procedural("tiny").made(("blur",), np.random.default_rng(0))
 
 
-def test_neither_size_nor_question_depends_on_the_problem() -> None:
+def test_size_and_question_do_not_depend_on_the_problem() -> None:
     """The prompt is the question and the size: a learned text-only model has nothing to learn."""
     for seed in range(2):
         made = [
@@ -113,7 +113,7 @@ def test_neither_size_nor_question_depends_on_the_problem() -> None:
 
 
 @pytest.mark.parametrize(("height", "text"), [(20, "HARBOR 4817"), (9, "NORA BERG"), (30, "K7X")])
-def test_the_reader_reads_what_was_written(height: int, text: str) -> None:
+def test_reader_reads_what_was_written(height: int, text: str) -> None:
     from PIL import Image, ImageDraw
 
     from visenv.envs.arft.coding.world.lettering import width, write

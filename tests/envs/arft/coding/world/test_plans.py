@@ -11,12 +11,12 @@ from visenv.envs.arft.coding.world.plans import CROP, named, read_problems, with
 from visenv.errors import ConfigurationError, UnknownNameError
 
 
-def test_the_training_set_is_100_of_each_of_12() -> None:
+def test_training_set_is_100_of_each_of_12() -> None:
     assert sum(PLANS["train"].values()) == 1200
     assert list(PLANS["train"].values()) == [100] * 12
 
 
-def test_the_test_set_is_70_simple_and_130_hard() -> None:
+def test_test_set_is_70_simple_and_130_hard() -> None:
     plan = PLANS["test"]
     splits = Counter[str]()
     for problems, count in plan.items():
@@ -27,14 +27,14 @@ def test_the_test_set_is_70_simple_and_130_hard() -> None:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_every_label_and_the_paper_s_compositions_occur(name: str) -> None:
+def test_plan_has_every_label_and_the_paper_s_compositions(name: str) -> None:
     assert {label for problems in PLANS[name] for label in problems} == set(LABELS)
     # Section B.2.2 of the paper names these two
     assert {("rotation90", "dark"), ("blur", "noise")} <= set(PLANS[name])
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_schedule_is_the_plan_shuffled_by_the_seed(name: str) -> None:
+def test_schedule_is_the_plan_shuffled_by_the_seed(name: str) -> None:
     plan = PLANS[name]
     first, other = schedule(plan, 0), schedule(plan, 1)
     assert Counter(first) == Counter(other) == Counter(plan)
@@ -42,7 +42,7 @@ def test_a_schedule_is_the_plan_shuffled_by_the_seed(name: str) -> None:
     assert first != other
 
 
-def test_a_schedule_is_balanced_from_its_beginning() -> None:
+def test_schedule_is_balanced_from_its_beginning() -> None:
     train = schedule(PLANS["train"], 3)
     for start in range(0, 1200, 12):
         assert set(train[start : start + 12]) == set(PLANS["train"])
@@ -52,7 +52,7 @@ def test_a_schedule_is_balanced_from_its_beginning() -> None:
         assert (some.count(CROP), len(set(some))) == (9, 12)
 
 
-def test_without_crops_the_rest_stays() -> None:
+def test_plan_without_crops_keeps_the_rest() -> None:
     assert set(without_crops(PLANS["test"])) == set(PLANS["test"]) - {CROP}
 
 
@@ -62,13 +62,13 @@ def test_problems_are_read_as_they_are_named(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["dark+dark", "none+dark", "crop+noise", "none+none"])
-def test_what_cannot_be_together_is_refused(text: str) -> None:
+def test_problems_that_exclude_each_other_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="alone"):
         read_problems(text)
 
 
 @pytest.mark.parametrize("text", ["", "drak", "dark+", "Dark"])
-def test_what_is_no_problem_is_named(text: str) -> None:
+def test_unknown_problem_is_named(text: str) -> None:
     with pytest.raises(UnknownNameError, match="There is no problem"):
         read_problems(text)
 

@@ -17,7 +17,7 @@ from visenv.errors import UnknownNameError
 
 
 @pytest.mark.parametrize("small", [False, True])
-def test_a_picture_is_square_and_its_answer_stands_at_its_place(small: bool) -> None:
+def test_picture_is_square_and_its_answer_stands_at_its_place(small: bool) -> None:
     pictures = NoticePictures()
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -35,7 +35,7 @@ def test_a_picture_is_square_and_its_answer_stands_at_its_place(small: bool) -> 
 
 
 @given(st.integers(0, 2**32))
-def test_a_flag_has_the_colours_asked_for(seed: int) -> None:
+def test_flag_has_the_colours_asked_for(seed: int) -> None:
     flags, rng = FlagPictures(), np.random.default_rng(seed)
     sample = flags.draw(rng, flags.write(rng))
     pixels = sample.images[0].pixels.astype(int)
@@ -52,7 +52,7 @@ def test_a_flag_has_the_colours_asked_for(seed: int) -> None:
     assert (len(rows[upper]), len(rows[lower])) == (24, 24)
 
 
-def test_the_tiny_world_has_three_problems_and_each_answer() -> None:
+def test_tiny_world_has_three_problems_and_each_answer() -> None:
     world = procedural("tiny")
     samples = [world.sample(np.random.default_rng(seed)) for seed in range(300)]
     assert {sample.kind for sample in samples} == {"rotation180", "dark", "none"}
@@ -64,12 +64,12 @@ def test_the_tiny_world_has_three_problems_and_each_answer() -> None:
     assert {max(sample.images[0].size) for sample in samples} == {96}
 
 
-def test_a_group_shares_one_sample() -> None:
+def test_group_shares_one_sample() -> None:
     worlds = procedural("tiny"), procedural("tiny")
     first, second = (world.sample(np.random.default_rng(4)) for world in worlds)
     assert first is second
 
 
-def test_an_unknown_world_is_named() -> None:
+def test_unknown_world_is_named() -> None:
     with pytest.raises(UnknownNameError, match="tiny"):
         procedural("tini")

@@ -42,7 +42,7 @@ PROBLEMS = st.sampled_from(list(PLANS["train"]))
 
 
 @given(PROBLEMS, st.integers(0, 2**32))
-def test_the_stored_parameters_make_the_image_again(problems: Problems, seed: int) -> None:
+def test_stored_parameters_make_the_image_again(problems: Problems, seed: int) -> None:
     sample = distorted(BOXED, problems, np.random.default_rng(seed))
     truth = sample.truth_as(CodingTruth)
     pixels = BOXED.images[0].pixels
@@ -63,7 +63,7 @@ def test_the_stored_parameters_make_the_image_again(problems: Problems, seed: in
     assert sample == distorted(BOXED, problems, np.random.default_rng(seed))
 
 
-def test_a_crop_says_where_to_look_in_thousandths() -> None:
+def test_crop_says_where_to_look_in_thousandths() -> None:
     sample = distorted(BOXED, ("crop",), np.random.default_rng(0))
     # 10..20 of 40 px, half of its width more on each side: 5..25, of 40 125..625;
     # 5..15 of 20 px, half of its height more: 0..20, of 20 0..1000
@@ -94,7 +94,7 @@ def test_options_go_along_and_pixels_of_the_clean_image_do_not() -> None:
         (clean(), ("crop",), "target_box"),
     ],
 )
-def test_a_sample_that_does_not_fit_is_a_data_error(
+def test_sample_that_does_not_fit_is_a_data_error(
     sample: Sample, problems: Problems, says: str
 ) -> None:
     with pytest.raises(DataError, match=says):
@@ -104,7 +104,7 @@ def test_a_sample_that_does_not_fit_is_a_data_error(
 # ---------------------------------------------------------------------------- worlds and rows
 
 
-def test_a_world_draws_by_its_plan() -> None:
+def test_world_draws_by_its_plan() -> None:
     world = DistortedWorld(FlagPictures(), {("dark",): 3, ("rotation180",): 1})
     drawn = Counter(world.sample(np.random.default_rng(seed)).kind for seed in range(200))
     assert set(drawn) == {"dark", "rotation180"}
@@ -112,7 +112,7 @@ def test_a_world_draws_by_its_plan() -> None:
     assert drawn["dark"] == pytest.approx(150, abs=25)
 
 
-def test_a_world_without_crops_draws_none() -> None:
+def test_world_without_crops_draws_none() -> None:
     world = DistortedWorld(FlagPictures(), {("crop",): 5, ("none",): 1})
     assert {world.sample(np.random.default_rng(seed)).kind for seed in range(20)} == {"none"}
     with pytest.raises(ConfigurationError, match="but crops"):
@@ -147,7 +147,7 @@ def test_rows_with_a_box_are_cropped_too() -> None:
         DistortedRows([clean()], crops)[0]
 
 
-def test_a_plan_is_gone_through_again() -> None:
+def test_plan_is_gone_through_again() -> None:
     rows = DistortedRows([clean(f"{place}") for place in range(24)], {("dark",): 1, ("blur",): 1})
     kinds = [rows[place].kind for place in range(24)]
     assert kinds == kinds[:2] * 12

@@ -46,7 +46,7 @@ def test_long_passages_are_cut() -> None:
     assert len(text) == len("1. : ") + 200 + 1000
 
 
-def test_nothing_found_is_refused_and_a_failed_engine_is_not_the_policys_fault() -> None:
+def test_search_refuses_empty_results_and_a_failed_engine_is_a_service_error() -> None:
     with pytest.raises(ToolError, match="Nothing was found for 'q'"):
         Search(Engine()).run({"query": "q"}, Store())
     with pytest.raises(ServiceError, match="search: down"):
@@ -56,13 +56,13 @@ def test_nothing_found_is_refused_and_a_failed_engine_is_not_the_policys_fault()
 
 
 @pytest.mark.parametrize("raw", [{}, {"query": ""}, {"query": 3}, {"q": "x"}, {"query": "x" * 501}])
-def test_other_arguments_are_refused(raw: dict[str, Any]) -> None:
+def test_search_refuses_other_arguments(raw: dict[str, Any]) -> None:
     with pytest.raises(ToolError, match="search takes query"):
         Search(Engine(Passage("a", "b"))).run(raw, Store())
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none()))
-def test_any_arguments_are_answered(raw: dict[str, Any]) -> None:
+def test_search_answers_any_arguments(raw: dict[str, Any]) -> None:
     tool = Search(Engine(Passage("a", "b")))
     accepted = raw.keys() == {"query"} and isinstance(raw["query"], str) and raw["query"]
     if accepted and len(raw["query"]) <= LONGEST_QUERY:

@@ -22,7 +22,7 @@ def folders() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("visenv-world-*"))
 
 
-def test_an_engine_is_a_name_and_a_seed() -> None:
+def test_engine_is_a_name_and_a_seed() -> None:
     engine = WorldEngine("tiny", 3)
     title = engine.articles()[0].title
     found = engine.search(title, 2)
@@ -65,7 +65,7 @@ def test_threads_that_meet_at_a_new_world_all_find_it() -> None:
     assert found == [title] * 6
 
 
-def test_an_index_that_is_not_kept_is_closed_and_removed(
+def test_index_that_is_not_kept_is_closed_and_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """At once, not when the garbage collector next finds a cycle."""
@@ -102,7 +102,7 @@ assert engine.search(title, 1)[0].title == title
 """
 
 
-def test_nothing_is_left_behind_by_a_process_or_its_fork(tmp_path: Path) -> None:
+def test_index_is_removed_by_a_process_and_its_fork(tmp_path: Path) -> None:
     """The child searches an index of its own, and leaves its parent's alone when it ends."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD],
@@ -116,7 +116,7 @@ def test_nothing_is_left_behind_by_a_process_or_its_fork(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_tiny_world_speaks_in_the_words_it_names() -> None:
+def test_tiny_world_speaks_in_the_words_it_names() -> None:
     known = set(WORDS)
     for seed in range(20):
         for article in WorldEngine("tiny", seed).articles():

@@ -37,7 +37,7 @@ def of_kind(kind: str) -> list[Entity]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_name_is_all_that_a_sign_shows(kind: str) -> None:
+def test_name_is_all_that_a_sign_shows(kind: str) -> None:
     one, other = of_kind(kind)[:2]
     pixels = named(one)
     assert pixels.shape == (SIZE[1], SIZE[0], 3)
@@ -48,7 +48,7 @@ def test_a_name_is_all_that_a_sign_shows(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_name_is_read_at_a_size_that_fits(kind: str) -> None:
+def test_names_are_read_at_a_size_that_fits(kind: str) -> None:
     """Near doubles, too, are pictures that differ by more than noise."""
     for one, double in zip(of_kind(kind)[1::3], of_kind(kind)[2::3], strict=True):
         apart = np.abs(named(one).astype(int) - named(double)).max(axis=2) > 60
@@ -56,7 +56,7 @@ def test_every_name_is_read_at_a_size_that_fits(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].looks])
-def test_a_look_is_all_that_an_image_without_a_name_shows(kind: str) -> None:
+def test_look_is_all_that_an_image_without_a_name_shows(kind: str) -> None:
     one, other = of_kind(kind)[:2]
     pixels = looks(one)
     assert np.array_equal(pixels, looks(one._replace(name=other.name, told=other.told)))
@@ -67,7 +67,7 @@ def test_a_look_is_all_that_an_image_without_a_name_shows(kind: str) -> None:
         assert (away <= 4).sum() > 1500, f"{colour} is seen on {one.look}"
 
 
-def test_every_figure_is_another() -> None:
+def test_figures_are_all_different() -> None:
     drawn = set()
     for charge in CHARGES:
         image = PIL.Image.new("RGB", (100, 100), "white")
@@ -85,7 +85,7 @@ def test_every_figure_is_another() -> None:
     assert len(drawn) == len(CHARGES) + len(HEADGEAR)
 
 
-def test_every_colour_in_every_place_can_be_told() -> None:
+def test_colours_in_every_place_can_be_told() -> None:
     pictures = [
         looks(Entity(kind, "x", Look(ink, charge, ground), {}))
         for kind, charge in (("city", "star"), ("company", "ring"), ("person", "hat"))

@@ -46,7 +46,7 @@ def says(text: str, value: str) -> bool:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_gold_query_finds_its_article(asked: Asked, preset: str) -> None:
+def test_gold_queries_find_their_articles(asked: Asked, preset: str) -> None:
     shown = PASSAGES if preset == "default" else 2
     for sample in asked[preset]:
         for query, article in zip(
@@ -57,7 +57,7 @@ def test_every_gold_query_finds_its_article(asked: Asked, preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_each_article_names_what_the_next_query_is_about(asked: Asked, preset: str) -> None:
+def test_articles_name_what_the_next_query_is_about(asked: Asked, preset: str) -> None:
     for sample in asked[preset]:
         articles, titles = articles_of(sample), sample.ground_truth.articles
         for title, after in pairwise(titles):
@@ -80,7 +80,7 @@ def test_gold_queries_pass_their_own_guard(asked: Asked, preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_no_article_before_the_last_holds_the_answer(asked: Asked, preset: str) -> None:
+def test_articles_before_the_last_do_not_hold_the_answer(asked: Asked, preset: str) -> None:
     for sample in asked[preset]:
         articles = articles_of(sample)
         for title in sample.ground_truth.articles[:-1]:
@@ -88,14 +88,14 @@ def test_no_article_before_the_last_holds_the_answer(asked: Asked, preset: str) 
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_question_names_nothing_that_has_an_article(asked: Asked, preset: str) -> None:
+def test_question_names_nothing_that_has_an_article(asked: Asked, preset: str) -> None:
     for sample in asked[preset]:
         for name in (*articles_of(sample), *sample.answers):
             assert not says(sample.question, name)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_same_words_about_another_image_have_another_answer(asked: Asked, preset: str) -> None:
+def test_answer_depends_on_the_image_for_the_same_words(asked: Asked, preset: str) -> None:
     """In one world, most questions that are asked twice: without the image it is a guess."""
     answers: defaultdict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     for sample in asked[preset]:
@@ -115,7 +115,7 @@ def test_searching_for_the_question_itself_does_not_find_the_answer(asked: Asked
     assert found / len(asked["default"]) < 0.2
 
 
-def test_what_is_so_in_one_world_is_not_in_another(asked: Asked) -> None:
+def test_facts_differ_between_worlds(asked: Asked) -> None:
     """Facts learned by heart are of no use."""
     told: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for seed in range(60):
@@ -128,7 +128,7 @@ def test_what_is_so_in_one_world_is_not_in_another(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_what_is_said_of_a_question(asked: Asked, preset: str) -> None:
+def test_question_and_its_ground_truth(asked: Asked, preset: str) -> None:
     for sample in asked[preset]:
         truth = sample.truth_as(SearchTruth)
         assert sample.answers[0] in truth.options
@@ -162,7 +162,7 @@ def test_answers_have_other_spellings(asked: Asked) -> None:
     assert all(answers[1] == answers[0].replace(",", "") for answers in numbers)
 
 
-def test_a_path_is_clear_if_nothing_tells_its_answer_early() -> None:
+def test_path_is_clear_if_nothing_tells_its_answer_early() -> None:
     from visenv.envs.arft.search.world.paths import Step, is_clear
     from visenv.envs.arft.search.world.society import Entity
 
@@ -182,7 +182,7 @@ def test_a_path_is_clear_if_nothing_tells_its_answer_early() -> None:
     assert not is_clear((Step(person, "teacher"), Step(person, "birth year"))), "a circle"
 
 
-def test_a_surname_that_two_people_have_is_no_answer() -> None:
+def test_surname_that_two_people_have_is_no_answer() -> None:
     from visenv.envs.arft.search.world.paths import Step, _answers
     from visenv.envs.arft.search.world.society import Entity
 
@@ -195,7 +195,7 @@ def test_a_surname_that_two_people_have_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_sample_is_a_function_of_the_generator(preset: str) -> None:
+def test_sample_is_a_function_of_the_generator(preset: str) -> None:
     world = EntitiesWorld(preset)
     one, shared, other = (world.sample(np.random.default_rng(seed)) for seed in (3, 3, 4))
     assert one is shared
@@ -237,7 +237,7 @@ def test_wrong_options_say_what_is_right(
         EntitiesWorld(**options)  # type: ignore[arg-type]
 
 
-def test_the_articles_of_one_world_make_an_index_of_ones_own(tmp_path: object) -> None:
+def test_articles_of_one_world_make_an_index_of_ones_own(tmp_path: object) -> None:
     from pathlib import Path
 
     from visenv.search import open_searcher

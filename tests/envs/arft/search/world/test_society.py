@@ -40,7 +40,7 @@ def test_links_lead_to_others_of_their_kind(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_third_are_near_doubles(seed: int) -> None:
+def test_near_doubles_are_a_third(seed: int) -> None:
     society = world(seed)
     for kind in KINDS:
         entities = [each for each in society.values() if each.kind == kind]
@@ -61,7 +61,7 @@ def test_a_third_are_near_doubles(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_two_of_a_kind_look_alike_even_with_their_colours_swapped(seed: int) -> None:
+def test_entities_of_a_kind_look_different_even_with_colours_swapped(seed: int) -> None:
     society = world(seed)
     for kind in KINDS:
         looks = [each.look for each in society.values() if each.kind == kind and each.look]
@@ -71,7 +71,7 @@ def test_no_two_of_a_kind_look_alike_even_with_their_colours_swapped(seed: int) 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_article_tells_all_there_is_in_several_sentences(seed: int) -> None:
+def test_article_tells_all_there_is_in_several_sentences(seed: int) -> None:
     society = world(seed)
     articles: dict[str, Passage] = {
         article.title: article for article in WorldEngine("default", seed).articles()
@@ -91,7 +91,7 @@ def test_worlds_of_different_seeds_differ() -> None:
     assert world(40).keys() != world(41).keys()
 
 
-def test_a_namer_never_gives_a_name_twice() -> None:
+def test_namer_never_gives_a_name_twice() -> None:
     namer = Namer(np.random.default_rng(0))
     for kind in KINDS:
         names = [namer.new(kind) for _ in range(30)]

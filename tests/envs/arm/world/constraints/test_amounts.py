@@ -13,7 +13,7 @@ seeds = st.integers(0, 2**32)
 
 
 @given(seeds, st.integers(1, 20), st.integers(0, 20))
-def test_the_words_say_the_bounds(seed: int, lowest: int, more: int) -> None:
+def test_words_say_the_bounds(seed: int, lowest: int, more: int) -> None:
     amount = draw_amount(np.random.default_rng(seed), lowest, lowest + more)
     told = [int(number) for number in re.findall(r"\d+", amount.words)]
     bounds = {amount.lower, amount.upper} - {0, OPEN}
@@ -25,7 +25,7 @@ def test_the_words_say_the_bounds(seed: int, lowest: int, more: int) -> None:
 
 
 @given(seeds, st.integers(0, 3), st.integers(1, 9), st.integers(0, 9), st.booleans())
-def test_a_count_keeps_or_misses(seed: int, least: int, above: int, more: int, keeps: bool) -> None:
+def test_count_keeps_or_misses(seed: int, least: int, above: int, more: int, keeps: bool) -> None:
     rng = np.random.default_rng(seed)
     amount = draw_amount(rng, least + above, least + above + more)
     number, case = draw_count(rng, amount, keeps, least=least)

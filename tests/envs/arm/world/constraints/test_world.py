@@ -34,7 +34,7 @@ def test_makes_texts_for_every_check() -> None:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_the_verdict_is_that_of_the_strict_check(name: str) -> None:
+def test_verdict_is_that_of_the_strict_check(name: str) -> None:
     for sample in drawn(7, 150, ConstraintWorld([name])):
         called = sample.ground_truth.check
         assert called.name == sample.kind == name
@@ -42,14 +42,14 @@ def test_the_verdict_is_that_of_the_strict_check(name: str) -> None:
 
 
 @given(st.integers(0, 2**63))
-def test_the_verdict_is_right_for_any_seed(seed: int) -> None:
+def test_verdict_is_right_for_any_seed(seed: int) -> None:
     (sample,) = drawn(seed, 1)
     called = sample.ground_truth.check
     assert str(check(called.name, response(sample), called.arguments)) == sample.answers[0]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_verdict_follows_the_dialect(dialect: Dialect) -> None:
+def test_verdict_follows_the_dialect(dialect: Dialect) -> None:
     """The strict verdict contradicted the check in 10.6 % (arm) and 16.4 % (mmif) of samples."""
     samples = drawn(5, 400, ConstraintWorld(dialect=dialect))
     for sample in samples:
@@ -77,7 +77,7 @@ def test_half_of_the_verdicts_are_true_for_each_check_in_a_published_dialect(
     assert abs(sum(sample.answers == ("True",) for sample in samples) - 20) < 4 * 10**0.5
 
 
-def test_a_maker_whose_texts_the_dialect_never_accepts_is_an_error(
+def test_maker_whose_texts_the_dialect_never_accepts_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = "check_whether_whole_response_end_with_certain_substring"
@@ -88,7 +88,7 @@ def test_a_maker_whose_texts_the_dialect_never_accepts_is_an_error(
         drawn(0, 20, world)
 
 
-def test_there_are_three_hundred_instructions_some_about_images() -> None:
+def test_instructions_are_three_hundred_some_about_images() -> None:
     samples = drawn(6, 2000)
     assert len({sample.question for sample in samples}) >= 300
     pictured = [sample for sample in samples if sample.images]
@@ -118,7 +118,7 @@ def test_half_of_the_verdicts_are_true_for_each_check() -> None:
         assert counted["True"] / sum(counted.values()) == pytest.approx(0.5, abs=0.2)
 
 
-def test_what_misses_mostly_misses_just_so() -> None:
+def test_misses_are_mostly_narrow() -> None:
     broken = [sample for sample in drawn(5, 2000) if sample.answers == ("False",)]
     near = [sample for sample in broken if "some too" not in sample.ground_truth.case]
     assert len(near) / len(broken) > 0.75
@@ -138,26 +138,26 @@ def test_what_misses_mostly_misses_just_so() -> None:
         assert case in told
 
 
-def test_one_seed_one_sample() -> None:
+def test_constraint_world_is_seeded() -> None:
     assert drawn(11, 40) == drawn(11, 40)
     assert drawn(11, 40) != drawn(12, 40)
     ids = [sample.id for sample in drawn(11, 500)]
     assert len(set(ids)) == 500
 
 
-def test_a_constraint_is_worded_in_several_ways() -> None:
+def test_constraint_is_worded_in_several_ways() -> None:
     first_words: dict[str, set[str]] = defaultdict(set)
     for sample in drawn(2, 1000):
         first_words[sample.kind].add(" ".join(sample.ground_truth.constraint.split()[:2]))
     assert min(map(len, first_words.values())) >= 2
 
 
-def test_only_the_checks_asked_for() -> None:
+def test_constraint_world_has_only_the_checks_asked_for() -> None:
     name = list(CHECKS)[18]
     assert {sample.kind for sample in drawn(0, 20, ConstraintWorld([name]))} == {name}
 
 
-def test_what_cannot_be_asked_for() -> None:
+def test_constraint_world_refuses_unknown_checks() -> None:
     with pytest.raises(ConfigurationError, match="at least one"):
         ConstraintWorld([])
     with pytest.raises(UnknownNameError, match="no text check"):
@@ -184,7 +184,7 @@ def test_prose_has_the_sentences_asked_for(seed: int, numbers: list[int]) -> Non
     assert check(name, text, {"ranges": ranges}, "arm")
 
 
-def test_no_word_of_the_prose_is_an_abbreviation_or_holds_a_digit() -> None:
+def test_words_of_the_prose_are_no_abbreviations_and_hold_no_digits() -> None:
     words = {
         word.strip(".!").lower()
         for sample in drawn(4, 400, ConstraintWorld([list(CHECKS)[4]]))

@@ -25,9 +25,7 @@ def test_wrong_statements_count_before_facts_left_out() -> None:
 
 
 @pytest.mark.parametrize(("facts", "responses"), [(2, 2), (2, 3), (2, 4), (3, 2), (3, 3), (3, 4)])
-def test_one_response_is_the_best_and_it_is_where_it_is_said_to_be(
-    facts: int, responses: int
-) -> None:
+def test_best_response_is_where_it_is_said_to_be(facts: int, responses: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         drawn = draw_patterns(rng, facts, responses)
@@ -36,7 +34,7 @@ def test_one_response_is_the_best_and_it_is_where_it_is_said_to_be(
         assert best_of([flaws(each, drawn.truth) for each in drawn.patterns]) == drawn.best
 
 
-def test_whatever_two_responses_say_each_is_the_best_as_often() -> None:
+def test_responses_are_the_best_equally_often() -> None:
     """6,000 draws: of every pair of patterns, within 4 standard deviations of a half."""
     rng = np.random.default_rng(0)
     won: defaultdict[object, Counter[int]] = defaultdict(Counter)

@@ -87,13 +87,13 @@ def test_wording_varies() -> None:
     assert len({respond(rng, topic.facts, claims) for _ in range(60)}) > 50
 
 
-def test_it_is_a_procedural_source() -> None:
+def test_graded_pairs_are_a_procedural_source() -> None:
     assert isinstance(GradedPairs(), ProceduralSource)
     assert not isinstance(GradedPairs(), IndexedSource)
 
 
 @pytest.mark.parametrize("candidates", [2, 3, 4])
-def test_the_verdict_is_the_response_with_the_fewest_flaws(candidates: int) -> None:
+def test_verdict_is_the_response_with_the_fewest_flaws(candidates: int) -> None:
     world, rng = GradedPairs(candidates, "text"), np.random.default_rng(0)
     for _ in range(60):
         topic = text_topic(rng)
@@ -105,7 +105,7 @@ def test_the_verdict_is_the_response_with_the_fewest_flaws(candidates: int) -> N
         assert found.index(min(found)) + 1 == int(sample.answers[0])
 
 
-def test_a_single_response_is_complete_and_true_or_wrong_and_false() -> None:
+def test_single_response_is_complete_and_true_or_wrong_and_false() -> None:
     drawn = samples(200, 1)
     for sample in drawn:
         [grade] = sample.ground_truth.grades
@@ -115,7 +115,7 @@ def test_a_single_response_is_complete_and_true_or_wrong_and_false() -> None:
     assert abs(counts["complete"] - 100) < 5 * 50**0.5  # five standard deviations
 
 
-def test_the_best_response_stands_anywhere() -> None:
+def test_best_response_stands_anywhere() -> None:
     """400 draws: each place within 5 standard deviations of a quarter."""
     counts = Counter(sample.answers[0] for sample in samples(400, 4))
     assert set(counts) == {"1", "2", "3", "4"}
@@ -149,7 +149,7 @@ def test_scenes_come_with_image_and_boxes() -> None:
 
 
 @pytest.mark.component("opencv")
-def test_the_look_of_a_tiny_scene_varies() -> None:
+def test_look_of_a_tiny_scene_varies() -> None:
     """Where every sign was orange and square, texts alone told which response is right."""
     world, rng = GradedPairs(1, "scenes", "tiny"), np.random.default_rng(0)
     drawn = [world.sample(rng) for _ in range(12)]
@@ -168,7 +168,7 @@ def test_text_comes_without_an_image() -> None:
 
 @pytest.mark.component("opencv")
 @pytest.mark.parametrize("about", ["text", "scenes"])
-def test_one_seed_one_sample_to_the_byte(about: Any) -> None:
+def test_graded_pairs_are_seeded_to_the_byte(about: Any) -> None:
     world = GradedPairs(4, about, **SMALL)
     one, two = (world.sample(np.random.default_rng(3)) for _ in range(2))
     assert one == two
@@ -179,7 +179,7 @@ def test_one_seed_one_sample_to_the_byte(about: Any) -> None:
 
 
 @pytest.mark.parametrize("candidates", [0, 5, True, "2", 2.0])
-def test_a_wrong_number_of_candidates_is_refused(candidates: Any) -> None:
+def test_wrong_number_of_candidates_is_refused(candidates: Any) -> None:
     with pytest.raises(ConfigurationError, match="candidates must be 1 to 4"):
         GradedPairs(candidates)
 
