@@ -60,7 +60,7 @@ class _Group:
         self._pairs.append(pair)
 
     def copy_of(self, pair: _Pair, threshold: float) -> tuple[str, float] | None:
-        """Return the first pair that is similar by `threshold` in each text, with its similarity."""
+        """Return the first pair similar by `threshold` in each text, with its similarity."""
         number, mine = len(self._pairs), _counts(pair)
         apart = np.abs(self._counts[:number] - mine).sum(1)
         allowed = (1 - threshold) * (self._lengths[:number] + mine.sum())
