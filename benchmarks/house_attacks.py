@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from house_text_policy import play, trained
-
+from benchmarks.house_text_policy import play, trained
 from visenv.envs.embodied.attacks import play_blind, play_sighted, play_without_feedback
 from visenv.envs.embodied.source import house_sample
 from visenv.envs.embodied.world.tasks import TaskOptions

@@ -28,6 +28,7 @@ from visenv.envs.embodied.world.items import COLORS, ITEMS, PATTERNS
 from visenv.envs.embodied.world.render import HouseRenderer
 from visenv.envs.embodied.world.state import OK, Place, State
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
+from visenv.types import Pixels
 
 SIDE, CROP = 224, 48
 CLASSES: dict[str, list[str]] = {
@@ -41,7 +42,7 @@ UNASKED = -1
 class Crop(NamedTuple):
     """What is cut out, uint8 ``[48, 48, 3]``, and the right class of each head."""
 
-    pixels: np.ndarray
+    pixels: Pixels
     labels: list[int]
 
 
