@@ -1,38 +1,74 @@
-"""The speed of House on one core: a skill with its frame, ids, creation, planning.
+"""The speed of House: a skill with its frame, ids, creation, planning, and eight episodes at once.
 
-    LP_NUM_THREADS=1 python benchmarks/house.py > benchmarks/results/2026-11-23-house.txt
+    python benchmarks/house.py --miniworld-python <interpreter> \
+        > benchmarks/results/2026-11-23-house.txt
 
-Medians of the CPU time of one run, all threads together. MiniWorld, the nearest peer, is not
-measured here.
+Medians of one run. ``CPU ms`` is the CPU time of all threads of the process, ``ms`` is the elapsed
+time, which says little while others use the machine; the load is printed. MiniWorld, the nearest
+peer, is measured in its own interpreter (`peer_miniworld.py`). Without ``--miniworld-python`` its
+line is missing.
+
+The eight episodes have unequal lengths. The last line is what two free cores allow: the CPU time of
+the episodes one after another, divided by half of the CPU time of all workers or by the longest
+episode, whichever is longer.
 """
 
 from __future__ import annotations
 
+import argparse
+import multiprocessing
 import os
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
-os.environ.setdefault("LP_NUM_THREADS", "1")  # threads of OSMesa's renderer
+import gymnasium as gym
 
+import visenv  # noqa: F401 - registers the ids
 from visenv.envs.embodied.simulation import HouseSimulation
 from visenv.envs.embodied.source import house_sample
 from visenv.envs.embodied.world.planner import plan
-from visenv.envs.embodied.world.tasks import TaskOptions, make_task
+from visenv.envs.embodied.world.tasks import TaskOptions
+from visenv.grammar import Call, ParsedTurn
+from visenv.grammar.plan import TOOL
+
+EPISODES = 8
+_TICK = os.sysconf("SC_CLK_TCK")
 
 
-def median_ms(run: Callable[[], object], count: int) -> float:
-    """Return the median CPU time of a function in milliseconds."""
-    times = []
-    for _ in range(count):
-        start = time.process_time()
-        run()
-        times.append(1e3 * (time.process_time() - start))
-    return statistics.median(times)
+class Took(NamedTuple):
+    """Milliseconds of CPU time and of elapsed time."""
+
+    busy: float
+    elapsed: float
+
+    def __str__(self) -> str:
+        return f"{self.busy:7.1f} CPU ms {self.elapsed:7.1f} ms"
 
 
-def skills(simulation: HouseSimulation, side: int, antialias: bool, with_ids: bool) -> float:
-    """Return the median time of going somewhere and seeing it, in milliseconds."""
+def took(run: Callable[[], object]) -> Took:
+    """Return how long a function takes."""
+    busy, elapsed = time.process_time(), time.perf_counter()
+    run()
+    return Took(1e3 * (time.process_time() - busy), 1e3 * (time.perf_counter() - elapsed))
+
+
+def median(run: Callable[[], object], count: int) -> Took:
+    """Return the medians of several runs."""
+    every = [took(run) for _ in range(count)]
+    return Took(*(statistics.median(column) for column in zip(*every, strict=True)))
+
+
+def show(what: str, value: Took) -> None:
+    print(f"{what:44} {value}", flush=True)
+
+
+def skill(side: int, antialias: bool, with_ids: bool) -> Took:
+    """Return the median time of going somewhere and seeing it."""
+    simulation = HouseSimulation(house_sample(0, TaskOptions()).ground_truth)
     places = [index for index, each in enumerate(simulation.dialect.actions)
               if each.verb == "go_to"]  # fmt: skip
     turn = iter(places * 10)
@@ -44,31 +80,115 @@ def skills(simulation: HouseSimulation, side: int, antialias: bool, with_ids: bo
             simulation.renderer.ids(simulation.state, side)
 
     act()
-    return median_ms(act, 100)
+    return median(act, 100)
 
 
-def main() -> None:
-    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
-    simulation = HouseSimulation(house_sample(0, TaskOptions()).ground_truth)
+def show_one_house() -> None:
+    """Print the times of House in this process."""
     for side, antialias, with_ids in (
-        (96, False, False), (224, False, False), (224, False, True), (500, True, False),
+        (96, False, False), (224, False, False), (224, True, False), (224, False, True),
+        (500, True, False),
     ):  # fmt: skip
-        what = f"{side} px{', antialiased' * antialias}{', with ids' * with_ids}"
-        took = skills(simulation, side, antialias, with_ids)
-        print(f"skill and frame, {what:22} {took:6.1f} CPU ms")
+        options = f"{', antialiased' * antialias}{', with ids' * with_ids}"
+        show(f"skill and frame, {side} px{options}", skill(side, antialias, with_ids))
     seeds = iter(range(100, 1000))
-    took = median_ms(lambda: make_task(next(seeds), TaskOptions()), 30)
-    print(f"task and house                          {took:6.1f} CPU ms")
 
     def create() -> None:
         made = HouseSimulation(house_sample(next(seeds), TaskOptions()).ground_truth)
         made.frame(224, False)
 
-    print(f"creation, with the first frame          {median_ms(create, 20):6.1f} CPU ms")
-    truth = simulation.truth
-    fresh = HouseSimulation(truth).state
-    print(f"planning                                "
-          f"{median_ms(lambda: plan(fresh, truth.goal), 50):6.1f} CPU ms")  # fmt: skip
+    show("creation, with the first frame", median(create, 20))
+    truth = house_sample(0, TaskOptions()).ground_truth
+    state = HouseSimulation(truth).state
+    show("planning", median(lambda: plan(state, truth.goal), 50))
+
+
+def show_miniworld(interpreter: str) -> None:
+    """Print the times of MiniWorld."""
+    script = Path(__file__).with_name("peer_miniworld.py")
+    asked = "224 100\n500 50\n"
+    answers = subprocess.run(
+        [interpreter, str(script)], input=asked, capture_output=True, text=True, check=True
+    ).stdout
+    lines = [line for line in answers.splitlines() if line[0].isdigit()]  # without its notes
+    for side, line in zip((224, 500), lines, strict=True):
+        show(f"MiniWorld 2.1.0, a step, {side} px", Took(*map(float, line.split())))
+
+
+def turns_of(env: gym.Env[Any, Any], seed: int) -> list[str]:
+    """Return the turns of the oracle, one action each."""
+    env.reset(seed=seed)
+    base: Any = env.unwrapped
+    names = base.simulation.dialect.names
+    calls = [Call(TOOL, {"action_id": index, "action_name": names[index]})
+             for index in base.truth.plan]  # fmt: skip
+    return [base.grammar.compose(ParsedTurn("", (call,))) for call in calls]
+
+
+def play(env: gym.Env[Any, Any], seed: int, turns: list[str]) -> None:
+    """Play an episode."""
+    env.reset(seed=seed)
+    for turn in turns:
+        env.step(turn)
+
+
+def play_together(pool: Any, script: list[list[str]]) -> None:
+    """Play all episodes; an episode takes its next turn when its result is there."""
+    pool.reset(seed=list(range(EPISODES)))
+    left = {index: iter(turns) for index, turns in enumerate(script)}
+    pool.submit({index: next(turns) for index, turns in left.items()})
+    while left:
+        for index in pool.ready():
+            turn = next(left[index], None)
+            if turn is None:
+                del left[index]
+            else:
+                pool.submit({index: turn})
+
+
+def busy_children() -> float:
+    """Return the CPU time of the children in milliseconds."""
+    total = 0.0
+    for child in multiprocessing.active_children():
+        fields = Path(f"/proc/{child.pid}/stat").read_text("ascii").rpartition(")")[2].split()
+        total += 1e3 * (int(fields[11]) + int(fields[12])) / _TICK
+    return total
+
+
+def show_eight(rounds: int = 3) -> None:
+    """Print how much faster eight episodes are in worker processes than one after another."""
+    env = gym.make("visenv/House-v0")
+    script = [turns_of(env, seed) for seed in range(EPISODES)]
+    print(f"{EPISODES} episodes of {sorted(map(len, script))} actions, House-v0, 224 px")
+    pool: Any = gym.make_vec("visenv/House-v0", num_envs=EPISODES, workers="process")
+    play_together(pool, script)
+    bounds, ratios = [], []
+    for _ in range(rounds):
+        each = [took(lambda seed=seed: play(env, seed, script[seed])) for seed in range(EPISODES)]
+        alone = Took(*map(sum, zip(*each, strict=True)))
+        before = busy_children()
+        together = took(lambda: play_together(pool, script))
+        busy = busy_children() - before + together.busy
+        longest = max(episode.busy for episode in each)
+        bounds.append(alone.busy / max(busy / 2, longest))
+        ratios.append(alone.elapsed / together.elapsed)
+        show("  one after another", alone)
+        show("  in eight processes", Took(busy, together.elapsed))
+    pool.close()
+    env.close()
+    print(f"  faster, elapsed time                       {statistics.median(ratios):7.2f} x")
+    print(f"  faster, what two free cores allow          {statistics.median(bounds):7.2f} x")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--miniworld-python", help="an interpreter that has miniworld 2.1.0")
+    arguments = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+    show_one_house()
+    if arguments.miniworld_python:
+        show_miniworld(arguments.miniworld_python)
+    show_eight()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,10 @@ A baseline wraps any policy and plays any environment. It drops the system messa
 the tools, says at the end of the question what to do instead, and puts what the policy says into
 the environment's grammar. So the same items are scored by the same metrics. The text that the
 environment reads is not the text that was sampled, so there is nothing here to train on.
+
+Where a turn is a plan of actions (`visenv.grammar.plan`), the wrapped policy writes every plan, and
+reads the rules: `DirectPolicy` asks for plans without reasoning, `ChainOfThoughtPolicy` for
+reasoning before each plan.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing_extensions import override
 from visenv.baselines import BaselinePrompts
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.grammar import Call, ParsedTurn
+from visenv.grammar.plan import PlanGrammar
 from visenv.policy import Policy, Session
 from visenv.registration import load
 from visenv.types import (
@@ -63,13 +68,20 @@ class BaselineSession(Session):
 
     @override
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
-        """Keep new messages for the next turn, except those that explain the tools."""
+        """Keep new messages for the next turn."""
         super().observe(messages, context)
         self._context = context
-        self.pending += [message for message in messages if message.role != "system"]
+        self.pending += messages
 
-    def tell(self, instruction: str) -> None:
-        """Show the wrapped policy what is new, and the instruction after it."""
+    def tell(self, instruction: str, explain_tools: bool = False) -> None:
+        """Show the wrapped policy what is new, and the instruction after it.
+
+        Args:
+            instruction: What it is to do now.
+            explain_tools: Whether it reads the system message.
+        """
+        if not explain_tools:
+            self.pending = [message for message in self.pending if message.role != "system"]
         if instruction and self.pending:
             *before, last = self.pending
             parts: tuple[Part, ...] = (*last.parts, f"\n{instruction}")
@@ -128,8 +140,12 @@ class _Baseline(Policy[BaselineSession]):
         Raises:
             PolicyError: If the wrapped policy cannot reply.
         """
-        turn = await self._turn(session, sampling)
-        reply = Reply.of_text(session.turn.grammar.compose(turn))
+        grammar = session.turn.grammar
+        if isinstance(grammar, PlanGrammar):
+            text = await self._plan(session, request, sampling, grammar)
+        else:
+            text = grammar.compose(await self._turn(session, sampling))
+        reply = Reply.of_text(text)
         session.said(reply)
         return reply
 
@@ -140,6 +156,20 @@ class _Baseline(Policy[BaselineSession]):
     @abstractmethod
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         """Return the baseline's turn."""
+
+    async def _plan(
+        self,
+        session: BaselineSession,
+        request: TurnRequest,
+        sampling: Sampling,
+        grammar: PlanGrammar,
+    ) -> str:
+        """Return the text of a turn that is a plan.
+
+        Raises:
+            ConfigurationError: If the baseline has no plans.
+        """
+        raise ConfigurationError(f"{type(self).__name__} cannot write plans; use direct or cot.")
 
     async def _answer(
         self, session: BaselineSession, sampling: Sampling, instruction: str, prefix: str
@@ -156,11 +186,22 @@ class _Baseline(Policy[BaselineSession]):
 
 
 class DirectPolicy(_Baseline):
-    """Answers in the first turn."""
+    """Answers in the first turn; a plan has empty texts."""
 
     @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.answer, "<answer>")
+
+    async def _plan(
+        self,
+        session: BaselineSession,
+        request: TurnRequest,
+        sampling: Sampling,
+        grammar: PlanGrammar,
+    ) -> str:
+        session.tell(self.prompts.answer if self.instruct else "", explain_tools=True)
+        silent = request._replace(regex=grammar.turn_regex(text_characters=0))
+        return (await self.policy.respond(session.inner, silent, sampling)).text
 
 
 class ChainOfThoughtPolicy(_Baseline):
@@ -169,6 +210,16 @@ class ChainOfThoughtPolicy(_Baseline):
     @override
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.reason, "<think>")
+
+    async def _plan(
+        self,
+        session: BaselineSession,
+        request: TurnRequest,
+        sampling: Sampling,
+        grammar: PlanGrammar,
+    ) -> str:
+        session.tell(self.prompts.reason if self.instruct else "", explain_tools=True)
+        return (await self.policy.respond(session.inner, request, sampling)).text
 
 
 class RetrievalPolicy(_Baseline):

@@ -145,6 +145,7 @@ BASELINE_PROMPTS: dict[str, str] = {
     "mags": "visenv.envs.mags.baselines:PROMPTS",
     "mags-one-shot": "visenv.envs.mags.baselines:ONE_SHOT",
     "mags-grit": "visenv.envs.mags.baselines:GRIT",
+    "embodied": "visenv.envs.embodied.baselines:PROMPTS",
 }
 
 MODELS: dict[str, str] = {
@@ -204,6 +205,8 @@ SUITES: dict[str, str] = {
     "armbench": "visenv.envs.arm.suites:ARMBENCH",
     "arm-visual-tools": "visenv.envs.arm.suites:VISUAL_TOOLS",
     "arm-reasoning": "visenv.envs.arm.suites:REASONING",
+    "eb-alfred": "visenv.envs.embodied.suites:EB_ALFRED",
+    "eb-habitat": "visenv.envs.embodied.suites:EB_HABITAT",
 }
 
 RECORD_TYPES: dict[str, str] = {

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from tyro.conf import Positional, arg
 
@@ -14,17 +17,30 @@ from visenv.cli.arguments import PolicyName, Settings, check_at_least
 from visenv.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from visenv.evaluation.suite import Column, ColumnResult
+    from visenv.cli.playing import Player
+    from visenv.evaluation.suite import Column, ColumnResult, Suite, TableRow
+    from visenv.rollout import EpisodeSpec
+    from visenv.types import Episode
+
+
+class _Asked(NamedTuple):
+    """A policy of the table, and the folder for its episodes."""
+
+    label: str
+    policy: str
+    options: Sequence[str]
+    out: Path | None
 
 
 @dataclass(frozen=True)
 class PlaySuite:
-    """Evaluate a policy on all data sets of a paper's table, and print the table.
+    """Evaluate policies on all columns of a paper's table, and print the table.
 
-    Every row of every data set is played. Rows that cannot be used, such as one whose image is
-    missing, are listed and are in no mean. A column whose folder is not given is not played, and
-    the table then has no average. With --out, the episodes of each column are saved in a folder of
-    its own, and the same command goes on after a kill.
+    Every row of every data set is played, or as many samples as the suite says. Rows that cannot be
+    used, such as one whose image is missing, are listed and are in no mean. A column whose folder
+    is not given is not played, and the table then has no average. Suites of embodied tasks play
+    every policy without vision, too. With --out, the episodes of each column are saved in a folder
+    of its own, and the same command goes on after a kill.
     """
 
     name: Annotated[str, Positional, arg(metavar="SUITE")]
@@ -35,20 +51,25 @@ class PlaySuite:
     """Name of a policy (visenv list), or module:Class."""
     policy_option: Settings = field(default_factory=list)
     """An argument of the policy; may be given several times."""
+    row: Annotated[list[str], arg(metavar="'POLICY KEY=VALUE ...'")] = field(default_factory=list)
+    """A policy with its arguments, in place of --policy; may be given several times, for a row of
+    the table each."""
     option: Settings = field(default_factory=list)
     """An argument of the environments of all columns; may be given several times."""
     episodes: int | None = None
-    """How many rows of each data set; all by default."""
+    """How many samples of each column; as the suite says by default."""
+    repeats: int | None = None
+    """How often each sample is played; as the suite says by default."""
     seed: int = 0
-    """Other draws of a policy that samples."""
-    temperature: float = 0.0
-    """Sampling temperature; 0 is greedy."""
+    """Other held-out scenes, and other draws of a policy that samples."""
+    temperature: float | None = None
+    """Sampling temperature, 0 is greedy; as the suite says by default."""
     max_tokens: int = 2048
     """Most tokens in a turn."""
     concurrency: int = 32
     """Episodes that are played, and held in memory, at the same time."""
     out: Path | None = None
-    """Folder for suite.md, suite.json, and a folder for each column."""
+    """Folder for suite.md, suite.json, and a folder for each column, in a folder for each --row."""
 
     def run(self) -> None:
         """Play, print the table, and write it where asked."""
@@ -56,58 +77,122 @@ class PlaySuite:
         from visenv.registration import load
 
         check_at_least(
-            1, episodes=self.episodes, max_tokens=self.max_tokens, concurrency=self.concurrency
+            1,
+            episodes=self.episodes,
+            repeats=self.repeats,
+            max_tokens=self.max_tokens,
+            concurrency=self.concurrency,
         )
         check_at_least(0, temperature=self.temperature, seed=self.seed)
         suite = load("suite", self.name)
         if not isinstance(suite, Suite):
             raise ConfigurationError(f"The suite {self.name!r} must be a Suite, got {suite!r:.80}.")
         folders = read_folders(suite, self.folder)
-        if not folders:
+        if suite.folders and not folders:
             names = " ".join(f"--folder {name}=PATH" for name in suite.folders)
             raise ConfigurationError(f"Name the folders of the data sets: {names}.")
-        results = [self._column(column, folders) for column in suite.columns]
-        page = markdown(f"{suite.title}: {self.policy}", results)
+        rows = [row for asked in self._asked() for row in self._rows(suite, asked, folders)]
+        page = markdown(suite, rows)
         print(page, end="")
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
             (self.out / "suite.md").write_text(page)
-            (self.out / "suite.json").write_text(json.dumps(as_json(results), indent=2) + "\n")
+            (self.out / "suite.json").write_text(json.dumps(as_json(suite, rows), indent=2) + "\n")
 
-    def _column(self, column: Column, folders: dict[str, str]) -> ColumnResult:
-        """Play a column and write its summary."""
-        from visenv.cli.evaluate import Totals
+    def _asked(self) -> list[_Asked]:
+        """Return the policies of the table.
+
+        Raises:
+            ConfigurationError: If two rows are the same, or a row is empty.
+        """
+        if not self.row:
+            return [_Asked(self.policy, self.policy, self.policy_option, self.out)]
+        if self.policy_option:
+            raise ConfigurationError("With --row, the arguments of a policy stand in its row.")
+        asked = []
+        for row in self.row:
+            words = shlex.split(row)
+            if not words:
+                raise ConfigurationError("A --row names a policy, for example 'cot policy=openai'.")
+            slug = re.sub(r"[^a-z0-9]+", "-", row.lower()).strip("-")
+            out = None if self.out is None else self.out / slug
+            asked.append(_Asked(row, words[0], words[1:], out))
+        if len({each.out or each.label for each in asked}) < len(asked):
+            raise ConfigurationError("Two of the --row are the same.")
+        return asked
+
+    def _rows(
+        self, suite: Suite, asked: _Asked, folders: Mapping[str, str]
+    ) -> Iterator[TableRow]:  # fmt: skip
+        """Yield the row of a policy, and its row under each control."""
+        from visenv.evaluation.suite import TableRow
+
+        columns = [self._column(suite, column, asked, folders) for column in suite.columns]
+        for place, control in enumerate((None, *suite.controls)):
+            label = asked.label if control is None else f"{asked.label}, {control}"
+            yield TableRow(label, tuple(results[place] for results in columns))
+
+    def _column(
+        self, suite: Suite, column: Column, asked: _Asked, folders: Mapping[str, str]
+    ) -> list[ColumnResult]:
+        """Play a column without and with each control, and write the summaries."""
         from visenv.cli.playing import Player, PlaySettings
         from visenv.evaluation.held_out import places
-        from visenv.evaluation.suite import ColumnResult, column_result
-        from visenv.evaluation.summary import summarise
-        from visenv.evaluation.summary_files import write_summary
+        from visenv.evaluation.suite import ColumnResult
 
         missing = [name for name in column.folders if name not in folders]
         if missing:
-            return ColumnResult(column.name, skipped=f"give --folder {missing[0]}=PATH")
+            skipped = ColumnResult(column.name, skipped=f"give --folder {missing[0]}=PATH")
+            return [skipped] * (1 + len(suite.controls))
+        episodes = suite.episodes if self.episodes is None else self.episodes
         chosen = PlaySettings(
             command="suite",
             env=column.env,
             option=[*column.words(), *self.option],
-            data=column.data.format_map(folders),
-            policy=self.policy,
-            policy_option=self.policy_option,
-            temperature=self.temperature,
+            data=column.data.format_map(folders) or None,
+            policy=asked.policy,
+            policy_option=asked.options,
+            temperature=suite.temperature if self.temperature is None else self.temperature,
             max_tokens=self.max_tokens,
             seed=self.seed,
-            episodes=self.episodes,
-            repeats=1,
+            episodes=episodes,
+            repeats=suite.repeats if self.repeats is None else self.repeats,
         )
         with closing(Player(chosen, self.concurrency)) as player:
             env = player.make_env()
+            specs = places(env, episodes, seed=self.seed, repeats=chosen.repeats)
             source = getattr(env.unwrapped, "source", None)
-            unread = [str(problem) for problem in getattr(source, "problems", ())]
-            folder = None if self.out is None else self.out / column.slug
-            played = player.play(places(env, self.episodes, seed=self.seed), folder)
             env.close()
-        totals: Totals = getattr(source, "totals", lambda _: {})
-        summary = summarise(played, unread, totals(played))
-        if folder is not None:
-            write_summary(folder, f"{column.name}, {self.policy}", summary, played)
-        return column_result(column, summary, unread)
+            return [
+                _play(suite, column, asked, player, specs, source, control)
+                for control in (None, *suite.controls)
+            ]
+
+
+def _play(
+    suite: Suite,
+    column: Column,
+    asked: _Asked,
+    player: Player,
+    specs: Sequence[EpisodeSpec],
+    source: object,
+    control: str | None,
+) -> ColumnResult:
+    """Play a column, write its summary, and return its result."""
+    from visenv.evaluation.suite import column_result
+    from visenv.evaluation.summary import summarise
+    from visenv.evaluation.summary_files import write_summary
+
+    unread = [str(problem) for problem in getattr(source, "problems", ())]
+    totals: Callable[[Sequence[Episode]], dict[str, float]] = getattr(
+        source, "totals", lambda _: {}
+    )
+    folder = None if asked.out is None else asked.out / column.slug
+    if folder is not None and control is not None:
+        folder = folder / control
+    played = player.play(specs, folder, control)
+    summary = summarise(played, unread, totals(played))
+    if folder is not None:
+        under = "" if control is None else f", {control}"
+        write_summary(folder, f"{column.name}, {asked.label}{under}", summary, played)
+    return column_result(column, suite.metric, summary, unread)

@@ -18,8 +18,6 @@ from visenv.evaluation.intervals import NOTHING, Mean, mean_of
 from visenv.evaluation.summary import Summary
 from visenv.evaluation.summary_files import cell_table
 
-METRIC = "accuracy"
-
 
 @dataclass(frozen=True)
 class Column:
@@ -28,15 +26,16 @@ class Column:
     Attributes:
         name: Its heading.
         env: The id of the environment that plays it.
-        data: The data set, with the names of folders in braces: ``"hrbench:{hrbench}?size=8k"``.
+        data: The data set, with the names of folders in braces: ``"hrbench:{hrbench}?size=8k"``;
+            ``""`` for the environment's own.
         options: Further options of the environment.
         total: The total of the data set that is its score (the ``totals`` of the source); ``""``:
-            the mean accuracy.
+            the mean of the suite's metric.
     """
 
     name: str
     env: str
-    data: str
+    data: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     total: str = ""
 
@@ -62,10 +61,20 @@ class Suite:
     Attributes:
         title: What the table is, in a line.
         columns: Its columns.
+        metric: What is averaged, a metric from 0 to 1.
+        controls: Controls under which every policy is always played too, a row each.
+        episodes: How many samples of each column are played by default; None for all rows.
+        repeats: How often each sample is played by default.
+        temperature: The sampling temperature by default.
     """
 
     title: str
     columns: tuple[Column, ...]
+    metric: str = "accuracy"
+    controls: tuple[str, ...] = ()
+    episodes: int | None = None
+    repeats: int = 1
+    temperature: float = 0.0
 
     @property
     def folders(self) -> list[str]:
@@ -74,19 +83,19 @@ class Suite:
 
 
 class ColumnResult(NamedTuple):
-    """Holds the result of a column.
+    """Holds the result of a column for one policy, with or without a control.
 
     Attributes:
         name: Its heading.
-        accuracy: Its score, 0 to 1; NaN where no row was played.
-        played: Rows in the mean.
+        score: Its score, 0 to 1; NaN where no row was played.
+        played: Episodes in the mean.
         aborted: Rows that a failure ended; they are in no mean.
         left_out: Rows that cannot be used, each as ``"<file>:<row>: <problem>"``.
         skipped: Why the column was not played, ``""`` if it was.
     """
 
     name: str
-    accuracy: Mean = NOTHING
+    score: Mean = NOTHING
     played: int = 0
     aborted: int = 0
     left_out: tuple[str, ...] = ()
@@ -111,50 +120,77 @@ def read_folders(suite: Suite, words: Sequence[str]) -> dict[str, str]:
     return folders
 
 
-def column_result(column: Column, summary: Summary, left_out: Iterable[object]) -> ColumnResult:
+def column_result(
+    column: Column, metric: str, summary: Summary, left_out: Iterable[object]
+) -> ColumnResult:
     """Return the result of a column from the summary of its episodes."""
     overall = summary.rows[0]
-    accuracy = overall.means.get(METRIC, NOTHING)
+    score = overall.means.get(metric, NOTHING)
     if column.total:
-        accuracy = Mean(summary.totals.get(column.total, math.nan), math.nan, math.nan)
+        score = Mean(summary.totals.get(column.total, math.nan), math.nan, math.nan)
     return ColumnResult(
-        column.name, accuracy, overall.episodes, overall.aborted, tuple(map(str, left_out))
+        column.name, score, overall.episodes, overall.aborted, tuple(map(str, left_out))
     )
+
+
+class TableRow(NamedTuple):
+    """The results of one policy.
+
+    Attributes:
+        label: The policy, and the control if there is one.
+        results: The result of each column.
+    """
+
+    label: str
+    results: tuple[ColumnResult, ...]
 
 
 def average(results: Sequence[ColumnResult]) -> Mean:
     """Return the mean of the columns; NaN unless every column was played."""
-    if not results or any(math.isnan(each.accuracy.value) for each in results):
+    if not results or any(math.isnan(each.score.value) for each in results):
         return NOTHING
-    return mean_of([each.accuracy for each in results])
+    return mean_of([each.score for each in results])
 
 
-def markdown(title: str, results: Sequence[ColumnResult]) -> str:
+def markdown(suite: Suite, rows: Sequence[TableRow]) -> str:
     """Return the table as a Markdown page, with every column and row that was left out."""
-    shown = [*(each.accuracy for each in results), average(results)]
-    totals = [
-        ["rows", *(str(each.played) for each in results), str(sum(r.played for r in results))],
-        ["aborted", *(str(each.aborted) for each in results), str(sum(r.aborted for r in results))],
-        [
-            "left out",
-            *(str(len(each.left_out)) for each in results),
-            str(sum(len(r.left_out) for r in results)),
-        ],
+    head = [f"{suite.metric}, %", *(column.name for column in suite.columns), "Avg."]
+    scores = [
+        [row.label, *(per_cent(each.score) for each in row.results), per_cent(average(row.results))]
+        for row in rows
     ]
-    table = cell_table(
-        ["", *(each.name for each in results), "Avg."],
-        [["accuracy, %", *map(per_cent, shown)], *totals],
-    )
-    missing = [f"- {each.name}: not played: {each.skipped}" for each in results if each.skipped]
-    rows = [f"- {each.name}: left out: {row}" for each in results for row in each.left_out]
-    parts = [f"# {title}", table, "\n".join([*missing, *rows])]
+    first = rows[0].results
+    counts = [
+        [name, *(str(each) for each in numbers), str(sum(numbers))]
+        for name, numbers in (
+            ("episodes", [each.played for each in first]),
+            ("aborted", [sum(row.results[place].aborted for row in rows)
+                         for place in range(len(first))]),
+            ("left out", [len(each.left_out) for each in first]),
+        )
+    ]  # fmt: skip
+    table = cell_table(head, [*scores, *counts])
+    missing = [f"- {each.name}: not played: {each.skipped}" for each in first if each.skipped]
+    unread = [f"- {each.name}: left out: {row}" for each in first for row in each.left_out]
+    parts = [f"# {suite.title}", table, "\n".join([*missing, *unread])]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def as_json(results: Sequence[ColumnResult]) -> dict[str, Any]:
+def as_json(suite: Suite, rows: Sequence[TableRow]) -> dict[str, Any]:
     """Return the table as a JSON object; a mean is ``[value, low, high]``, None for NaN."""
-    columns = [{**each._asdict(), METRIC: _finite(each.accuracy)} for each in results]
-    return {"columns": columns, "average": _finite(average(results))}
+    return {
+        "title": suite.title,
+        "metric": suite.metric,
+        "rows": [
+            {
+                "label": row.label,
+                "columns": [{**each._asdict(), "score": _finite(each.score)}
+                            for each in row.results],
+                "average": _finite(average(row.results)),
+            }
+            for row in rows
+        ],
+    }  # fmt: skip
 
 
 def per_cent(mean: Mean) -> str:

@@ -121,10 +121,15 @@ class PlanGrammar(SilentResults):
             "numbered list. An empty list ends the episode."
         )
 
-    def turn_regex(self) -> str:
-        """Return a regular expression of a whole turn, in which nothing is unbounded."""
+    def turn_regex(self, text_characters: int | None = None) -> str:
+        """Return a regular expression of a whole turn, in which nothing is unbounded.
+
+        Args:
+            text_characters: Most characters of each text; None for those of the grammar.
+        """
+        most = self.text_characters if text_characters is None else text_characters
         character = r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])'
-        text = f'"{character}{{0,{self.text_characters}}}"'
+        text = f'"{character}{{0,{most}}}"'
         name = f'"{character}{{1,{LONGEST_NAME}}}"'
         action = rf'\{{"action_id": {_DIGITS}, "action_name": {name}\}}'
         plan = rf"\[(?:{action}(?:, {action}){{0,{self.most_actions - 1}}})?\]"

@@ -90,9 +90,9 @@ def test_suite_command_plays_all_tracks_and_prints_the_average(
     # "Answer 1" is right in 1 of 2 perception rows and 1 of 2 rows about documents; of a single
     # response it is no verdict.
     page = (tmp_path / "out" / "suite.md").read_text()
-    assert "|  | FG | IF | Doc | Avg. |" in page
-    table = json.loads((tmp_path / "out" / "suite.json").read_text())
-    assert [column["accuracy"][0] for column in table["columns"]] == [0.5, 0.0, 0.5]
+    assert "| accuracy, % | FG | IF | Doc | Avg. |" in page
+    [table] = json.loads((tmp_path / "out" / "suite.json").read_text())["rows"]
+    assert [column["score"][0] for column in table["columns"]] == [0.5, 0.0, 0.5]
     assert table["average"][0] == pytest.approx(1 / 3)
     assert [column["played"] for column in table["columns"]] == [2, 1, 2]
     assert [len(column["left_out"]) for column in table["columns"]] == [2, 1, 1]
@@ -109,7 +109,7 @@ def test_command_goes_on_where_it_stopped(bench: Path, tmp_path: Path) -> None:
     before = (tmp_path / "out" / "fg" / "episodes.jsonl").read_bytes()
     assert main([*words, "--policy", "oracle"]) == 0
     assert (tmp_path / "out" / "fg" / "episodes.jsonl").read_bytes() == before
-    table = json.loads((tmp_path / "out" / "suite.json").read_text())
+    [table] = json.loads((tmp_path / "out" / "suite.json").read_text())["rows"]
     assert table["average"][0] == 1.0
 
 

@@ -17,9 +17,9 @@ LETTERS = {"A": "red", "B": "blue", "C": "", "D": ""}
 def played(name: str, out: Path, *words: str) -> dict[str, float | None]:
     """The score of each column, and the average, of the oracle."""
     assert main(["suite", name, *words, "--policy", "oracle", "--out", str(out)]) == 0
-    table = json.loads((out / "suite.json").read_text())
-    scores = {column["name"]: column["accuracy"][0] for column in table["columns"]}
-    return {**scores, "Avg.": table["average"][0]}
+    [row] = json.loads((out / "suite.json").read_text())["rows"]
+    scores = {column["name"]: column["score"][0] for column in row["columns"]}
+    return {**scores, "Avg.": row["average"][0]}
 
 
 def test_table_4_is_played_from_the_files_of_vlmevalkit(tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_table_4_is_played_from_the_files_of_vlmevalkit(tmp_path: Path) -> None:
     scores = played("arm-reasoning", tmp_path / "out", "--folder", f"vlmeval={folder}")
     names = ["MMMU", "MathVista", "MathVision", "MathVerse", "WeMath", "LogicVista", "Avg."]
     assert scores == dict.fromkeys(names, 1.0)
-    rows = json.loads((tmp_path / "out" / "suite.json").read_text())["columns"]
-    assert [column["played"] for column in rows] == [1, 1, 1, 1, 3, 1]
+    [table] = json.loads((tmp_path / "out" / "suite.json").read_text())["rows"]
+    assert [column["played"] for column in table["columns"]] == [1, 1, 1, 1, 3, 1]
 
 
 def test_table_3_is_played_from_the_published_layouts(tmp_path: Path) -> None:

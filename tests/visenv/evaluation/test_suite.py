@@ -14,6 +14,7 @@ from visenv.evaluation.suite import (
     Column,
     ColumnResult,
     Suite,
+    TableRow,
     as_json,
     average,
     column_result,
@@ -66,18 +67,36 @@ def test_average_needs_every_column() -> None:
 
 
 def test_page_lists_what_was_left_out() -> None:
-    results = [
+    suite = Suite("Two", (Column("A", "ArmVQA-v0"), Column("B", "ArmVQA-v0", "b:{b}")))
+    results = (
         ColumnResult("A", Mean(0.5, 0.25, 0.75), 10, 1, ("a.jsonl:3: there is no image x.jpg",)),
         ColumnResult("B", skipped="give --folder b=PATH"),
-    ]
-    page = markdown("Two", results)
-    assert "| accuracy, % | 50.0 [25.0, 75.0] |  |  |" in page
-    assert "| rows | 10 | 0 | 10 |" in page
+    )
+    rows = [TableRow("oracle", results)]
+    page = markdown(suite, rows)
+    assert "| accuracy, % | A | B | Avg. |" in page
+    assert "| oracle | 50.0 [25.0, 75.0] |  |  |" in page
+    assert "| episodes | 10 | 0 | 10 |" in page
     assert "| aborted | 1 | 0 | 1 |" in page
     assert "| left out | 1 | 0 | 1 |" in page
     assert "- A: left out: a.jsonl:3: there is no image x.jpg" in page
     assert "- B: not played: give --folder b=PATH" in page
-    assert as_json(results)["average"] == [None, None, None]
+    [row] = as_json(suite, rows)["rows"]
+    assert row["columns"][0]["score"] == [0.5, 0.25, 0.75]
+    assert row["average"] == [None, None, None]
+
+
+def test_a_row_has_the_aborted_episodes_of_every_policy() -> None:
+    suite = Suite("One", (Column("A", "ArmVQA-v0"),), metric="success")
+    rows = [
+        TableRow(label, (ColumnResult("A", Mean(share, share, share), 10, aborted),))
+        for label, share, aborted in (("cot", 0.5, 1), ("cot, no_vision", 0.25, 2))
+    ]
+    page = markdown(suite, rows)
+    assert "| success, % | A | Avg. |" in page
+    assert "| cot | 50.0 [50.0, 50.0] | 50.0 [50.0, 50.0] |" in page
+    assert "| cot, no_vision | 25.0 [25.0, 25.0] | 25.0 [25.0, 25.0] |" in page
+    assert "| aborted | 3 | 3 |" in page
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -87,7 +106,7 @@ def test_suites_play_known_environments(name: str) -> None:
     assert len({column.slug for column in suite.columns}) == len(suite.columns)
     for column in suite.columns:
         assert load("environment", column.env)
-        assert load("data set", column.data.partition(":")[0])
+        assert not column.data or load("data set", column.data.partition(":")[0])
 
 
 @pytest.mark.parametrize(
@@ -97,6 +116,10 @@ def test_suites_play_known_environments(name: str) -> None:
         (["armbanch"], "armbench"),
         (["armbench", "--folder", "bench=x"], "armbench"),
         (["armbench", "--folder", "armbench=/nowhere"], "no folder"),
+        (["eb-alfred", "--row", " "], "--row names a policy"),
+        (["eb-alfred", "--row", "oracle", "--row", "oracle"], "Two of the --row"),
+        (["eb-alfred", "--row", "cot", "--policy-option", "policy=openai"], "stand in its row"),
+        (["eb-alfred", "--repeats", "0"], "repeats"),
     ],
 )
 def test_wrong_command_is_explained(
@@ -111,7 +134,7 @@ def test_column_may_report_a_total_of_its_data_set() -> None:
     row = Row("", "all", 4, 0, 0, {"accuracy": Mean(0.75, 0.5, 1.0)})
     summary = Summary([row], [], [], {"strict": 0.25})
     column = Column("WeMath", "ArmVQA-v0", "vlmeval:{a}", total="strict")
-    assert column_result(column, summary, []).accuracy.value == 0.25
-    assert column_result(TWO.columns[0], summary, ["f:1: bad"]) == ColumnResult(
+    assert column_result(column, "accuracy", summary, []).score.value == 0.25
+    assert column_result(TWO.columns[0], "accuracy", summary, ["f:1: bad"]) == ColumnResult(
         "HR-Bench 8K", Mean(0.75, 0.5, 1.0), 4, 0, ("f:1: bad",)
     )

@@ -86,6 +86,9 @@ class _GLThread:
         import mujoco
 
         if self._gl is None:
+            # Mesa starts a thread for each core by default: those of several processes, each with a
+            # small frame to draw, get into each other's way. A user's own number stays.
+            os.environ.setdefault("LP_NUM_THREADS", "1")
             self._gl = mujoco.GLContext(LARGEST_FRAME, LARGEST_FRAME)
             self._gl.make_current()
             atexit.register(self._free)  # before the modules that it needs are gone

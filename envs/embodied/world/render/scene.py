@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fixtures import DRAWER_TRAVEL
-from ..house import Fixture, Gap, House, Room
+from ..house import Fixture, Gap, House, Point, Room
 from ..state import State
-from .camera import FIELD_OF_VIEW, Camera, item_position
-from .shapes import Geom, box, door_geoms, fixture_geoms, item_geoms
+from .camera import FIELD_OF_VIEW, Camera, item_position, rim_height
+from .fixture_shapes import door_geoms, fixture_geoms
+from .geoms import Geom, box
+from .item_shapes import hand_geoms, item_geoms
 
 LARGEST_FRAME = 500
 """Pixels of the side of the largest frame."""
@@ -24,6 +26,7 @@ LARGEST_FRAME = 500
 _WALL_HEIGHT = 2.6
 _DOOR_WIDTH, _DOOR_HEIGHT = 0.9, 2.05
 _AWAY = (0.0, 0.0, -50.0)
+_HAND = "the hand"
 _FLOORS = ((0.72, 0.60, 0.45), (0.62, 0.62, 0.60), (0.55, 0.45, 0.36), (0.75, 0.72, 0.66))
 _WALLS = ((0.90, 0.88, 0.82), (0.80, 0.86, 0.88), (0.88, 0.82, 0.78), (0.84, 0.88, 0.80))
 
@@ -78,7 +81,7 @@ class Scene:
         self.owners = [""] * int(self.model.ngeom)
         for name, bodies in self._bodies.items():
             for geom in bodies.geoms:
-                self.owners[geom] = name.removeprefix("door of ")
+                self.owners[geom] = "" if name == _HAND else name.removeprefix("door of ")
         self._shown: dict[str, object] = {}
 
     # ------------------------------------------------------------------ the model
@@ -99,6 +102,7 @@ class Scene:
                 parts.append(self._body(f"door of {name}", 'mocap="true"', doors, fixture.room))
         for name, item in house.items.items():
             parts.append(self._body(name, 'mocap="true"', [*item_geoms(item)], 0))
+        parts.append(self._body(_HAND, 'mocap="true"', hand_geoms(), 0))
         return "".join([*parts, "</worldbody></mujoco>"])
 
     def _body(self, name: str, where: str, geoms: list[Geom], room: int) -> str:
@@ -123,6 +127,7 @@ class Scene:
             self._update_fixture(state, name, fixture)
         for name in self.house.items:
             self._update_item(state, name, camera)
+        self._update_hand(state, camera)
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_camlight(self.model, self.data)
 
@@ -179,14 +184,18 @@ class Scene:
         if position is not None:
             fixture = self.house.fixtures[state.fixture_of(name)]
             return position, fixture.yaw + item.yaw, fixture.room
-        if name != state.held:  # inside of the object in hand
-            return _AWAY, 0.0, camera.room
-        front, right, up = camera.axes
-        held = tuple(
-            eye + 0.5 * ahead + 0.16 * aside - 0.22 * above
-            for eye, ahead, aside, above in zip(camera.eye, front, right, up, strict=True)
-        )
-        return held, math.radians(camera.azimuth - 90.0), camera.room
+        right, back, up = _hand_position(camera)
+        while name != state.held:  # it is carried in another object
+            name = state.holder_of(name)
+            up += rim_height(self.house, name)
+        return (right, back, up), _hand_yaw(camera), camera.room
+
+    def _update_hand(self, state: State, camera: Camera) -> None:
+        """Show the hand below the object that it holds."""
+        hand = self._bodies[_HAND]
+        at = _hand_position(camera) if state.held else _AWAY
+        self._show(hand, {""}, camera.room)
+        self._move(hand, at, _hand_yaw(camera))
 
     def _show(self, bodies: _Bodies, states: set[str], room: int) -> None:
         for geom, needed in zip(bodies.geoms, bodies.states, strict=True):
@@ -198,6 +207,19 @@ class Scene:
     def _move(self, bodies: _Bodies, at: tuple[float, ...], yaw: float) -> None:
         self.data.mocap_pos[bodies.mocap] = at
         self.data.mocap_quat[bodies.mocap] = (math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
+
+
+def _hand_position(camera: Camera) -> Point:
+    """Return where the base of the object in hand is: at the lower right of the frame."""
+    x, y, z = (
+        eye + 0.5 * ahead + 0.16 * aside - 0.22 * above
+        for eye, ahead, aside, above in zip(camera.eye, *camera.axes, strict=True)
+    )
+    return x, y, z
+
+
+def _hand_yaw(camera: Camera) -> float:
+    return math.radians(camera.azimuth - 90.0)
 
 
 def _degrees(fixture: Fixture) -> str:

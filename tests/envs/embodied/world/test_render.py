@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import subprocess
 import sys
@@ -10,10 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from visenv.envs.embodied.world.house import House
+from visenv.envs.embodied.world.house import House, Item
+from visenv.envs.embodied.world.items import ITEMS, PATTERNS, Look
 from visenv.envs.embodied.world.render import HouseRenderer
-from visenv.envs.embodied.world.state import State
+from visenv.envs.embodied.world.state import Place, State
 from visenv.envs.embodied.world.tasks import TaskOptions, make_task
+
+from ..houses import kitchen
 
 pytestmark = pytest.mark.component("mujoco", "osmesa")
 
@@ -152,6 +156,56 @@ def test_object_in_hand_is_seen_wherever_the_agent_goes(
         state.go_to(fixture)
         left, top, _, _ = renderer.visible(state, SIDE)[name]
         assert min(left, top) > SIDE / 2, fixture
+
+
+def test_object_in_the_object_in_hand_is_carried_and_seen() -> None:
+    house = kitchen()
+    renderer, state = HouseRenderer(house), State(house)
+    state.go_to("Mug")
+    state.places["Apple"] = Place("Mug", 0)
+    state.pick("Mug")
+    for fixture in ("Fridge", "SideTable", "Drawer"):
+        state.go_to(fixture)
+        boxes = renderer.visible(state, SIDE)
+        apple, mug = boxes["Apple"], boxes["Mug"]
+        assert apple[3] <= mug[3], fixture  # the apple ends above the foot of the mug
+        assert apple[1] < mug[1], fixture
+        assert mug[0] <= (apple[0] + apple[2]) / 2 <= mug[2], fixture
+
+
+def test_hand_is_seen_below_an_object_that_is_held_and_never_without_one() -> None:
+    house = kitchen()
+    renderer, state = HouseRenderer(house), State(house)
+    state.go_to("Sofa")
+    assert teal_pixels(renderer.frame(state, SIDE)) == 0
+    state.go_to("Knife")
+    state.pick("Knife")
+    state.go_to("SideTable")
+    assert teal_pixels(renderer.frame(state, SIDE)) > 200
+
+
+def teal_pixels(frame: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> int:
+    """Return how many pixels have the color of the hand: little red, as much green as blue."""
+    red, green, blue = (frame[..., channel].astype(int) for channel in range(3))
+    return int(((green > 2 * red) & (abs(green - blue) < 20) & (green > 60)).sum())
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_pattern_is_shown_by_every_type(kind: str) -> None:
+    """A pattern changes at least 5 % of the pixels that show the object."""
+    frames, shown = [], 0
+    for pattern in PATTERNS:
+        item = Item("Bowl", kind, Look("red", pattern, "matte", "large"))
+        house = kitchen()
+        house = dataclasses.replace(house, items={**house.items, "Bowl": item})
+        renderer, state = HouseRenderer(house), State(house)
+        state.go_to("Bowl")
+        frames.append(renderer.frame(state, 224).astype(int))
+        ids, names = renderer.ids(state, 224)
+        shown = shown or int((ids == names.index("Bowl")).sum())
+    plain, striped, dotted = frames
+    for one, other in ((plain, striped), (plain, dotted), (striped, dotted)):
+        assert (np.abs(one - other).max(axis=2) > 60).sum() > shown / 20
 
 
 def test_objects_behind_a_wall_are_not_visible(house: House, renderer: HouseRenderer) -> None:
