@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import ClassVar
 
 from ..world.house import Fixture, House
@@ -36,9 +38,18 @@ class HabitatDialect(Dialect):
     name: ClassVar[str] = "habitat"
     latches_progress: ClassVar[bool] = True
 
+    @cached_property
+    def words(self) -> Mapping[str, str]:
+        """What the receptacles are called, by the name of the fixture."""
+        return fixture_words(self.house)
+
+    def item_word(self, kind: str) -> str:
+        """Return what a type of objects is called."""
+        return word_of(kind)
+
     def make_actions(self) -> list[Action]:
         """Return the skills for all receptacles and types of objects."""
-        words = fixture_words(self.house)
+        words = self.words
         fixtures = self.house.fixtures
         holders = [name for name in words if fixtures[name].type.slots]
         doors = [name for name in words if fixtures[name].type.opening]
@@ -62,10 +73,10 @@ class HabitatDialect(Dialect):
         if code != OK:
             return f"The action is invalid. {_REASONS[code]}"
         if action.verb in ("open_up", "close_up"):
-            what = fixture_words(self.house)[action.object]
+            what = self.words[action.object]
             now = "open" if action.verb == "open_up" else "closed"
             return f"The action succeeded; now the {what} is {now}."
-        held = word_of(self.house.items[state.held].kind) if state.held else "nothing"
+        held = self.item_word(self.house.items[state.held].kind) if state.held else "nothing"
         return f"The action succeeded; the robot holds {held}."
 
 

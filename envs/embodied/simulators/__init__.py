@@ -1,0 +1,1 @@
+"""Simulators that play the embodied environments beside House's own simulation."""
