@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -12,10 +14,13 @@ from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, check_count, choose_preset
 from visenv.rewards import RewardWrapper
 
+from .dialects import DIALECTS
 from .env import EBAlfred, EBHabitat, House
 from .options import Compat, Options
 from .presets import PRESETS, Preset
 from .rewards import WEIGHTS, reward_terms
+from .simulation import HouseWorld, World
+from .simulators.habitat.options import make_habitat_world
 from .source import HouseTasks
 from .world.items import Split
 from .world.tasks import SUBSETS
@@ -77,8 +82,9 @@ def make_house(
     options = Options(n_shots, examples, feedback, chat_history, past_images, language_only, boxes,
                       blind, compat)  # fmt: skip
     chosen = choose_preset("visenv/House-v0", make_house, PRESETS, preset, overrides)
+    check_choice("dialect", dialect, ("alfred", "habitat"))
     source = _source("House", data, chosen, (dialect, subset, split))
-    return _finish(House, source, chosen, options, reward, render_mode, on_abort)
+    return _finish(House, source, chosen, options, HouseWorld(), reward, render_mode, on_abort)
 
 
 def make_eb_alfred(
@@ -98,19 +104,33 @@ def make_eb_alfred(
         ConfigurationError: If an option has a value it cannot have, or the published tasks are
             named without their player.
     """
-    return _make_eb(EBAlfred, "alfred", data, simulator, preset, settings)
+    check_choice("simulator", simulator, ("house",))
+    return _make_eb(EBAlfred, "alfred", data, _make_house_world, preset, settings)
 
 
 def make_eb_habitat(
-    *, data: str | Source = "procedural", simulator: str = "house", preset: str = "embodiedbench",
+    *,
+    data: str | Source = "procedural",
+    simulator: Literal["house", "habitat"] = "house",
+    skills: Literal["house", "embodiedbench"] | None = None,
+    interpreter: str = "",
+    host_limits: dict[str, Any] | None = None,
+    preset: str = "embodiedbench",
     **settings: Any,
-) -> gym.Env[Observation, str]:  # fmt: skip
+) -> gym.Env[Observation, str]:
     """Make ``visenv/EBHabitat-v0``.
 
     Args:
         data: See `make_house`. ``"eb_habitat:<folder>"`` names the published tasks, which need
-            habitat-sim and ReplicaCAD.
-        simulator: ``"house"``.
+            ``simulator="habitat"``, habitat-sim and ReplicaCAD.
+        simulator: ``"house"``, or ``"habitat"`` for habitat-lab in a child process.
+        skills: The numbered list: ``"house"``, all receptacles and types of objects of the house,
+            or ``"embodiedbench"``, the 70 skills of EB-Habitat in a house with its receptacles. By
+            default ``"house"`` with ``simulator="house"``, else ``"embodiedbench"``.
+        interpreter: The Python with habitat-lab; by default that of ``VISENV_SIMULATORS`` or ``make
+            simulators``. Only with ``simulator="habitat"``.
+        host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
+            ``simulator="habitat"``.
         preset: See `make_house`.
         **settings: Further arguments of `make_house`, apart from `dialect`.
 
@@ -118,29 +138,38 @@ def make_eb_habitat(
         ConfigurationError: If an option has a value it cannot have, or the published tasks are
             named without their simulator.
     """
-    return _make_eb(EBHabitat, "habitat", data, simulator, preset, settings)
+    check_choice("simulator", simulator, ("house", "habitat"))
+    check_choice("skills", skills or "house", ("house", "embodiedbench"))
+    listed = skills or ("house" if simulator == "house" else "embodiedbench")
+    dialect = "skills" if listed == "embodiedbench" else "habitat"
+    if simulator == "house":
+        if interpreter or host_limits:
+            raise ConfigurationError('interpreter and host_limits belong to simulator="habitat".')
+        return _make_eb(EBHabitat, dialect, data, _make_house_world, preset, settings)
+    make_world = partial(make_habitat_world, interpreter, host_limits or {})
+    return _make_eb(EBHabitat, dialect, data, make_world, preset, settings)
 
 
 _PLAYERS = {
-    "alfred": "the Unity player of AI2-THOR 2.1.0 with ALFRED's scenes",
-    "habitat": "habitat-sim with the scenes of ReplicaCAD",
+    "eb_alfred": "the Unity player of AI2-THOR 2.1.0 with ALFRED's scenes",
+    "eb_habitat": "habitat-sim with the scenes of ReplicaCAD",
 }
 
 
 def _make_eb(
     made: type[House],
-    dialect: Literal["alfred", "habitat"],
+    dialect: str,
     data: str | Source,
-    simulator: str,
+    make_world: Callable[[Preset, Options], World],
     preset: str,
     settings: dict[str, Any],
 ) -> gym.Env[Observation, str]:
-    check_choice("simulator", simulator, ("house",))
     if "dialect" in settings:
-        raise ConfigurationError(f"The dialect of {made.__name__} is {dialect!r}; use House-v0.")
-    if isinstance(data, str) and data.startswith(f"eb_{dialect}:"):
+        raise ConfigurationError(f"{made.__name__} has the dialect {dialect!r}; use House-v0.")
+    published = "eb_alfred" if made is EBAlfred else "eb_habitat"
+    if isinstance(data, str) and data.startswith(f"{published}:"):
         raise ConfigurationError(
-            f"data={data!r} are the published tasks, which need {_PLAYERS[dialect]}; "
+            f"data={data!r} are the published tasks, which need {_PLAYERS[published]}; "
             'simulator="house" cannot play them. Use data="procedural".'
         )
     defaults = Options()._asdict()
@@ -150,21 +179,39 @@ def _make_eb(
     render_mode = settings.pop("render_mode", None)
     on_abort = settings.pop("on_abort", "truncate")
     chosen = choose_preset(f"visenv/{made.__name__}-v0", make_house, PRESETS, preset, settings)
-    source = _source(made.__name__, data, chosen, (dialect, subset, split))
-    return _finish(made, source, chosen, options, reward, render_mode, on_abort)
+    world = make_world(chosen, options)
+    kind = (dialect, subset, split)
+    source = _source(made.__name__, data, chosen, kind, world.name)
+    return _finish(made, source, chosen, options, world, reward, render_mode, on_abort)
 
 
-def _source(name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split]) -> Source:
+def _make_house_world(preset: Preset, options: Options) -> HouseWorld:
+    """Return House in this process."""
+    return HouseWorld()
+
+
+def _source(
+    name: str,
+    data: str | Source,
+    preset: Preset,
+    kind: tuple[str, str, Split],
+    simulator: str = "house",
+) -> Source:
     """Return the samples."""
     if not isinstance(data, str):
         return data
     if data != "procedural":
         raise ConfigurationError(f'data of {name} is "procedural" or a Source, got {data!r}.')
     dialect, subset, split = kind
-    check_choice("dialect", dialect, ("alfred", "habitat"))
+    check_choice("dialect", dialect, [*DIALECTS])
     check_choice("subset", subset, ("all", *SUBSETS))
     check_choice("split", split, ("train", "eval"))
-    return HouseTasks(preset.task_options(dialect, subset, split))
+    if DIALECTS[dialect].rooms and (preset.rooms is not None or preset.furniture != "rooms"):
+        raise ConfigurationError(
+            f"{name} with EmbodiedBench's skills has houses with their receptacles: rooms and "
+            "furniture cannot be changed."
+        )
+    return HouseTasks(preset.task_options(dialect, subset, split), simulator)
 
 
 def _finish(
@@ -172,6 +219,7 @@ def _finish(
     source: Source,
     preset: Preset,
     options: Options,
+    world: World,
     reward: str,
     render_mode: str | None,
     on_abort: Literal["truncate", "raise"],
@@ -190,6 +238,11 @@ def _finish(
     if preset.rooms is not None and preset.rooms > 6:
         raise ConfigurationError(f"rooms must be at most 6, got {preset.rooms}.")
     env = made(
-        source=source, preset=preset, options=options, render_mode=render_mode, on_abort=on_abort
+        source=source,
+        preset=preset,
+        options=options,
+        world=world,
+        render_mode=render_mode,
+        on_abort=on_abort,
     )
     return env if reward == "outcome" else RewardWrapper(env, reward_terms(reward))

@@ -1,1 +1,1 @@
-"""Simulators that play the embodied environments beside House's own simulation."""
+"""Simulators with code of their own that play the embodied environments in child processes."""
