@@ -32,6 +32,7 @@ from .presets import PRESETS, Preset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
 from .simulation import Act, HouseSimulation, World
+from .simulators.habitat.player import HabitatWorld
 from .world.goals import with_target
 from .world.items import word_of
 from .world.tasks import next_action
@@ -392,9 +393,13 @@ class EBHabitat(House):
     """EmbodiedBench's EB-Habitat: rearrangement in the words of its 70 skills.
 
     ### Description
-    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House in the
-    dialect ``habitat`` (``simulator="house"``), not ReplicaCAD: ``info["simulator"]`` says so, and
-    results are not comparable with published ones.
+    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House, not
+    ReplicaCAD: ``info["simulator"]`` says so, and results are not comparable with published ones.
+
+    With ``simulator="house"`` the rules are those of House. With ``simulator="habitat"`` they are a
+    planning domain of habitat-lab 0.3.3, whose `Env`, task, actions and measures run in a child
+    process: success and progress are its `PddlSuccess` and `PddlStageGoals`. Its actions are
+    EB-Habitat's 70 skills, in a house with the receptacles of the list.
 
     ### Action space
     `Unicode`: a plan in JSON, see `House`.
@@ -412,7 +417,8 @@ class EBHabitat(House):
     Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
 
     ### Information
-    See `House`.
+    See `House`. With ``simulator="habitat"``, ``info["simulator"]`` is ``"habitat (House)"`` and
+    ``info["placeholders"]`` names the modules that habitat-lab imports and the child lacks.
 
     ### Arguments
     See `visenv.envs.embodied.make_eb_habitat`.
@@ -420,3 +426,19 @@ class EBHabitat(House):
     ### Version history
     v0: first release.
     """
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; the errors are those of `VisEnv.reset`."""
+        observation, info = super().reset(seed=seed, options=options)
+        return observation, {**info, **self._placeholders()}
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take a turn: run a plan."""
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated, truncated, {**info, **self._placeholders()}
+
+    def _placeholders(self) -> dict[str, str]:
+        world = self.act.world
+        return {"placeholders": world.placeholders} if isinstance(world, HabitatWorld) else {}

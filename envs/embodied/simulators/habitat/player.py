@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from visenv.errors import ConfigurationError
 from visenv.simulators.host import SimulatorReply
 from visenv.simulators.session import SimulatorSession
 from visenv.simulators.settings import SimulatorSpec
@@ -16,6 +17,9 @@ from ...world.goals import Clause, Goal
 from ...world.written import read_state, write_house
 
 TARGET = "visenv.envs.embodied.simulators.habitat.simulator:HabitatSimulator"
+DIALECTS = ("habitat", "skills")
+"""The dialects whose actions the planning domain has."""
+
 CAMERA = "head_rgb"
 """habitat-lab's name of the camera."""
 
@@ -44,10 +48,17 @@ class HabitatWorld:
         """Begin the episode of a sample.
 
         Raises:
-            ConfigurationError: If habitat-lab or OpenGL is missing; says what to install.
+            ConfigurationError: If habitat-lab or OpenGL is missing, which the message says, or the
+                task has actions that the planning domain lacks.
             ServiceError: If the simulator fails.
         """
-        simulation = HabitatSimulation(sample.truth_as(HouseTruth), self.session, self.side)
+        truth = sample.truth_as(HouseTruth)
+        if truth.dialect not in DIALECTS:
+            raise ConfigurationError(
+                f'simulator="habitat" plays tasks in the dialects {", ".join(DIALECTS)}, got '
+                f"{truth.dialect!r}."
+            )
+        simulation = HabitatSimulation(truth, self.session, self.side)
         host = self.session.host
         if host is not None:
             self.placeholders = ", ".join(host.facts["placeholders"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,8 +29,9 @@ def write_problem(folder: Path, house: House, goal: Mapping[str, Any]) -> tuple[
         goal: ``conditions`` and ``guards``, lists of clauses: ``quantifier``, ``domains``,
             ``literals`` (rows of predicate and arguments) and ``count``.
     """
-    domain = yaml.safe_load(DOMAIN.read_text(encoding="utf-8"))
-    domain["types"]["movable_entity_type"] = sorted({each.kind for each in house.items.values()})
+    kinds = sorted({each.kind for each in house.items.values()})
+    base = _domain()
+    domain = {**base, "types": {**base["types"], "movable_entity_type": kinds}}
     stages = [expression(clause, house) for clause in goal["conditions"]]
     guards = [expression(clause, house) for clause in goal["guards"]]
     problem = {
@@ -38,8 +41,15 @@ def write_problem(folder: Path, house: House, goal: Mapping[str, Any]) -> tuple[
     }
     files = folder / "domain.yaml", folder / "problem.yaml"
     for file, content in zip(files, (domain, problem)):
-        file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML, too
     return files
+
+
+@lru_cache(maxsize=1)
+def _domain() -> dict[str, Any]:
+    """Return the domain without the types of a house."""
+    domain: dict[str, Any] = yaml.safe_load(DOMAIN.read_text(encoding="utf-8"))
+    return domain
 
 
 def _objects(house: House) -> list[dict[str, str]]:
@@ -96,7 +106,9 @@ def _for_one(
 def _literal(literal: Sequence[Any], values: Sequence[str]) -> str:
     predicate, arguments = literal
     names = [values[int(each[1:])] if each.startswith("?") else each for each in arguments]
-    return f"{predicate}({', '.join([*names, ROBOT] if predicate == 'held' else names)})"
+    if predicate == "held":
+        return f"holding({names[0]}, {ROBOT})"
+    return f"{predicate}({', '.join(names)})"
 
 
 def _all(parts: Sequence[Any]) -> Expression:
