@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -16,6 +17,8 @@ from .env import EBAlfred, EBHabitat, House
 from .options import Compat, Options
 from .presets import PRESETS, Preset
 from .rewards import WEIGHTS, reward_terms
+from .simulation import HouseWorld, World
+from .simulators.thor.players import find_player, make_world
 from .source import HouseTasks
 from .world.items import Split
 from .world.tasks import SUBSETS
@@ -77,20 +80,34 @@ def make_house(
     options = Options(n_shots, examples, feedback, chat_history, past_images, language_only, boxes,
                       blind, compat)  # fmt: skip
     chosen = choose_preset("visenv/House-v0", make_house, PRESETS, preset, overrides)
-    source = _source("House", data, chosen, (dialect, subset, split))
-    return _finish(House, source, chosen, options, reward, render_mode, on_abort)
+    world = HouseWorld()
+    source = _source("House", data, chosen, (dialect, subset, split), world.name)
+    return _finish(House, source, chosen, options, world, reward, render_mode, on_abort)
 
 
 def make_eb_alfred(
-    *, data: str | Source = "procedural", simulator: str = "house", preset: str = "embodiedbench",
+    *,
+    data: str | Source = "procedural",
+    simulator: Literal["house", "thor"] = "house",
+    player: str = "",
+    interpreter: str = "",
+    host_limits: dict[str, Any] | None = None,
+    preset: str = "embodiedbench",
     **settings: Any,
-) -> gym.Env[Observation, str]:  # fmt: skip
+) -> gym.Env[Observation, str]:
     """Make ``visenv/EBAlfred-v0``.
 
     Args:
-        data: See `make_house`. ``"eb_alfred:<folder>"`` names the published tasks, which need a
-            Unity player.
-        simulator: ``"house"``.
+        data: See `make_house`. ``"eb_alfred:<folder>"`` names the published tasks, which need
+            ``simulator="thor"`` and a Unity player.
+        simulator: ``"house"``, or ``"thor"`` for ai2thor's `Controller` in a child process.
+        player: What ai2thor controls: ``"house"``, our program that serves House, or the path of a
+            Unity player; by default the path in ``VISENV_THOR_PLAYER``. Only with
+            ``simulator="thor"``.
+        interpreter: The Python with ai2thor; by default that of ``VISENV_SIMULATORS`` or ``make
+            simulators``. Only with ``simulator="thor"``.
+        host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
+            ``simulator="thor"``.
         preset: See `make_house`.
         **settings: Further arguments of `make_house`, apart from `dialect`.
 
@@ -98,7 +115,19 @@ def make_eb_alfred(
         ConfigurationError: If an option has a value it cannot have, or the published tasks are
             named without their player.
     """
-    return _make_eb(EBAlfred, "alfred", data, simulator, preset, settings)
+    check_choice("simulator", simulator, ("house", "thor"))
+    if simulator == "house":
+        if player or interpreter or host_limits:
+            raise ConfigurationError(
+                'player, interpreter and host_limits belong to simulator="thor".'
+            )
+        return _make_eb(EBAlfred, "alfred", data, _house, preset, settings)
+    chosen = find_player(player)
+
+    def world(preset: Preset, options: Options) -> World:
+        return make_world(preset, options, chosen, interpreter, host_limits or {})
+
+    return _make_eb(EBAlfred, "alfred", data, world, preset, settings)
 
 
 def make_eb_habitat(
@@ -118,7 +147,8 @@ def make_eb_habitat(
         ConfigurationError: If an option has a value it cannot have, or the published tasks are
             named without their simulator.
     """
-    return _make_eb(EBHabitat, "habitat", data, simulator, preset, settings)
+    check_choice("simulator", simulator, ("house",))
+    return _make_eb(EBHabitat, "habitat", data, _house, preset, settings)
 
 
 _PLAYERS = {
@@ -127,21 +157,25 @@ _PLAYERS = {
 }
 
 
+def _house(preset: Preset, options: Options) -> World:
+    """Return House in this process."""
+    return HouseWorld()
+
+
 def _make_eb(
     made: type[House],
     dialect: Literal["alfred", "habitat"],
     data: str | Source,
-    simulator: str,
+    make_world: Callable[[Preset, Options], World],
     preset: str,
     settings: dict[str, Any],
 ) -> gym.Env[Observation, str]:
-    check_choice("simulator", simulator, ("house",))
     if "dialect" in settings:
         raise ConfigurationError(f"The dialect of {made.__name__} is {dialect!r}; use House-v0.")
     if isinstance(data, str) and data.startswith(f"eb_{dialect}:"):
         raise ConfigurationError(
             f"data={data!r} are the published tasks, which need {_PLAYERS[dialect]}; "
-            'simulator="house" cannot play them. Use data="procedural".'
+            'House cannot play them. Use data="procedural".'
         )
     defaults = Options()._asdict()
     options = Options(**{name: settings.pop(name, value) for name, value in defaults.items()})
@@ -150,11 +184,14 @@ def _make_eb(
     render_mode = settings.pop("render_mode", None)
     on_abort = settings.pop("on_abort", "truncate")
     chosen = choose_preset(f"visenv/{made.__name__}-v0", make_house, PRESETS, preset, settings)
-    source = _source(made.__name__, data, chosen, (dialect, subset, split))
-    return _finish(made, source, chosen, options, reward, render_mode, on_abort)
+    world = make_world(chosen, options)
+    source = _source(made.__name__, data, chosen, (dialect, subset, split), world.name)
+    return _finish(made, source, chosen, options, world, reward, render_mode, on_abort)
 
 
-def _source(name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split]) -> Source:
+def _source(
+    name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split], simulator: str
+) -> Source:
     """Return the samples."""
     if not isinstance(data, str):
         return data
@@ -164,7 +201,7 @@ def _source(name: str, data: str | Source, preset: Preset, kind: tuple[str, str,
     check_choice("dialect", dialect, ("alfred", "habitat"))
     check_choice("subset", subset, ("all", *SUBSETS))
     check_choice("split", split, ("train", "eval"))
-    return HouseTasks(preset.task_options(dialect, subset, split))
+    return HouseTasks(preset.task_options(dialect, subset, split), simulator)
 
 
 def _finish(
@@ -172,6 +209,7 @@ def _finish(
     source: Source,
     preset: Preset,
     options: Options,
+    world: World,
     reward: str,
     render_mode: str | None,
     on_abort: Literal["truncate", "raise"],
@@ -190,6 +228,11 @@ def _finish(
     if preset.rooms is not None and preset.rooms > 6:
         raise ConfigurationError(f"rooms must be at most 6, got {preset.rooms}.")
     env = made(
-        source=source, preset=preset, options=options, render_mode=render_mode, on_abort=on_abort
+        source=source,
+        preset=preset,
+        options=options,
+        world=world,
+        render_mode=render_mode,
+        on_abort=on_abort,
     )
     return env if reward == "outcome" else RewardWrapper(env, reward_terms(reward))

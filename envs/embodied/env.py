@@ -31,7 +31,7 @@ from .options import Options
 from .presets import PRESETS, Preset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
-from .simulation import Act, HouseSimulation
+from .simulation import Act, HouseSimulation, World
 from .world.goals import with_target
 from .world.items import word_of
 from .world.tasks import next_action
@@ -83,7 +83,6 @@ class House(RebuiltPrompt):
         {"no_vision": {"blind": True}, "no_feedback": {"feedback": False}}
     )
     headline_metrics: ClassVar[tuple[str, ...]] = ("success", "progress", "invalid_ratio")
-    simulator: ClassVar[str] = "house"
 
     def __init__(
         self,
@@ -91,12 +90,13 @@ class House(RebuiltPrompt):
         source: Source,
         preset: Preset,
         options: Options,
+        world: World,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
         self.preset = preset
         self.options = options
-        self.act = Act()
+        self.act = Act(world)
         self._frames: list[Image] = []
         self._shown = 0
         self._examples: Sequence[str] = ()
@@ -113,6 +113,11 @@ class House(RebuiltPrompt):
             render_mode=render_mode,
             on_abort=on_abort,
         )
+
+    @property
+    def simulator(self) -> str:
+        """The simulator that plays the world, with its player."""
+        return self.act.world.name
 
     @property
     def simulation(self) -> HouseSimulation:
@@ -137,6 +142,11 @@ class House(RebuiltPrompt):
         """Take a turn: run a plan."""
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward, terminated, truncated, {**info, "simulator": self.simulator}
+
+    def close(self) -> None:
+        """Close the environment and what plays its world."""
+        super().close()
+        self.act.close()
 
     # ------------------------------------------------------------------ hooks of VisEnv
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -51,11 +51,15 @@ class HouseSimulation:
     def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
         """Carry out an action; return whether it was valid, and facts about it."""
         outcome = self.dialect.perform(self.state, action_id)
+        return outcome.ok, self._judge(outcome.feedback)
+
+    def _judge(self, feedback: str) -> dict[str, Any]:
+        """Count an action, and return facts about it and the goal."""
         new = self.progress.update(self.state)
         self.succeeded = is_reached(self.state, self.truth.goal)
         self.steps += 1
-        return outcome.ok, {
-            "feedback": outcome.feedback,
+        return {
+            "feedback": feedback,
             "step": self.steps,
             "progress": self.progress.share,
             "met": new,
@@ -68,9 +72,48 @@ class HouseSimulation:
         if blind:
             return Image.from_pixels(np.full((side, side, 3), _GRAY, np.uint8))
         if self._seen is None or self._seen[0] != self.steps:
-            pixels: Pixels = self.renderer.frame(self.state, side, antialias)
-            self._seen = self.steps, Image.from_pixels(pixels)
+            self._seen = self.steps, Image.from_pixels(self._draw(side, antialias))
         return self._seen[1]
+
+    def _draw(self, side: int, antialias: bool) -> Pixels:
+        pixels: Pixels = self.renderer.frame(self.state, side, antialias)
+        return pixels
+
+
+class World(Protocol):
+    """What plays the episodes of an environment: House in this process, or a simulator.
+
+    Attributes:
+        name: The simulator and its player, as ``info["simulator"]`` and labels have it.
+    """
+
+    name: str
+
+    def begin(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a sample.
+
+        Raises:
+            ConfigurationError: If something must be installed first; the message says what.
+            ServiceError: If a simulator fails.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the episodes needed."""
+        ...
+
+
+class HouseWorld:
+    """House in this process."""
+
+    name = "house"
+
+    def begin(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a sample."""
+        return HouseSimulation(sample.truth_as(HouseTruth))
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class ActArguments(Arguments):
@@ -83,6 +126,9 @@ class ActArguments(Arguments):
 class Act(Tool[ActArguments]):
     """Carries out one action of the numbered list.
 
+    Args:
+        world: Plays the episodes.
+
     Attributes:
         simulation: The episode, from `begin` on.
     """
@@ -92,9 +138,16 @@ class Act(Tool[ActArguments]):
     arguments = ActArguments
     simulation: HouseSimulation
 
+    def __init__(self, world: World) -> None:
+        self.world = world
+
     def begin(self, sample: Sample) -> None:
         """Begin the episode of a sample; a control without tools needs its world, too."""
-        self.simulation = HouseSimulation(sample.truth_as(HouseTruth))
+        self.simulation = self.world.begin(sample)
+
+    def close(self) -> None:
+        """Close the world."""
+        self.world.close()
 
     def call(self, arguments: ActArguments, store: Store) -> ToolResult:
         """Carry out the action; an invalid one is a result that is not ok."""
