@@ -21,6 +21,7 @@ from .presets import PRESETS, Preset
 from .rewards import WEIGHTS, reward_terms
 from .simulation import HouseWorld, World
 from .simulators.habitat.options import make_habitat_world
+from .simulators.thor.players import find_player, make_world
 from .source import HouseTasks
 from .world.items import Split
 from .world.tasks import SUBSETS
@@ -83,20 +84,34 @@ def make_house(
                       blind, compat)  # fmt: skip
     chosen = choose_preset("visenv/House-v0", make_house, PRESETS, preset, overrides)
     check_choice("dialect", dialect, ("alfred", "habitat"))
-    source = _source("House", data, chosen, (dialect, subset, split))
-    return _finish(House, source, chosen, options, HouseWorld(), reward, render_mode, on_abort)
+    world = HouseWorld()
+    source = _source("House", data, chosen, (dialect, subset, split), world.name)
+    return _finish(House, source, chosen, options, world, reward, render_mode, on_abort)
 
 
 def make_eb_alfred(
-    *, data: str | Source = "procedural", simulator: str = "house", preset: str = "embodiedbench",
+    *,
+    data: str | Source = "procedural",
+    simulator: Literal["house", "thor"] = "house",
+    player: str = "",
+    interpreter: str = "",
+    host_limits: dict[str, Any] | None = None,
+    preset: str = "embodiedbench",
     **settings: Any,
-) -> gym.Env[Observation, str]:  # fmt: skip
+) -> gym.Env[Observation, str]:
     """Make ``visenv/EBAlfred-v0``.
 
     Args:
-        data: See `make_house`. ``"eb_alfred:<folder>"`` names the published tasks, which need a
-            Unity player.
-        simulator: ``"house"``.
+        data: See `make_house`. ``"eb_alfred:<folder>"`` names the published tasks, which need
+            ``simulator="thor"`` and a Unity player.
+        simulator: ``"house"``, or ``"thor"`` for ai2thor's `Controller` in a child process.
+        player: What ai2thor controls: ``"house"``, our program that serves House, or the path of a
+            Unity player; by default the path in ``VISENV_THOR_PLAYER``. Only with
+            ``simulator="thor"``.
+        interpreter: The Python with ai2thor; by default that of ``VISENV_SIMULATORS`` or ``make
+            simulators``. Only with ``simulator="thor"``.
+        host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
+            ``simulator="thor"``.
         preset: See `make_house`.
         **settings: Further arguments of `make_house`, apart from `dialect`.
 
@@ -104,8 +119,19 @@ def make_eb_alfred(
         ConfigurationError: If an option has a value it cannot have, or the published tasks are
             named without their player.
     """
-    check_choice("simulator", simulator, ("house",))
-    return _make_eb(EBAlfred, "alfred", data, _make_house_world, preset, settings)
+    check_choice("simulator", simulator, ("house", "thor"))
+    if simulator == "house":
+        if player or interpreter or host_limits:
+            raise ConfigurationError(
+                'player, interpreter and host_limits belong to simulator="thor".'
+            )
+        return _make_eb(EBAlfred, "alfred", data, _house, preset, settings)
+    chosen = find_player(player)
+
+    def world(preset: Preset, options: Options) -> World:
+        return make_world(preset, options, chosen, interpreter, host_limits or {})
+
+    return _make_eb(EBAlfred, "alfred", data, world, preset, settings)
 
 
 def make_eb_habitat(
@@ -145,15 +171,20 @@ def make_eb_habitat(
     if simulator == "house":
         if interpreter or host_limits:
             raise ConfigurationError('interpreter and host_limits belong to simulator="habitat".')
-        return _make_eb(EBHabitat, dialect, data, _make_house_world, preset, settings)
-    make_world = partial(make_habitat_world, interpreter, host_limits or {})
-    return _make_eb(EBHabitat, dialect, data, make_world, preset, settings)
+        return _make_eb(EBHabitat, dialect, data, _house, preset, settings)
+    world = partial(make_habitat_world, interpreter, host_limits or {})
+    return _make_eb(EBHabitat, dialect, data, world, preset, settings)
 
 
 _PLAYERS = {
     "eb_alfred": "the Unity player of AI2-THOR 2.1.0 with ALFRED's scenes",
     "eb_habitat": "habitat-sim with the scenes of ReplicaCAD",
 }
+
+
+def _house(preset: Preset, options: Options) -> World:
+    """Return House in this process."""
+    return HouseWorld()
 
 
 def _make_eb(
@@ -170,7 +201,7 @@ def _make_eb(
     if isinstance(data, str) and data.startswith(f"{published}:"):
         raise ConfigurationError(
             f"data={data!r} are the published tasks, which need {_PLAYERS[published]}; "
-            'simulator="house" cannot play them. Use data="procedural".'
+            'House cannot play them. Use data="procedural".'
         )
     defaults = Options()._asdict()
     options = Options(**{name: settings.pop(name, value) for name, value in defaults.items()})
@@ -180,22 +211,12 @@ def _make_eb(
     on_abort = settings.pop("on_abort", "truncate")
     chosen = choose_preset(f"visenv/{made.__name__}-v0", make_house, PRESETS, preset, settings)
     world = make_world(chosen, options)
-    kind = (dialect, subset, split)
-    source = _source(made.__name__, data, chosen, kind, world.name)
+    source = _source(made.__name__, data, chosen, (dialect, subset, split), world.name)
     return _finish(made, source, chosen, options, world, reward, render_mode, on_abort)
 
 
-def _make_house_world(preset: Preset, options: Options) -> HouseWorld:
-    """Return House in this process."""
-    return HouseWorld()
-
-
 def _source(
-    name: str,
-    data: str | Source,
-    preset: Preset,
-    kind: tuple[str, str, Split],
-    simulator: str = "house",
+    name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split], simulator: str
 ) -> Source:
     """Return the samples."""
     if not isinstance(data, str):

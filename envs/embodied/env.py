@@ -417,7 +417,7 @@ class EBHabitat(House):
     Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
 
     ### Information
-    See `House`. With ``simulator="habitat"``, ``info["simulator"]`` is ``"habitat (House)"`` and
+    See `House`. With ``simulator="habitat"``, ``info["simulator"]`` is ``"habitat:house"`` and
     ``info["placeholders"]`` names the modules that habitat-lab imports and the child lacks.
 
     ### Arguments

@@ -37,7 +37,7 @@ class HabitatWorld:
             ``""`` before the first episode.
     """
 
-    name = "habitat (House)"
+    name = "habitat:house"
 
     def __init__(self, spec: SimulatorSpec, side: int) -> None:
         self.session = SimulatorSession(spec)

@@ -160,8 +160,6 @@ def import_habitat() -> Facts:
         raise SetupError(f"habitat-lab must be version {VERSION}, found {version}.")
     with warnings.catch_warnings(), placeholders.importing() as missing:
         warnings.simplefilter("ignore")
-        import habitat
-        import habitat.gym
     logging.getLogger("habitat").setLevel(logging.ERROR)
     return {
         "habitat-lab": version,

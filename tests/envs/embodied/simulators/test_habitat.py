@@ -61,7 +61,7 @@ def agree(envs: Envs, seed: int, turns: Callable[[Any], Iterator[str]], subset: 
     """
     first, second = envs
     seen = first.reset(seed=seed), second.reset(seed=seed)
-    assert {each[1].pop("simulator") for each in seen} == {"habitat (House)", "house"}
+    assert {each[1].pop("simulator") for each in seen} == {"habitat:house", "house"}
     assert seen[0][1].pop("placeholders") == "magnum, corrade, habitat_sim"
     assert facts(seen[0]) == facts(seen[1])
     if subset:
@@ -69,7 +69,7 @@ def agree(envs: Envs, seed: int, turns: Callable[[Any], Iterator[str]], subset: 
     said = ""
     for text in turns(second):
         results = first.step(text), second.step(text)
-        assert [each[4].pop("simulator") for each in results] == ["habitat (House)", "house"]
+        assert [each[4].pop("simulator") for each in results] == ["habitat:house", "house"]
         assert results[0][4].pop("placeholders") == "magnum, corrade, habitat_sim"
         assert facts(results[0]) == facts(results[1])
         said = results[1][0]["text"] or said
