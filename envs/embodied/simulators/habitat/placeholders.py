@@ -1,9 +1,10 @@
 """Placeholders for modules that habitat-lab imports and an installation lacks.
 
-habitat-lab imports ``magnum`` (with its part ``corrade``) and ``habitat_sim``, which PyPI lacks, at the top of modules
-whose tasks, measures and PDDL code need neither. Inside `importing` these imports succeed. Every
-attribute of a placeholder is a class. habitat-lab calls some of them when it is imported (default
-values such as ``mn.Vector3.zero_init()``); afterwards a call raises `PlaceholderError`.
+habitat-lab imports ``magnum`` (with its part ``corrade``) and ``habitat_sim``, which PyPI lacks, at
+the top of modules whose tasks, measures and PDDL code need neither. Inside `importing` these
+imports succeed. Every attribute of a placeholder is a class. habitat-lab calls some of them when it
+is imported (default values such as ``mn.Vector3.zero_init()``); afterwards a call raises
+`PlaceholderError`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ class PlaceholderError(RuntimeError):
 class _PlaceholderType(type):
     """The type of what placeholders hold: it can be named, derived from and annotated with."""
 
+    _are_closed = False
+
     def __call__(cls, *_args: Any, **_kwargs: Any) -> Any:
-        if not _importing:
+        if cls._are_closed:
             raise PlaceholderError(f"{cls.__module__}.{cls.__name__} is a placeholder: {_REASON}")
         return cls
 
@@ -42,7 +45,6 @@ class _PlaceholderType(type):
     __ror__ = __or__
 
 
-_importing = False
 _REASON = "this interpreter has no habitat-sim. Install it from its conda channel, aihabitat."
 
 
@@ -95,15 +97,14 @@ def importing() -> Iterator[list[str]]:
     Yields:
         The names of the modules that are missing.
     """
-    global _importing
     missing = [name for name in NAMES if not _is_there(name)]
     finder = _Finder(missing)
     sys.meta_path.append(finder)
-    _importing = True
+    _PlaceholderType._are_closed = False
     try:
         yield missing
     finally:
-        _importing = False
+        _PlaceholderType._are_closed = True
         sys.meta_path.remove(finder)
 
 

@@ -1,4 +1,4 @@
-"""The functions of the planning domain: what holds in the served house, and how it is brought about.
+"""The functions of the planning domain: what holds in the served house, and what changes it.
 
 habitat-lab calls them with the arguments of a predicate by name (``configs/domain.yaml``), each a
 `PddlEntity`, and with ``sim_info``, whose simulator is a `ServedHouse`.

@@ -1,4 +1,4 @@
-"""Writes the planning problem of an episode: objects, goal and stages, as habitat-lab reads them."""
+"""Writes the planning problem of an episode as habitat-lab reads it: objects, goal and stages."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def write_problem(folder: Path, house: House, goal: Mapping[str, Any]) -> tuple[
         "goal": _all([*stages, *guards]),
         "stage_goals": {f"condition_{index}": stage for index, stage in enumerate(stages)},
     }
-    files = folder / "domain.yaml", folder / "problem.yaml"
-    for file, content in zip(files, (domain, problem)):
-        file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML, too
-    return files
+    domain_file, problem_file = folder / "domain.yaml", folder / "problem.yaml"
+    domain_file.write_text(json.dumps(domain), encoding="utf-8")  # JSON is YAML, too
+    problem_file.write_text(json.dumps(problem), encoding="utf-8")
+    return domain_file, problem_file
 
 
 @lru_cache(maxsize=1)

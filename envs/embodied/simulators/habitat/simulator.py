@@ -1,4 +1,4 @@
-"""The simulator of ``simulator="habitat"``: habitat-lab over House, behind the protocol of children.
+"""The simulator of ``simulator="habitat"``: habitat-lab over House, in a child process.
 
 A task is ``{"world": house, "skills": rows, "goal": goal}`` (`HouseEpisode`), and an action
 ``{"skill": number}``. Success, progress and the reason of an invalid skill are habitat-lab's
@@ -7,6 +7,7 @@ measures.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import logging
@@ -160,6 +161,7 @@ def import_habitat() -> Facts:
         raise SetupError(f"habitat-lab must be version {VERSION}, found {version}.")
     with warnings.catch_warnings(), placeholders.importing() as missing:
         warnings.simplefilter("ignore")
+        importlib.import_module("habitat")
     logging.getLogger("habitat").setLevel(logging.ERROR)
     return {
         "habitat-lab": version,

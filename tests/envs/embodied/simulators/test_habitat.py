@@ -268,7 +268,7 @@ def test_a_blind_policy_needs_no_opengl(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_interpreter_without_habitat_lab_says_what_to_run() -> None:
     env = gym.make(ID, simulator="habitat", interpreter=sys.executable, **SMALL)
-    with pytest.raises(ConfigurationError, match="lacks the package 'habitat-lab'.*make simul"):
+    with pytest.raises(ConfigurationError, match=r"lacks the package 'habitat-lab'.*make simul"):
         env.reset(seed=0)
 
 
