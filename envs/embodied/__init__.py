@@ -7,18 +7,22 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
-from visenv.data.source import Source
+from visenv.data.open import open_data
+from visenv.data.source import Source, is_indexed
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, check_count, choose_preset
 from visenv.rewards import RewardWrapper
 
+from .datasets.published import PublishedTruth
 from .env import EBAlfred, EBHabitat, House
 from .options import Compat, Options
 from .presets import PRESETS, Preset
 from .rewards import WEIGHTS, reward_terms
 from .simulation import HouseWorld, World
-from .simulators.thor.players import find_player, make_world
+from .simulators.thor.players import HOUSE as HOUSE_PLAYER
+from .simulators.thor.players import ThorOptions, find_player
+from .simulators.thor.published import EBAlfredScenes, LabeledTasks
 from .source import HouseTasks
 from .world.items import Split
 from .world.tasks import SUBSETS
@@ -90,6 +94,7 @@ def make_eb_alfred(
     data: str | Source = "procedural",
     simulator: Literal["house", "thor"] = "house",
     player: str = "",
+    player_server: Literal["wsgi", "fifo"] = "wsgi",
     interpreter: str = "",
     host_limits: dict[str, Any] | None = None,
     preset: str = "embodiedbench",
@@ -104,6 +109,8 @@ def make_eb_alfred(
         player: What ai2thor controls: ``"house"``, our program that serves House, or the path of a
             Unity player; by default the path in ``VISENV_THOR_PLAYER``. Only with
             ``simulator="thor"``.
+        player_server: How a Unity player speaks with ai2thor: ``"wsgi"`` (2.1.0, which has ALFRED's
+            scenes) or ``"fifo"`` (later ones).
         interpreter: The Python with ai2thor; by default that of ``VISENV_SIMULATORS`` or ``make
             simulators``. Only with ``simulator="thor"``.
         host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
@@ -122,12 +129,27 @@ def make_eb_alfred(
                 'player, interpreter and host_limits belong to simulator="thor".'
             )
         return _make_eb(EBAlfred, "alfred", data, _house, preset, settings)
-    chosen = find_player(player)
-
-    def world(preset: Preset, options: Options) -> World:
-        return make_world(preset, options, chosen, interpreter, host_limits or {})
-
-    return _make_eb(EBAlfred, "alfred", data, world, preset, settings)
+    check_choice("player_server", player_server, ("wsgi", "fifo"))
+    thor = ThorOptions(find_player(player), player_server, interpreter, host_limits or {})
+    is_published = (
+        data.startswith("eb_alfred:")
+        if isinstance(data, str)
+        else getattr(data, "ground_truth", None) is PublishedTruth
+    )
+    if thor.player == HOUSE_PLAYER and not is_published:
+        return _make_eb(EBAlfred, "alfred", data, thor.world, preset, settings)
+    if thor.player == HOUSE_PLAYER or not is_published:
+        raise ConfigurationError(
+            'The published tasks (data="eb_alfred:<folder>") need the Unity player of AI2-THOR '
+            f'2.1.0, and tasks of House need player="house"; got data={data!r:.80} with player='
+            f"{thor.player!r}."
+        )
+    if {"subset", "split"} & settings.keys():
+        raise ConfigurationError('Name the subset of published tasks as "…?subset=base" in data.')
+    tasks = open_data(data) if isinstance(data, str) else data
+    assert is_indexed(tasks)
+    labeled = LabeledTasks(tasks, thor.name)
+    return _make_eb(EBAlfredScenes, "alfred", labeled, thor.world, preset, settings)
 
 
 def make_eb_habitat(
