@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium as gym
 
-from visenv.data.source import Source
+from visenv.data.open import open_data
+from visenv.data.source import Source, is_indexed
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, check_count, choose_preset
 from visenv.rewards import RewardWrapper
 
+from .datasets.published import PublishedTruth
 from .dialects import DIALECTS
 from .env import EBAlfred, EBHabitat, House
 from .options import Compat, Options
 from .presets import PRESETS, Preset
 from .rewards import WEIGHTS, reward_terms
 from .simulation import HouseWorld, World
-from .simulators.habitat.options import make_habitat_world
-from .simulators.thor.players import find_player, make_world
+from .simulators.habitat.options import HabitatOptions
+from .simulators.habitat.published import EBHabitatScenes
+from .simulators.thor.players import HOUSE as HOUSE_PLAYER
+from .simulators.thor.players import ThorOptions, find_player
+from .simulators.thor.published import EBAlfredScenes, LabeledTasks
 from .source import HouseTasks
 from .world.items import Split
 from .world.tasks import SUBSETS
@@ -94,6 +100,7 @@ def make_eb_alfred(
     data: str | Source = "procedural",
     simulator: Literal["house", "thor"] = "house",
     player: str = "",
+    player_server: Literal["wsgi", "fifo"] = "wsgi",
     interpreter: str = "",
     host_limits: dict[str, Any] | None = None,
     preset: str = "embodiedbench",
@@ -108,6 +115,8 @@ def make_eb_alfred(
         player: What ai2thor controls: ``"house"``, our program that serves House, or the path of a
             Unity player; by default the path in ``VISENV_THOR_PLAYER``. Only with
             ``simulator="thor"``.
+        player_server: How a Unity player speaks with ai2thor: ``"wsgi"`` (2.1.0, which has ALFRED's
+            scenes) or ``"fifo"`` (later ones).
         interpreter: The Python with ai2thor; by default that of ``VISENV_SIMULATORS`` or ``make
             simulators``. Only with ``simulator="thor"``.
         host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
@@ -126,12 +135,23 @@ def make_eb_alfred(
                 'player, interpreter and host_limits belong to simulator="thor".'
             )
         return _make_eb(EBAlfred, "alfred", data, _house, preset, settings)
-    chosen = find_player(player)
-
-    def world(preset: Preset, options: Options) -> World:
-        return make_world(preset, options, chosen, interpreter, host_limits or {})
-
-    return _make_eb(EBAlfred, "alfred", data, world, preset, settings)
+    check_choice("player_server", player_server, ("wsgi", "fifo"))
+    thor = ThorOptions(find_player(player), player_server, interpreter, host_limits or {})
+    is_published = _is_published(data, "eb_alfred")
+    if thor.player == HOUSE_PLAYER and not is_published:
+        return _make_eb(EBAlfred, "alfred", data, thor.world, preset, settings)
+    if thor.player == HOUSE_PLAYER or not is_published:
+        raise ConfigurationError(
+            'The published tasks (data="eb_alfred:<folder>") need the Unity player of AI2-THOR '
+            f'2.1.0, and tasks of House need player="house"; got data={data!r:.80} with player='
+            f"{thor.player!r}."
+        )
+    if {"subset", "split"} & settings.keys():
+        raise ConfigurationError('Name the subset of published tasks as "…?subset=base" in data.')
+    tasks = open_data(data) if isinstance(data, str) else data
+    assert is_indexed(tasks)
+    labeled = LabeledTasks(tasks, thor.name)
+    return _make_eb(EBAlfredScenes, "alfred", labeled, thor.world, preset, settings)
 
 
 def make_eb_habitat(
@@ -139,6 +159,7 @@ def make_eb_habitat(
     data: str | Source = "procedural",
     simulator: Literal["house", "habitat"] = "house",
     skills: Literal["house", "embodiedbench"] | None = None,
+    assets: str = "",
     interpreter: str = "",
     host_limits: dict[str, Any] | None = None,
     preset: str = "embodiedbench",
@@ -153,6 +174,8 @@ def make_eb_habitat(
         skills: The numbered list: ``"house"``, all receptacles and types of objects of the house,
             or ``"embodiedbench"``, the 70 skills of EB-Habitat in a house with its receptacles. By
             default ``"house"`` with ``simulator="house"``, else ``"embodiedbench"``.
+        assets: The folder ``data`` of habitat-sim with ReplicaCAD, YCB and the robot Fetch, for
+            published tasks.
         interpreter: The Python with habitat-lab; by default that of ``VISENV_SIMULATORS`` or ``make
             simulators``. Only with ``simulator="habitat"``.
         host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
@@ -169,17 +192,37 @@ def make_eb_habitat(
     listed = skills or ("house" if simulator == "house" else "embodiedbench")
     dialect = "skills" if listed == "embodiedbench" else "habitat"
     if simulator == "house":
-        if interpreter or host_limits:
-            raise ConfigurationError('interpreter and host_limits belong to simulator="habitat".')
+        if assets or interpreter or host_limits:
+            raise ConfigurationError(
+                'assets, interpreter and host_limits belong to simulator="habitat".'
+            )
         return _make_eb(EBHabitat, dialect, data, _house, preset, settings)
-    world = partial(make_habitat_world, interpreter, host_limits or {})
-    return _make_eb(EBHabitat, dialect, data, world, preset, settings)
+    habitat = HabitatOptions(assets, interpreter, host_limits or {})
+    if not _is_published(data, "eb_habitat"):
+        return _make_eb(EBHabitat, dialect, data, habitat.house, preset, settings)
+    if listed == "house" or {"subset", "split"} & settings.keys():
+        raise ConfigurationError(
+            'Published tasks have EmbodiedBench\'s skills; name their subset as "…?subset=base" in '
+            "data."
+        )
+    tasks = open_data(data) if isinstance(data, str) else data
+    assert is_indexed(tasks)
+    labeled = LabeledTasks(tasks, "habitat:replica_cad")
+    world = partial(habitat.replica_cad, getattr(tasks, "folder", Path()))
+    return _make_eb(EBHabitatScenes, dialect, labeled, world, preset, settings)
 
 
 _PLAYERS = {
     "eb_alfred": "the Unity player of AI2-THOR 2.1.0 with ALFRED's scenes",
     "eb_habitat": "habitat-sim with the scenes of ReplicaCAD",
 }
+
+
+def _is_published(data: str | Source, name: str) -> bool:
+    """Return whether samples are published tasks."""
+    if isinstance(data, str):
+        return data.startswith(f"{name}:")
+    return getattr(data, "ground_truth", None) is PublishedTruth
 
 
 def _house(preset: Preset, options: Options) -> World:

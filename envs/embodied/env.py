@@ -127,8 +127,8 @@ class House(RebuiltPrompt):
 
     @property
     def truth(self) -> HouseTruth:
-        """The ground truth of the sample."""
-        return self.sample.truth_as(HouseTruth)
+        """The ground truth of the task."""
+        return self.simulation.truth
 
     # ------------------------------------------------------------------ Gymnasium
 
@@ -347,7 +347,8 @@ class House(RebuiltPrompt):
         focus = state.focus
         if focus in house.items:
             look = house.items[focus].look
-            seen = f"a {look.size} {look.color} {look.pattern} {word_of(house.items[focus].kind)}"
+            words = (look.size, look.color, look.pattern, word_of(house.items[focus].kind))
+            seen = f"a {' '.join(filter(None, words))}"
         else:
             seen = house.fixtures[focus].type.word if focus else "a room"
         done = sum(isinstance(event, TurnTaken) for event in self.log)
@@ -359,9 +360,12 @@ class EBAlfred(House):
     """EmbodiedBench's EB-ALFRED: household tasks in the words of ALFRED.
 
     ### Description
-    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House in the
-    dialect ``alfred`` (``simulator="house"``), not iTHOR: ``info["simulator"]`` says so, and
-    results are not comparable with published ones.
+    As `House`, with 500 px frames and the limits of EmbodiedBench. By default the world is House in
+    the dialect ``alfred`` (``simulator="house"``), not iTHOR. ``simulator="thor"`` plays through
+    ai2thor's own `Controller` in a child process, with EB-ALFRED's 162 actions and those of the
+    scene: with ``player="house"`` in House, with a Unity player in ALFRED's scenes
+    (``data="eb_alfred:<folder>"``). Only results with the Unity player are comparable with
+    published ones.
 
     ### Action space
     `Unicode`: a plan in JSON, see `House`.
@@ -370,7 +374,7 @@ class EBAlfred(House):
     See `House`; the frame has 500 x 500 pixels.
 
     ### Starting state
-    A house and a task drawn by the seed.
+    A house and a task drawn by the seed, or the scene of a published task.
 
     ### Reward
     See `House`. The dense reward of ALFRED is not reproduced.
@@ -379,7 +383,8 @@ class EBAlfred(House):
     Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
 
     ### Information
-    See `House`.
+    See `House`; ``info["simulator"]`` is ``"house"``, ``"thor:house"`` or ``"thor:<program of the
+    player>"``.
 
     ### Arguments
     See `visenv.envs.embodied.make_eb_alfred`.

@@ -10,10 +10,11 @@ from pydantic import Field
 from visenv.tools import Arguments, Store, Tool, ToolResult
 from visenv.types import Image, Pixels, Sample, Video
 
-from .dialects import DIALECTS
+from .dialects import DIALECTS, Dialect
 from .ground_truth import HouseTruth
 from .house_map import draw_map
 from .world.goals import Progress, is_reached
+from .world.house import House
 from .world.render import HouseRenderer
 from .world.state import State
 from .world.tasks import make_task
@@ -28,6 +29,9 @@ class HouseSimulation:
         truth: The task.
 
     Attributes:
+        truth: The task.
+        goal: What success and progress are measured by.
+        house: The house.
         state: The state of the house.
         dialect: The numbered actions.
         progress: The conditions that are met.
@@ -36,12 +40,15 @@ class HouseSimulation:
     """
 
     def __init__(self, truth: HouseTruth) -> None:
+        self._begin(truth, make_task(truth.seed, truth.options).house)
+
+    def _begin(self, truth: HouseTruth, house: House) -> None:
         self.truth = truth
-        house = make_task(truth.seed, truth.options).house
+        self.goal = truth.goal
         self.house = house
         self.state = State(house)
-        self.dialect = DIALECTS[truth.dialect](house)
-        self.progress = Progress(truth.goal, self.dialect.latches_progress)
+        self.dialect: Dialect = DIALECTS[truth.dialect](house)
+        self.progress = Progress(self.goal, self.dialect.latches_progress)
         self.progress.update(self.state)
         self.renderer = HouseRenderer(house)
         self.succeeded = False
@@ -56,14 +63,14 @@ class HouseSimulation:
     def _judge(self, feedback: str) -> dict[str, Any]:
         """Count an action, and return facts about it and the goal."""
         new = self.progress.update(self.state)
-        self.succeeded = is_reached(self.state, self.truth.goal)
+        self.succeeded = is_reached(self.state, self.goal)
         self.steps += 1
         return {
             "feedback": feedback,
             "step": self.steps,
             "progress": self.progress.share,
             "met": new,
-            "conditions": len(self.truth.goal.conditions),
+            "conditions": len(self.goal.conditions),
             "success": self.succeeded,
         }
 
@@ -74,6 +81,10 @@ class HouseSimulation:
         if self._seen is None or self._seen[0] != self.steps:
             self._seen = self.steps, Image.from_pixels(self._draw(side, antialias))
         return self._seen[1]
+
+    def films(self) -> tuple[Video, ...]:
+        """Return what viewers see of the last action, a map of the house."""
+        return (Video((draw_map(self.state),), (float(self.steps),)),)
 
     def _draw(self, side: int, antialias: bool) -> Pixels:
         pixels: Pixels = self.renderer.frame(self.state, side, antialias)
@@ -153,8 +164,8 @@ class Act(Tool[ActArguments]):
         """Carry out the action; an invalid one is a result that is not ok."""
         ok, detail = self.simulation.act(arguments.action_id)
         reason = "" if ok else detail["feedback"]
-        plan = Video((draw_map(self.simulation.state),), (float(detail["step"]),))
-        return ToolResult((), detail, ok, reason, env_steps=1, hidden_frames=(plan,))
+        films = self.simulation.films()
+        return ToolResult((), detail, ok, reason, env_steps=1, hidden_frames=films)
 
     def example(self) -> ActArguments:
         """Return the first action of the list."""

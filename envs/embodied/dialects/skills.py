@@ -70,7 +70,7 @@ class SkillsDialect(HabitatDialect):
 
     def item_word(self, kind: str) -> str:
         """Return the category of a type of objects."""
-        return next(word for word, each in OBJECTS.items() if each == kind)
+        return next(word for word, each in OBJECTS.items() if (each or word) == kind)
 
     def make_actions(self) -> list[Action]:
         """Return the 70 skills.

@@ -14,6 +14,7 @@ from visenv.types import Image, Sample
 from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
 from ...world.goals import Clause, Goal
+from ...world.state import State
 from ...world.written import read_state, write_house
 
 TARGET = "visenv.envs.embodied.simulators.habitat.simulator:HabitatSimulator"
@@ -44,7 +45,7 @@ class HabitatWorld:
         self.side = side
         self.placeholders = ""
 
-    def begin(self, sample: Sample) -> HabitatSimulation:
+    def begin(self, sample: Sample) -> HouseSimulation:
         """Begin the episode of a sample.
 
         Raises:
@@ -52,17 +53,21 @@ class HabitatWorld:
                 task has actions that the planning domain lacks.
             ServiceError: If the simulator fails.
         """
+        simulation = self.start(sample)
+        host = self.session.host
+        if host is not None:
+            self.placeholders = ", ".join(host.facts["placeholders"])
+        return simulation
+
+    def start(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a sample in House."""
         truth = sample.truth_as(HouseTruth)
         if truth.dialect not in DIALECTS:
             raise ConfigurationError(
                 f'simulator="habitat" plays tasks in the dialects {", ".join(DIALECTS)}, got '
                 f"{truth.dialect!r}."
             )
-        simulation = HabitatSimulation(truth, self.session, self.side)
-        host = self.session.host
-        if host is not None:
-            self.placeholders = ", ".join(host.facts["placeholders"])
-        return simulation
+        return HabitatSimulation(truth, self.session, self.side)
 
     def close(self) -> None:
         """Give the simulator back."""
@@ -109,6 +114,10 @@ class HabitatSimulation(HouseSimulation):
             "success": self.succeeded,
         }
 
+    def read(self, facts: Mapping[str, Any]) -> State:
+        """Return the state that the simulator reports."""
+        return read_state(self.house, facts["state"])
+
     @property
     def _frames(self) -> dict[str, Any] | None:
         return {} if self._side else None
@@ -120,8 +129,8 @@ class HabitatSimulation(HouseSimulation):
             ServiceError: If the report has another form than it must have.
         """
         try:
-            code, steps = _checked(reply.facts, len(self.progress.goal.conditions))
-            state = read_state(self.house, reply.facts["state"])
+            code, steps = _checked(reply.facts, len(self.goal.conditions))
+            state = self.read(reply.facts)
             frame = reply.frames[CAMERA] if self._side else None
             if frame is not None and frame.shape[:2] != (self._side, self._side):
                 raise ValueError(f"a frame of {frame.shape}")

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ...world.house import House
+if TYPE_CHECKING:
+    from ...world.house import House
 
 DOMAIN = Path(__file__).parent / "configs/domain.yaml"
 ROBOT = "robot_0"

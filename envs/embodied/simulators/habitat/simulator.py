@@ -51,17 +51,7 @@ class HabitatSimulator:
 
     def reset(self, task: Mapping[str, Any]) -> Facts:
         """Begin an episode."""
-        from .task import HouseEpisode
-
-        episode = HouseEpisode(
-            episode_id="0",
-            scene_id="House",
-            start_position=[0.0, 0.0, 0.0],
-            start_rotation=[0.0, 0.0, 0.0, 1.0],
-            house=task["world"],
-            skills=task["skills"],
-            goal=task["goal"],
-        )
+        episode = self.episode_of(task)
         if self.env is None:
             self.env = self._make(episode)
         else:
@@ -77,8 +67,6 @@ class HabitatSimulator:
 
     def facts(self) -> Facts:
         """Return the measures of habitat-lab and the state of the house."""
-        from ...world.written import write_state
-
         metrics = self.env.get_metrics()
         stages = metrics["pddl_stage_goals"]
         return {
@@ -88,7 +76,7 @@ class HabitatSimulator:
             "steps": int(metrics["num_steps"]),
             "holds": bool(self._observations["is_holding"][0]),
             "over": bool(self.env.episode_over),
-            "state": write_state(self.env.sim.state),
+            "state": self.read_state(),
         }
 
     def frames(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,11 +89,9 @@ class HabitatSimulator:
 
     def restore(self, snapshot: bytes) -> Facts:
         """Return to a state of the present task."""
-        from ...world.written import read_state
-
         saved = json.loads(snapshot)
         env, task = self.env, self.env.task
-        env.sim.state = read_state(env.sim.house, saved["state"])
+        self.write_state(saved["state"])
         measures = task.measurements.measures
         measures["num_steps"]._metric = env._elapsed_steps = saved["steps"]
         task.actions["skill"].code = saved["code"]
@@ -123,16 +109,29 @@ class HabitatSimulator:
         if self.env is not None:
             self.env.close()
 
-    def _make(self, episode: Any) -> Any:
-        """Return habitat-lab's environment for frames of the wanted size."""
+    # ------------------------------------------------------------------ for another world
+
+    def episode_of(self, task: Mapping[str, Any]) -> Any:
+        """Return the episode of a task."""
+        from .task import HouseEpisode
+
+        return HouseEpisode(
+            episode_id="0",
+            scene_id="House",
+            start_position=[0.0, 0.0, 0.0],
+            start_rotation=[0.0, 0.0, 0.0, 1.0],
+            house=task["world"],
+            skills=task["skills"],
+            goal=task["goal"],
+        )
+
+    def config(self) -> Any:
+        """Return habitat-lab's configuration for frames of the wanted size."""
         import habitat
         from habitat.config import read_write
-        from habitat.datasets import make_dataset
 
         from . import served  # noqa: F401  registers the simulator and its camera
-        from .task import register_configs
 
-        register_configs()
         side, samples = int(self._options["side"]), int(self._options["samples"])
         config = habitat.get_config(str(_CONFIG))
         with read_write(config):
@@ -141,6 +140,29 @@ class HabitatSimulator:
                 cameras.head_rgb.update({"width": side, "height": side, "samples": samples})
             else:
                 del cameras["head_rgb"]
+        return config
+
+    def read_state(self) -> Facts:
+        """Return the state of the world as JSON."""
+        from ...world.written import write_state
+
+        return write_state(self.env.sim.state)
+
+    def write_state(self, state: Facts) -> None:
+        """Return to a state of the world."""
+        from ...world.written import read_state
+
+        self.env.sim.state = read_state(self.env.sim.house, state)
+
+    def _make(self, episode: Any) -> Any:
+        """Return habitat-lab's environment."""
+        import habitat
+        from habitat.datasets import make_dataset
+
+        from .skills import register_configs
+
+        register_configs()
+        config = self.config()
         dataset = config.habitat.dataset
         return habitat.Env(
             config, dataset=make_dataset(dataset.type, config=dataset, episodes=[episode])

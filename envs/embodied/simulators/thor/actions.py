@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-FINDABLE = tuple(
-    "Cart Potato Faucet Ottoman CoffeeMachine Candle CD Pan Watch HandTowel SprayBottle "
-    "BaseballBat CellPhone Kettle Mug StoveBurner Bowl Toilet DiningTable Spoon TissueBox Shelf "
-    "Apple TennisRacket SoapBar Cloth Plunger FloorLamp ToiletPaperHanger CoffeeTable Spatula "
-    "Plate Bed Glassbottle Knife Tomato ButterKnife Dresser Microwave CounterTop GarbageCan "
-    "WateringCan Vase ArmChair Safe KeyChain Pot Pen Cabinet Desk Newspaper Drawer Sofa Bread Book "
-    "Lettuce CreditCard AlarmClock ToiletPaper SideTable Fork Box Egg DeskLamp Ladle WineBottle "
-    "Pencil Laptop RemoteControl BasketBall DishSponge Cup SaltShaker PepperShaker Pillow Bathtub "
-    "SoapBottle Statue Fridge Sink".split()
-)
+FINDABLE = (
+    "Cart", "Potato", "Faucet", "Ottoman", "CoffeeMachine", "Candle", "CD", "Pan", "Watch",
+    "HandTowel", "SprayBottle", "BaseballBat", "CellPhone", "Kettle", "Mug", "StoveBurner", "Bowl",
+    "Toilet", "DiningTable", "Spoon", "TissueBox", "Shelf", "Apple", "TennisRacket", "SoapBar",
+    "Cloth", "Plunger", "FloorLamp", "ToiletPaperHanger", "CoffeeTable", "Spatula", "Plate", "Bed",
+    "Glassbottle", "Knife", "Tomato", "ButterKnife", "Dresser", "Microwave", "CounterTop",
+    "GarbageCan", "WateringCan", "Vase", "ArmChair", "Safe", "KeyChain", "Pot", "Pen", "Cabinet",
+    "Desk", "Newspaper", "Drawer", "Sofa", "Bread", "Book", "Lettuce", "CreditCard", "AlarmClock",
+    "ToiletPaper", "SideTable", "Fork", "Box", "Egg", "DeskLamp", "Ladle", "WineBottle", "Pencil",
+    "Laptop", "RemoteControl", "BasketBall", "DishSponge", "Cup", "SaltShaker", "PepperShaker",
+    "Pillow", "Bathtub", "SoapBottle", "Statue", "Fridge", "Sink",
+)  # fmt: skip
 """The types of objects that can be found, in EB-ALFRED's order."""
 
-PICKABLE = tuple(
-    "KeyChain Potato Pot Pen Candle CD Pan Watch Newspaper HandTowel SprayBottle BaseballBat Bread "
-    "CellPhone Book Lettuce CreditCard Mug AlarmClock Kettle ToiletPaper Bowl Fork Box Egg Spoon "
-    "TissueBox Apple TennisRacket Ladle WineBottle Cloth Plunger SoapBar Pencil Laptop "
-    "RemoteControl BasketBall DishSponge Cup Spatula SaltShaker Plate PepperShaker Pillow "
-    "Glassbottle SoapBottle Knife Statue Tomato ButterKnife WateringCan Vase".split()
-)
+PICKABLE = (
+    "KeyChain", "Potato", "Pot", "Pen", "Candle", "CD", "Pan", "Watch", "Newspaper", "HandTowel",
+    "SprayBottle", "BaseballBat", "Bread", "CellPhone", "Book", "Lettuce", "CreditCard", "Mug",
+    "AlarmClock", "Kettle", "ToiletPaper", "Bowl", "Fork", "Box", "Egg", "Spoon", "TissueBox",
+    "Apple", "TennisRacket", "Ladle", "WineBottle", "Cloth", "Plunger", "SoapBar", "Pencil",
+    "Laptop", "RemoteControl", "BasketBall", "DishSponge", "Cup", "Spatula", "SaltShaker", "Plate",
+    "PepperShaker", "Pillow", "Glassbottle", "SoapBottle", "Knife", "Statue", "Tomato",
+    "ButterKnife", "WateringCan", "Vase",
+)  # fmt: skip
 """The types of objects that can be picked up, in EB-ALFRED's order."""
 
 OPENABLE = ("Safe", "Laptop", "Fridge", "Box", "Microwave", "Cabinet", "Drawer")

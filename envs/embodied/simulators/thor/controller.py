@@ -43,9 +43,8 @@ class Player:
     Args:
         options: ``command`` (the program of the player with its arguments), ``environment``
             (variables of its environment), ``server`` (``"fifo"``, or ``"wsgi"`` for players before
-            2.7), ``scene`` (the scene to start with), ``side`` (pixels of a side of a frame),
-            ``quality`` (one of ai2thor's), ``start_s`` and ``call_s`` (seconds that the start and an
-            action may take).
+            2.7), ``scene`` (the first scene), ``side`` (pixels of a side of a frame), ``quality``
+            (one of ai2thor's), ``start_s`` and ``call_s`` (seconds of the start and of an action).
 
     Raises:
         ImportError: If ai2thor is not installed.

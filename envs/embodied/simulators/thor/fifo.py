@@ -24,7 +24,7 @@ class Link:
     """The two pipes between ai2thor and its player, which `os.environ` names."""
 
     def __init__(self) -> None:
-        self._out: BinaryIO = open(os.environ["AI2THOR_FIFO_SERVER_PIPE_PATH"], "wb")  # noqa: SIM115
+        self._out = _open("AI2THOR_FIFO_SERVER_PIPE_PATH", os.O_WRONLY)
         self._in: BinaryIO | None = None
 
     def send(self, metadata: Mapping[str, Any], frame: NDArray[np.uint8] | None) -> None:
@@ -43,7 +43,7 @@ class Link:
     def receive(self) -> dict[str, Any] | None:
         """Return the next action, None if ai2thor has closed the pipe."""
         if self._in is None:  # ai2thor opens this pipe after it has read the first event
-            self._in = open(os.environ["AI2THOR_FIFO_CLIENT_PIPE_PATH"], "rb")  # noqa: SIM115
+            self._in = _open("AI2THOR_FIFO_CLIENT_PIPE_PATH", os.O_RDONLY)
         action: dict[str, Any] | None = None
         while True:
             header = self._in.read(_HEADER.size)
@@ -58,6 +58,11 @@ class Link:
 
     def _field(self, kind: int, content: bytes) -> None:
         self._out.write(_HEADER.pack(kind, len(content)) + content)
+
+
+def _open(variable: str, flags: int) -> BinaryIO:
+    """Open the pipe that a variable names; waits until ai2thor opens it too."""
+    return os.fdopen(os.open(os.environ[variable], flags), "wb" if flags else "rb")
 
 
 def packed(value: Any) -> bytes:

@@ -49,7 +49,7 @@ class HouseScene:
     def perform(self, action: Mapping[str, Any]) -> Answer:
         """Carry out an action of ai2thor."""
         name = action["action"]
-        method: Callable[[Mapping[str, Any]], Answer] | None = _ACTIONS.get(name)
+        method = _ACTIONS.get(name)
         if method is None:
             return f"Invalid action: {name}", None
         return method(self, action)
@@ -152,7 +152,7 @@ class HouseScene:
         x, y, up = self._position(name)
         return f"{kind}|{x:+06.2f}|{up:+06.2f}|{y:+06.2f}"
 
-    # ------------------------------------------------------------------ geometry (x, y, up)
+    # ------------------------------------------------------------------ places, as House has them
 
     def _position(self, name: str) -> Point:
         fixture = self.house.fixtures.get(name)
@@ -204,7 +204,9 @@ class HouseScene:
         seen = [name for name in self._names if self.state.fixture_of(name) in here]
         if not seen:
             return f"The agent cannot stand at ({x:.2f}, {y:.2f}).", None
-        self.state.go_to(min(seen, key=lambda name: _angle((x, y), turn, down, self._position(name))))
+        self.state.go_to(
+            min(seen, key=lambda name: _angle((x, y), turn, down, self._position(name)))
+        )
         return "", None
 
     def pick_up(self, action: Mapping[str, Any]) -> Answer:
@@ -249,7 +251,9 @@ class HouseScene:
     def set_states(self, action: Mapping[str, Any]) -> Answer:
         """Make everything that can be washed dirty, or leave it (nothing can be filled)."""
         if action["StateChange"] == "CanBeDirty":
-            self.state.dirty |= {name for name, each in self.house.items.items() if each.type.washed}
+            self.state.dirty |= {
+                name for name, each in self.house.items.items() if each.type.washed
+            }
         return "", None
 
     def set_poses(self, action: Mapping[str, Any]) -> Answer:

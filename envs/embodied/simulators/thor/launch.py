@@ -6,6 +6,7 @@ the death signal over `exec`, so that a player that knows nothing of it ends too
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -18,10 +19,8 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 def main() -> None:
     """Become the player."""
     os.environ.update(json.loads(sys.argv[1]))
-    try:
+    with contextlib.suppress(OSError, AttributeError):  # not Linux
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    except (OSError, AttributeError):  # not Linux
-        pass
     os.execvp(sys.argv[2], sys.argv[2:])
 
 

@@ -42,7 +42,7 @@ class HousePlayer:
 
     def load(self, seed: int, options: Mapping[str, Any]) -> None:
         """Build the house of a task."""
-        fields = {key: tuple(each) if isinstance(each, list) else each
+        fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each
                   for key, each in options.items()}  # fmt: skip
         house = make_task(seed, TaskOptions(**fields)).house
         self.scene, self._renderer = HouseScene(house), HouseRenderer(house)
@@ -99,8 +99,7 @@ class HousePlayer:
 
     def serve(self, link: Link) -> None:
         """Answer actions until ai2thor closes the pipe."""
-        action: Mapping[str, Any] | None = {"action": "Initialize"}
-        link.send(self.event(action, "", None), self.frame())
+        link.send(self.event({"action": "Initialize"}, "", None), self.frame())
         while (action := link.receive()) is not None:
             try:
                 error, result = self.answer(action)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from visenv.errors import ConfigurationError
 from visenv.simulators.opengl import OpenGLError, choose_backend, find_library, missing_library
@@ -15,6 +14,8 @@ from visenv.simulators.survey import PLAYER_VARIABLE
 
 from ...options import Options
 from ...presets import Preset
+from ...simulation import World
+from .published import PublishedWorld
 from .simulation import ThorWorld
 
 TARGET = "visenv.envs.embodied.simulators.thor.simulator:ThorSimulator"
@@ -24,67 +25,85 @@ HOUSE = "house"
 _MODULE = "visenv.envs.embodied.simulators.thor.player"
 
 
-def make_world(
-    preset: Preset, options: Options, player: str, interpreter: str, host_limits: dict[str, Any]
-) -> ThorWorld:
-    """Return what plays tasks of House with ai2thor and the player of House.
+class ThorOptions(NamedTuple):
+    """What a user chose for ``simulator="thor"``.
 
-    Raises:
-        ConfigurationError: If OpenGL is missing, or an option has a value it cannot have.
-    """
-    check_opengl()
-    path = os.pathsep.join(dict.fromkeys(str(Path(each).resolve()) for each in sys.path if each))
-    spec = make_spec(
-        [sys.executable, "-m", _MODULE],
-        {"PYTHONPATH": path, "MUJOCO_GL": choose_backend()},
-        preset,
-        interpreter,
-        host_limits,
-    )
-    return ThorWorld(spec, f"thor:{HOUSE}", options.compat is not None)
-
-
-def make_spec(
-    command: list[str],
-    environment: dict[str, str],
-    preset: Preset,
-    interpreter: str,
-    host_limits: dict[str, Any],
-    **more: str,
-) -> SimulatorSpec:
-    """Return the simulator with a player.
-
-    Args:
-        command: The program of the player with its arguments.
-        environment: Variables of its environment.
-        preset: The frames.
+    Attributes:
+        player: ``"house"``, or the program of a Unity player.
+        server: ``"wsgi"`` or ``"fifo"``: the protocol of a Unity player.
         interpreter: The Python with ai2thor.
         host_limits: Fields of `HostLimits` to change.
-        **more: Further options of `Player`.
-
-    Raises:
-        ConfigurationError: If an option has a value it cannot have.
     """
-    if interpreter == IN_PROCESS:
-        raise ConfigurationError('simulator="thor" runs in a child process, not in this one.')
-    try:
-        limits = HostLimits(**host_limits)
-    except TypeError as error:
-        raise ConfigurationError(
-            f"host_limits must be fields of HostLimits, got {sorted(host_limits)}."
-        ) from error
-    options = {
-        "command": command,
-        "environment": environment,
-        "server": "fifo",
-        "scene": "Procedural",
-        "side": preset.side,
-        "quality": "Ultra" if preset.smoothing == "msaa" else "Low",
-        "start_s": limits.start_s,
-        "call_s": limits.call_s,
-        **more,
-    }
-    return SimulatorSpec.of(TARGET, options, interpreter=interpreter, limits=limits)
+
+    player: str
+    server: str
+    interpreter: str
+    host_limits: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The simulator and its player."""
+        return f"thor:{Path(self.player).name}"
+
+    def world(self, preset: Preset, options: Options) -> World:
+        """Return what plays the episodes.
+
+        Raises:
+            ConfigurationError: If OpenGL or a display is missing, or an option has a value it
+                cannot have.
+        """
+        forgets = options.compat is not None
+        if self.player == HOUSE:
+            return ThorWorld(self._spec_of_house(preset), self.name, forgets)
+        if options.boxes:
+            raise ConfigurationError("boxes=True needs House: a Unity player's ids are not read.")
+        return PublishedWorld(self._spec_of_unity(preset), self.name, forgets)
+
+    def _spec_of_house(self, preset: Preset) -> SimulatorSpec:
+        """Return the simulator with the player of House, which runs in this interpreter."""
+        check_opengl()
+        path = os.pathsep.join(
+            str(Path(each).resolve()) for each in dict.fromkeys(sys.path) if each
+        )
+        player = {
+            "command": [sys.executable, "-m", _MODULE],
+            "environment": {"PYTHONPATH": path, "MUJOCO_GL": choose_backend()},
+            "server": "fifo",
+            "scene": "Procedural",
+        }
+        return self._spec(player, preset)
+
+    def _spec_of_unity(self, preset: Preset) -> SimulatorSpec:
+        if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+            raise ConfigurationError(
+                "A Unity player draws on an X display, and DISPLAY is not set. Start one, for "
+                "example with ai2thor-xorg or Xvfb, and set DISPLAY."
+            )
+        player = {
+            "command": [self.player],
+            "environment": {},
+            "server": self.server,
+            "scene": "FloorPlan1",
+        }
+        return self._spec(player, preset)
+
+    def _spec(self, player: dict[str, Any], preset: Preset) -> SimulatorSpec:
+        if self.interpreter == IN_PROCESS:
+            raise ConfigurationError('simulator="thor" runs in a child process, not in this one.')
+        try:
+            limits = HostLimits(**self.host_limits)
+        except TypeError as error:
+            raise ConfigurationError(
+                f"host_limits must be fields of HostLimits, got {sorted(self.host_limits)}."
+            ) from error
+        options = {
+            **player,
+            "side": preset.side,
+            "quality": "Ultra" if preset.smoothing == "msaa" else "Low",
+            "start_s": limits.start_s,
+            "call_s": limits.call_s,
+        }
+        return SimulatorSpec.of(TARGET, options, interpreter=self.interpreter, limits=limits)
 
 
 def check_opengl() -> None:

@@ -10,8 +10,11 @@ Point = tuple[float, float, float]
 """x, y and z in meters, as ai2thor has them: y points up."""
 
 FLOOR = "Floor"
+BASINS = ("SinkBasin", "Sink")
+"""What a faucet is above: the basin of a sink, or a sink that has none."""
+
 _SLICED = "Sliced"
-_BASINS = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin"}
+_BASIN_OF = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin"}
 
 
 class Scene:
@@ -60,7 +63,8 @@ class Scene:
         """Return the name of an object; a slice has the name of what was sliced."""
         if identity in self._names:
             return self._names[identity]
-        return self._names.get(identity.rpartition("|")[0], identity.partition("|")[0])
+        name: str = self._names.get(identity.rpartition("|")[0], identity.partition("|")[0])
+        return name
 
     def find(self, name: str) -> Mapping[str, Any] | None:
         """Return what is reported about an object, or None."""
@@ -69,7 +73,7 @@ class Scene:
     def kind_of(self, identity: str) -> str:
         """Return the type of an object; a slice has the type of what was sliced."""
         kind = str(self.by_id[identity]["objectType"])
-        return kind[: -len(_SLICED)] if kind.endswith(_SLICED) else kind
+        return kind.removesuffix(_SLICED)
 
     @property
     def held(self) -> str:
@@ -82,10 +86,13 @@ class Scene:
     def holder_of(self, identity: str) -> str:
         """Return the id of what directly holds an object, ``""`` if nothing does.
 
-        ai2thor lists all receptacles that an object is in; the direct one is in none of the others.
+        ai2thor lists all receptacles that an object is in; the direct one holds none of the
+        others.
         """
         parents = [
-            each for each in self.by_id[identity].get("parentReceptacles") or () if each in self.by_id
+            each
+            for each in self.by_id[identity].get("parentReceptacles") or ()
+            if each in self.by_id
         ]
         inner = [
             each
@@ -94,7 +101,8 @@ class Scene:
                 each in (self.by_id[other].get("parentReceptacles") or ()) for other in parents
             )
         ]
-        return (inner or parents or [""])[0]
+        direct: str = (inner or parents or [""])[0]
+        return direct
 
     def holders_of(self, identity: str) -> list[str]:
         """Return the ids of what holds an object, the direct one first."""
@@ -108,9 +116,7 @@ class Scene:
     def contents(self, identity: str) -> list[str]:
         """Return the ids of what a receptacle holds directly, in its order."""
         listed = self.by_id[identity].get("receptacleObjectIds") or ()
-        return [
-            each for each in listed if each in self.by_id and self.holder_of(each) == identity
-        ]
+        return [each for each in listed if each in self.by_id and self.holder_of(each) == identity]
 
     def all_contents(self, identity: str) -> list[str]:
         """Return the ids of what a receptacle holds, those inside of others included."""
@@ -119,9 +125,17 @@ class Scene:
 
     def basin_of(self, identity: str) -> str:
         """Return what receives objects: the basin of a sink or bathtub, else the object itself."""
-        kind = _BASINS.get(self.kind_of(identity))
+        kind = _BASIN_OF.get(self.kind_of(identity))
         basins = [each for each in self.by_id if self.by_id[each]["objectType"] == kind]
         return self.nearest(identity, basins) if basins else identity
+
+    def basin_under(self, faucet: str) -> str:
+        """Return the id of the basin that is nearest to a faucet, ``""`` if there is none."""
+        for kind in BASINS:
+            basins = [each for each in self.by_id if self.by_id[each]["objectType"] == kind]
+            if basins:
+                return self.nearest(faucet, basins)
+        return ""
 
     def shut_holder(self, identity: str) -> str:
         """Return the outermost closed receptacle that hides an object, ``""`` if none does."""
@@ -151,4 +165,8 @@ class Scene:
         if not holder:
             return True, "", 0
         listed = self.contents(holder)
-        return self.by_id[holder]["objectType"] == FLOOR, self.name_of(holder), listed.index(identity)
+        return (
+            self.by_id[holder]["objectType"] == FLOOR,
+            self.name_of(holder),
+            listed.index(identity),
+        )

@@ -14,7 +14,7 @@ from visenv.simulators.settings import SimulatorSpec
 from visenv.types import Pixels, Sample
 
 from ...dialects.alfred import AlfredDialect
-from ...dialects.base import Action
+from ...dialects.base import Action, Dialect
 from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
 from ...world.house import House
@@ -42,19 +42,11 @@ class ThorDialect(AlfredDialect):
 
     def __init__(self, house: House, names: list[str]) -> None:
         self._listed = names
-        self.message = ""
         super().__init__(house)
 
     def make_actions(self) -> list[Action]:
         """Return the actions of the list."""
         return [Action(*parse_action(name)) for name in self._listed]
-
-    def explain(self, state: State, action: Action, code: str) -> str:
-        """Return what is said about an action."""
-        if code not in REASONS:
-            return super().explain(state, action, code)
-        reason = REASONS[code].format(name=action.object, message=self.message)
-        return f"The action failed. {reason}"
 
 
 class ThorWorld:
@@ -97,31 +89,50 @@ class ThorSimulation(HouseSimulation):
 
     def __init__(self, truth: HouseTruth, session: SimulatorSession, forgets: bool) -> None:
         super().__init__(truth)
-        self.session = session
-        own = AlfredDialect(self.house)
         scene = {
             "house": {"seed": truth.seed, "options": asdict(truth.options)},
             "object_poses": poses(self.house),
         }
-        task = {"scene": scene, "more": list(own.names), "forgets": forgets}
-        facts = session.reset(task).facts
-        self.dialect: AlfredDialect = ThorDialect(self.house, facts["actions"])
-        self.state = read_state(self.house, facts["state"])
-        self.progress.update(self.state)
+        task = {"scene": scene, "more": list(self.dialect.names), "forgets": forgets}
+        self._take_over(session, session.reset(task).facts)
 
     def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
         """Carry out an action; return whether it was valid, and facts about it."""
         facts = self.session.act({"action_id": action_id}).facts
-        self.state = read_state(self.house, facts["state"])
-        dialect = self.dialect
-        assert isinstance(dialect, ThorDialect)
-        dialect.message = facts["message"]
-        code = facts["code"]
-        feedback = dialect.explain(self.state, dialect.actions[action_id], code)
-        return code == OK, {**self._judge(feedback), "code": code}
+        self.state = self.read(facts["state"])
+        feedback = explain(self.dialect, self.state, action_id, facts["code"], facts["message"])
+        return facts["code"] == OK, {**self._judge(feedback), "code": facts["code"]}
+
+    def read(self, facts: Mapping[str, Any]) -> State:
+        """Return the state that the simulator reports."""
+        return read_state(self.house, facts)
+
+    def _take_over(self, session: SimulatorSession, facts: Mapping[str, Any]) -> None:
+        """Use the actions and the state of the simulator from its reset on."""
+        self.session = session
+        self.dialect = ThorDialect(self.house, facts["actions"])
+        self.state = self.read(facts["state"])
+        self.progress.update(self.state)
 
     def _draw(self, side: int, antialias: bool) -> Pixels:
-        return self.session.frames({})["agent"]
+        frame: Pixels = self.session.frames({})["agent"]
+        return frame
+
+
+def explain(dialect: Dialect, state: State, action_id: int, code: str, message: str) -> str:
+    """Return the feedback about an action.
+
+    Args:
+        dialect: The actions.
+        state: The state after the action.
+        action_id: The action.
+        code: Its result, see `Result`.
+        message: What ai2thor said.
+    """
+    action = dialect.actions[action_id]
+    if code not in REASONS:
+        return dialect.explain(state, action, code)
+    return f"The action failed. {REASONS[code].format(name=action.object, message=message)}"
 
 
 def poses(house: House) -> list[dict[str, Any]]:
@@ -137,31 +148,35 @@ def poses(house: House) -> list[dict[str, Any]]:
 
 def read_state(house: House, facts: Mapping[str, Any]) -> State:
     """Return the state of a house from what the simulator reports."""
-    state = State(house)
-    objects = {name: each for name, each in facts["objects"].items()
-               if name in house.items or name in house.fixtures}  # fmt: skip
-    state.places = {}
-    for name, each in objects.items():
-        if each["open"]:
-            state.open.add(name)
-        if each["on"]:
-            state.on.add(name)
-        if each["sliced"]:
-            state.sliced.add(name)
-    for name, each in objects.items():
-        if each["holder"]:
+    state = with_facts(State(house), facts)
+    state.dirty &= house.dirty
+    for name, each in facts["objects"].items():
+        if name in house.items and each["holder"]:
             x, up, y = each["at"]
             state.places[name] = _place(state, each["holder"], (x, y, up))
-    state.held = facts["held"]
+    here = [
+        name
+        for name, each in house.fixtures.items()
+        if not each.host and math.dist(each.standpoint, facts["agent"]) < _SAME_PLACE
+    ]
+    at = state.fixture_of(state.found) if state.found and state.found != state.held else ""
+    state.at = at if at in here or not here else here[0]
+    return state
+
+
+def with_facts(state: State, facts: Mapping[str, Any]) -> State:
+    """Return a state with what is reported about objects, apart from their places."""
+    house = state.house
+    known = {**house.fixtures, **house.items}
+    objects = {name: each for name, each in facts["objects"].items() if name in known}
+    for name in ("open", "on", "sliced"):
+        setattr(state, name, {key for key, each in objects.items() if each[name]})
+    state.places = {}
+    state.dirty = set(house.items) - set(facts["clean"])
     state.hot, state.cold = set(facts["hot"]), set(facts["cold"])
-    state.dirty = set(house.dirty) - set(facts["clean"])
-    state.delivered = {(item, holder) for item, holder in facts["delivered"]}
+    state.delivered = {(item, holder) for item, holder in facts["delivered"] if holder in known}
+    state.held = facts["held"]
     state.found, state.focus, state.target = facts["found"], facts["focus"], facts["target"]
-    here = [name for name, each in house.fixtures.items()
-            if not each.host and math.dist(each.standpoint, facts["agent"]) < _SAME_PLACE]  # fmt: skip
-    state.at = state.fixture_of(state.found) if state.found and state.found != state.held else ""
-    if state.at not in here:
-        state.at = here[0] if here else ""
     return state
 
 
@@ -181,4 +196,3 @@ def _place(state: State, holder: str, at: tuple[float, float, float]) -> Place:
     ]
     _, name, index = min(spots)
     return Place(f"{FLOOR}{name}", index)
-

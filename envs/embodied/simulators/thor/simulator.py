@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_ABILITIES = ("receptacle", "pickupable", "openable", "toggleable", "sliceable")
+
 
 class ThorSimulator:
     """Plays EB-ALFRED's actions in scenes of AI2-THOR (`visenv.simulators.protocol.Simulator`)."""
@@ -57,7 +59,7 @@ class ThorSimulator:
 
         Returns:
             ``code`` and ``message`` of the `Result`, and ``state``: the objects by name, what is
-            held, hot, cold, clean, dirty and delivered, and where the agent is.
+            held, hot, cold, clean and delivered, and where the agent is.
         """
         result = self._perform(int(request["action_id"]))
         return {"code": result.code, "message": result.message, "state": self._state()}
@@ -125,7 +127,8 @@ class ThorSimulator:
             "open": bool(each.get("isOpen")),
             "on": bool(each.get("isToggled")),
             "sliced": bool(each.get("isSliced")) or each["objectType"] != kind,
-            "dirty": bool(each.get("isDirty")),
+            "abilities": [key for key in _ABILITIES if each.get(key)],
+            "below": scene.name_of(scene.basin_under(identity)) if kind == "Faucet" else "",
         }
 
 
@@ -141,9 +144,7 @@ def restore_scene(player: Player, scene: Mapping[str, Any]) -> Mapping[str, Any]
         metadata = player.do("SetObjectToggles", objectToggles=scene["object_toggles"])
     if scene.get("dirty_and_empty"):
         player.do("SetStateOfAllObjects", StateChange="CanBeDirty", forceAction=True)
-        metadata = player.do(
-            "SetStateOfAllObjects", StateChange="CanBeFilled", forceAction=False
-        )
+        metadata = player.do("SetStateOfAllObjects", StateChange="CanBeFilled", forceAction=False)
     if scene.get("object_poses"):
         metadata = player.do("SetObjectPoses", objectPoses=scene["object_poses"])
     if not metadata["lastActionSuccess"]:

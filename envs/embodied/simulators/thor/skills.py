@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .actions import Skill
 from .scene import Point, Scene
@@ -103,8 +103,10 @@ class Skills:
             return Result("holding")
         seen = self.scene.shut_holder(identity) or identity
         at = self.scene.position(identity)
-        nearest = sorted(self.reachable, key=lambda each: math.hypot(each[0] - at[0], each[2] - at[2]))
-        first: Optional[Point] = None
+        nearest = sorted(
+            self.reachable, key=lambda each: math.hypot(each[0] - at[0], each[2] - at[2])
+        )
+        first: Point | None = None
         for position in nearest[:TRIES]:
             if not self._teleport(position, at):
                 continue
@@ -263,9 +265,7 @@ class Skills:
             return Result("already_on" if on else "already_off")
         if on and each.get("openable") and each.get("isOpen"):
             return Result("is_open")
-        result = self._do(
-            "ToggleObjectOn" if on else "ToggleObjectOff", objectId=each["objectId"]
-        )
+        result = self._do("ToggleObjectOn" if on else "ToggleObjectOff", objectId=each["objectId"])
         if not result.code:
             self.focus = name
             if on:
@@ -293,7 +293,7 @@ class Skills:
             self.focus = name
         return result
 
-    def _unusable(self, each: Optional[Mapping[str, Any]], ability: str, code: str) -> str:
+    def _unusable(self, each: Mapping[str, Any] | None, ability: str, code: str) -> str:
         """Return why an object cannot be opened, closed or switched at all, or ``""``."""
         if each is None:
             return "not_found"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .scene import Scene
+from .scene import BASINS, Scene
 
 _HEATERS = ("Microwave", "StoveBurner")
-_BASINS = ("SinkBasin", "Sink")
 
 
 class Tracker:
@@ -38,7 +37,7 @@ class Tracker:
         if kind in _HEATERS:
             self._heat(self.scene.all_contents(identity))
         elif kind == "Faucet":
-            basin = self._basin_of(identity)
+            basin = self.scene.basin_under(identity)
             self.clean |= set(self.scene.all_contents(basin)) if basin else set()
 
     def closed(self, identity: str) -> None:
@@ -60,8 +59,8 @@ class Tracker:
             kind = scene.kind_of(holder)
             if kind in _HEATERS and scene.by_id[holder].get("isToggled"):
                 self._heat(carried)
-            elif kind in _BASINS and any(
-                scene.by_id[each].get("isToggled") and self._basin_of(each) == holder
+            elif kind in BASINS and any(
+                scene.by_id[each].get("isToggled") and scene.basin_under(each) == holder
                 for each in scene.by_id
                 if scene.by_id[each]["objectType"] == "Faucet"
             ):
@@ -70,12 +69,3 @@ class Tracker:
     def _heat(self, identities: list[str]) -> None:
         self.hot |= set(identities)
         self.cold -= set(identities)
-
-    def _basin_of(self, faucet: str) -> str:
-        """Return the basin below a faucet, ``""`` if the scene has none."""
-        for kind in _BASINS:
-            basins = [each for each in self.scene.by_id
-                      if self.scene.by_id[each]["objectType"] == kind]  # fmt: skip
-            if basins:
-                return self.scene.nearest(faucet, basins)
-        return ""
