@@ -26,7 +26,10 @@ _INSTALL = (
     "aihabitat) together with habitat-lab 0.3.3, and name that Python by interpreter=… or "
     "VISENV_SIMULATORS."
 )
-_DOWNLOAD = "python -m habitat_sim.utils.datasets_download --uids rearrange_task_assets --data-path <folder>"
+_DOWNLOAD = (
+    "python -m habitat_sim.utils.datasets_download --uids rearrange_task_assets --data-path "
+    "<folder>"
+)
 
 
 class ReplicaCADSimulator(HabitatSimulator):

@@ -1,8 +1,8 @@
 """Functions of the planning domain over ReplicaCAD, beside those of habitat-lab.
 
-habitat-lab 0.3.3 cannot say whether an object is on a receptacle: its own function takes receptacles
-for boxes, which they are no longer. Its functions about the hand need the robot as an argument, which
-the goals of EB-Habitat do not have.
+habitat-lab 0.3.3 cannot say whether an object is on a receptacle: its own function takes
+receptacles for boxes, which they are no longer. Its functions about the hand need the robot as an
+argument, which the goals of EB-Habitat do not have.
 """
 
 from __future__ import annotations

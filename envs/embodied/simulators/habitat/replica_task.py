@@ -1,4 +1,4 @@
-"""EB-Habitat's published episodes as a task of habitat-lab: data set, planning problem, PDDL task."""
+"""EB-Habitat's published episodes as a data set and a PDDL task of habitat-lab."""
 
 from __future__ import annotations
 
