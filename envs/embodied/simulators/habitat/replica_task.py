@@ -95,25 +95,21 @@ def read_episode(
     words: list[str],
 ) -> ReplicaEpisode:
     """Return the episode that the loader has read from a pickle."""
+    names = ("scene_id", "scene_dataset_config", "additional_obj_config_paths", "start_position",
+             "start_rotation", "markers", "name_to_receptacle")  # fmt: skip
+    given: dict[str, Any] = {name: written[name] for name in names}
+    joints = {name: {int(link): value for link, value in states.items()}
+              for name, states in written["ao_states"].items()}  # fmt: skip
+    given["rigid_objs"] = [(name, np.asarray(pose)) for name, pose in written["rigid_objs"]]
+    given |= {"episode_id": str(written.get("episode_id", "0")), "ao_states": joints, "targets": {}}
     return ReplicaEpisode(
-        episode_id=str(written.get("episode_id", "0")),
-        scene_id=written["scene_id"],
-        scene_dataset_config=written["scene_dataset_config"],
-        additional_obj_config_paths=written["additional_obj_config_paths"],
-        start_position=written["start_position"],
-        start_rotation=written["start_rotation"],
-        ao_states={name: {int(link): value for link, value in states.items()}
-                   for name, states in written["ao_states"].items()},
-        rigid_objs=[(name, np.asarray(pose)) for name, pose in written["rigid_objs"]],
-        targets={},
-        markers=written["markers"],
-        name_to_receptacle=written["name_to_receptacle"],
+        **given,
         receptacles=receptacles,
         goal=written["goal_preds"],
         stages=written["subgoals"] or [],
         categories=categories,
         words=words,
-    )  # fmt: skip
+    )
 
 
 @registry.register_dataset(name="VisenvReplicaCAD-v0")

@@ -115,15 +115,13 @@ class HabitatSimulator:
         """Return the episode of a task."""
         from .task import HouseEpisode
 
-        return HouseEpisode(
-            episode_id="0",
-            scene_id="House",
-            start_position=[0.0, 0.0, 0.0],
-            start_rotation=[0.0, 0.0, 0.0, 1.0],
-            house=task["world"],
-            skills=task["skills"],
-            goal=task["goal"],
-        )
+        given = {
+            "episode_id": "0",
+            "scene_id": "House",
+            "start_position": [0.0, 0.0, 0.0],
+            "start_rotation": [0.0, 0.0, 0.0, 1.0],
+        }
+        return HouseEpisode(**given, house=task["world"], skills=task["skills"], goal=task["goal"])
 
     def config(self) -> Any:
         """Return habitat-lab's configuration for frames of the wanted size."""

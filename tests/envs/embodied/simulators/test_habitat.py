@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from visenv.envs.embodied import EBHabitat
 from visenv.envs.embodied.simulators.habitat.player import HabitatWorld, write_goal
 from visenv.envs.embodied.world.goals import Clause, Fact, Goal
 from visenv.envs.embodied.world.tasks import SUBSETS
@@ -24,7 +25,7 @@ from visenv.grammar.plan import TEXT_KEYS
 from visenv.simulators.child_host import ChildHost
 from visenv.testing.contract import CHECKS
 from visenv.testing.hostile import TEXTS
-from visenv.testing.record import MakeEnv, base_of, facts, turns_of
+from visenv.testing.record import MakeEnv, facts, turns_of
 
 pytestmark = [
     pytest.mark.component("habitat-lab", "mujoco", "osmesa"),
@@ -48,6 +49,20 @@ def both() -> Iterator[Envs]:
     envs[0].close()
 
 
+def habitat_of(env: Any) -> EBHabitat:
+    base = env.unwrapped
+    assert isinstance(base, EBHabitat)
+    return base
+
+
+def host_of(env: Any) -> ChildHost:
+    world = habitat_of(env).act.world
+    assert isinstance(world, HabitatWorld)
+    host = world.session.host
+    assert isinstance(host, ChildHost)
+    return host
+
+
 def plan(ids: Sequence[int], names: Sequence[str]) -> str:
     entries = [{"action_id": each, "action_name": names[each]} for each in ids]
     return json.dumps(dict.fromkeys(TEXT_KEYS, "a") | {"executable_plan": entries})
@@ -65,7 +80,7 @@ def agree(envs: Envs, seed: int, turns: Callable[[Any], Iterator[str]], subset: 
     assert seen[0][1].pop("placeholders") == "magnum, corrade, habitat_sim"
     assert facts(seen[0]) == facts(seen[1])
     if subset:
-        assert base_of(second).sample.kind == subset
+        assert habitat_of(second).sample.kind == subset
     said = ""
     for text in turns(second):
         results = first.step(text), second.step(text)
@@ -83,7 +98,7 @@ def wandering(seed: int, share: float) -> Callable[[Any], Iterator[str]]:
 
     def turns(env: Any) -> Iterator[str]:
         rng = np.random.default_rng(seed)
-        base = base_of(env)
+        base = habitat_of(env)
         while True:
             names = base.simulation.dialect.names
             planned = [each.arguments["action_id"] for each in base.oracle_turn().calls]
@@ -99,7 +114,7 @@ def test_the_oracle_succeeds_alike_with_habitat_lab_and_with_house(subset: str) 
     envs = make_both(skills="embodiedbench", subset=subset, **SMALL)
     turns = turns_of(envs[1], "oracle", 3)
     agree(envs, 3, lambda env: iter(turns), subset)
-    assert base_of(envs[0]).metrics()["success"] == 1.0
+    assert habitat_of(envs[0]).metrics()["success"] == 1.0
     envs[0].close()
 
 
@@ -111,7 +126,7 @@ REASONS = ("No such object", "holds nothing that", "not near it; navigate", "is 
 
 def every_reason(env: Any) -> Iterator[str]:
     """Yield turns of one skill each, which are invalid for every reason in turn."""
-    simulation = base_of(env).simulation
+    simulation = habitat_of(env).simulation
     dialect, house = simulation.dialect, simulation.house
     chair, shut = "ArmChair", "Cabinet_3"
 
@@ -154,7 +169,17 @@ def test_random_episodes_agree(both: Envs) -> None:
 
 
 def test_hostile_turns_agree(both: Envs) -> None:
-    entries = ([-1], [10**9], ["3"], [True], [3.0], [float("nan")], [], [0, 10**9], [0, True])
+    entries: tuple[list[Any], ...] = (
+        [-1],
+        [10**9],
+        ["3"],
+        [True],
+        [3.0],
+        [float("nan")],
+        [],
+        [0, 10**9],
+        [0, True],
+    )
     odd = [
         json.dumps(
             dict.fromkeys(TEXT_KEYS, "a")
@@ -182,7 +207,7 @@ def test_a_frame_of_500_pixels_is_equal_to_that_of_house() -> None:
 
 def test_the_skills_are_the_70_of_eb_habitat_in_their_order(both: Envs) -> None:
     both[0].reset(seed=0)
-    names = base_of(both[0]).simulation.dialect.names
+    names = habitat_of(both[0]).simulation.dialect.names
     assert len(names) == 70
     assert all(name.startswith("navigate to the ") for name in names[:16])
     assert all(name.startswith("pick up the ") for name in names[16:49])
@@ -202,17 +227,17 @@ def test_the_skills_are_the_70_of_eb_habitat_in_their_order(both: Envs) -> None:
 
 def test_success_is_what_habitat_labs_goal_says(both: Envs) -> None:
     """The same actions under another goal, which habitat-lab alone gets."""
-    env = base_of(both[0])
+    env = habitat_of(both[0])
     both[0].reset(seed=0)
     simulation = env.simulation
     ids, names = list(env.truth.plan), simulation.dialect.names
     picks = next(each for each in ids if names[each].startswith("pick up"))
     kind = simulation.dialect.actions[picks].object
-    task = dict(env.act.world.session._task)
+    host = host_of(both[0])
+    task = json.loads(host.task)
     some = tuple(simulation.house.of_kind(kind))
     held = Clause("exists", (some,), (Fact("held", ("?0",)),))
     never = Clause("forall", (some, ("Sofa",)), (Fact("in", ("?0", "?1")),))
-    host = env.act.world.session.host
     for goal, expected in ((Goal((held,)), [False, True]), (Goal((held,), (never,)), [False] * 2)):
         host.reset({**task, "goal": write_goal(goal)})
         found = [host.act({"skill": each}).facts for each in ids[: ids.index(picks) + 1]]
@@ -224,23 +249,21 @@ def test_success_is_what_habitat_labs_goal_says(both: Envs) -> None:
 def test_a_copy_in_mid_episode_goes_on_to_the_bit(both: Envs) -> None:
     env = both[0]
     env.reset(seed=4)
-    base = base_of(env)
+    base = habitat_of(env)
     names, ids = base.simulation.dialect.names, base.truth.plan
     env.step(plan(ids[:2], names))
     copied = pickle.loads(pickle.dumps(env))
     for rest in ([17], ids[2:]):
         assert facts(env.step(plan(rest, names))) == facts(copied.step(plan(rest, names)))
-    assert base_of(copied).metrics()["success"] == 1.0
+    assert habitat_of(copied).metrics()["success"] == 1.0
     copied.close()
 
 
 def test_a_killed_child_costs_one_episode(both: Envs) -> None:
     env = both[0]
     env.reset(seed=0)
-    host = base_of(env).act.world.session.host
-    assert isinstance(host, ChildHost)
-    os.kill(host.pid, signal.SIGKILL)
-    names = base_of(env).simulation.dialect.names
+    os.kill(host_of(env).pid, signal.SIGKILL)
+    names = habitat_of(env).simulation.dialect.names
     _, reward, terminated, truncated, info = env.step(plan([0], names))
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert "ended with status -9" in info["aborted"]
@@ -249,9 +272,7 @@ def test_a_killed_child_costs_one_episode(both: Envs) -> None:
 
 def test_placeholders_are_in_the_child_alone(both: Envs) -> None:
     both[0].reset(seed=0)
-    world = base_of(both[0]).act.world
-    assert isinstance(world, HabitatWorld)
-    assert world.session.host.facts["placeholders"] == ["magnum", "corrade", "habitat_sim"]
+    assert host_of(both[0]).facts["placeholders"] == ["magnum", "corrade", "habitat_sim"]
     assert {"habitat", "magnum", "corrade", "habitat_sim"}.isdisjoint(sys.modules)
     assert all(type(finder).__name__ != "_Finder" for finder in sys.meta_path)
 
