@@ -13,7 +13,7 @@ from .base import Action, Dialect, kinds_of
 
 _IN_ROOMS = ("Sink", "CounterTop")
 
-_REASONS = {
+REASONS = {
     "hand_full": "The robot holds something; place it before another object is picked up.",
     "hand_empty": "The robot holds nothing that could be placed.",
     "not_near": "The robot is not near it; navigate there first.",
@@ -27,6 +27,7 @@ _REASONS = {
     "already_closed": "It is closed already.",
     "is_on": "It is running.",
 }
+"""What is said about each code of the rules (`State`)."""
 
 
 class HabitatDialect(Dialect):
@@ -71,7 +72,7 @@ class HabitatDialect(Dialect):
     def explain(self, state: State, action: Action, code: str) -> str:
         """Return that the action succeeded with what changed, or why it is invalid."""
         if code != OK:
-            return f"The action is invalid. {_REASONS[code]}"
+            return f"The action is invalid. {REASONS[code]}"
         if action.verb in ("open_up", "close_up"):
             what = self.words[action.object]
             now = "open" if action.verb == "open_up" else "closed"

@@ -11,10 +11,11 @@ from visenv.simulators.session import SimulatorSession
 from visenv.simulators.settings import SimulatorSpec
 from visenv.types import Image, Sample
 
+from ...dialects.habitat import REASONS
 from ...ground_truth import HouseTruth
 from ...simulation import HouseSimulation
 from ...world.goals import Clause, Goal
-from ...world.state import State
+from ...world.state import OK, State
 from ...world.written import read_state, write_house
 
 TARGET = "visenv.envs.embodied.simulators.habitat.simulator:HabitatSimulator"
@@ -115,8 +116,17 @@ class HabitatSimulation(HouseSimulation):
         }
 
     def read(self, facts: Mapping[str, Any]) -> State:
-        """Return the state that the simulator reports."""
-        return read_state(self.house, facts["state"])
+        """Return the state that the simulator reports.
+
+        Raises:
+            ValueError: If it names what is not in the house.
+        """
+        state, house = read_state(self.house, facts["state"]), self.house
+        items = {state.held, *state.places} - {""}
+        places = {state.at, *state.open} - {""}
+        if not items <= house.items.keys() or not places <= house.fixtures.keys():
+            raise ValueError("the state names what is not in the house")
+        return state
 
     @property
     def _frames(self) -> dict[str, Any] | None:
@@ -155,7 +165,7 @@ def _checked(facts: Mapping[str, Any], conditions: int) -> tuple[str, int]:
     are_stages = isinstance(met, list) and len(met) == conditions
     if not are_stages or any(type(each) is not bool for each in (*met, success)):
         raise ValueError(f"success {success!r:.40} and stages {met!r:.80}")
-    if type(code) is not str or type(steps) is not int:
+    if code not in (OK, *REASONS) or type(steps) is not int:
         raise ValueError(f"code {code!r:.40} and steps {steps!r:.40}")
     return code, steps
 

@@ -115,7 +115,7 @@ class HabitatSimulator:
         """Return the episode of a task."""
         from .task import HouseEpisode
 
-        given = {
+        given: dict[str, Any] = {
             "episode_id": "0",
             "scene_id": "House",
             "start_position": [0.0, 0.0, 0.0],
