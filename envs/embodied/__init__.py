@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium as gym
 
-from visenv.data.source import Source
+from visenv.data.open import open_data
+from visenv.data.source import Source, is_indexed
 from visenv.env import Observation
 from visenv.errors import ConfigurationError
 from visenv.presets import check_choice, check_count, choose_preset
 from visenv.rewards import RewardWrapper
 
+from .datasets.published import PublishedTruth
+from .dialects import DIALECTS
 from .env import EBAlfred, EBHabitat, House
 from .options import Compat, Options
 from .presets import PRESETS, Preset
 from .rewards import WEIGHTS, reward_terms
+from .simulation import HouseWorld, World
+from .simulators.habitat.options import HabitatOptions
+from .simulators.habitat.published import EBHabitatScenes
+from .simulators.thor.players import HOUSE as HOUSE_PLAYER
+from .simulators.thor.players import ThorOptions, find_player
+from .simulators.thor.published import EBAlfredScenes, LabeledTasks
 from .source import HouseTasks
 from .world.items import Split
 from .world.tasks import SUBSETS
@@ -77,20 +89,38 @@ def make_house(
     options = Options(n_shots, examples, feedback, chat_history, past_images, language_only, boxes,
                       blind, compat)  # fmt: skip
     chosen = choose_preset("visenv/House-v0", make_house, PRESETS, preset, overrides)
-    source = _source("House", data, chosen, (dialect, subset, split))
-    return _finish(House, source, chosen, options, reward, render_mode, on_abort)
+    check_choice("dialect", dialect, ("alfred", "habitat"))
+    world = HouseWorld()
+    source = _source("House", data, chosen, (dialect, subset, split), world.name)
+    return _finish(House, source, chosen, options, world, reward, render_mode, on_abort)
 
 
 def make_eb_alfred(
-    *, data: str | Source = "procedural", simulator: str = "house", preset: str = "embodiedbench",
+    *,
+    data: str | Source = "procedural",
+    simulator: Literal["house", "thor"] = "house",
+    player: str = "",
+    player_server: Literal["wsgi", "fifo"] = "wsgi",
+    interpreter: str = "",
+    host_limits: dict[str, Any] | None = None,
+    preset: str = "embodiedbench",
     **settings: Any,
-) -> gym.Env[Observation, str]:  # fmt: skip
+) -> gym.Env[Observation, str]:
     """Make ``visenv/EBAlfred-v0``.
 
     Args:
-        data: See `make_house`. ``"eb_alfred:<folder>"`` names the published tasks, which need a
-            Unity player.
-        simulator: ``"house"``.
+        data: See `make_house`. ``"eb_alfred:<folder>"`` names the published tasks, which need
+            ``simulator="thor"`` and a Unity player.
+        simulator: ``"house"``, or ``"thor"`` for ai2thor's `Controller` in a child process.
+        player: What ai2thor controls: ``"house"``, our program that serves House, or the path of a
+            Unity player; by default the path in ``VISENV_THOR_PLAYER``. Only with
+            ``simulator="thor"``.
+        player_server: How a Unity player speaks with ai2thor: ``"wsgi"`` (2.1.0, which has ALFRED's
+            scenes) or ``"fifo"`` (later ones).
+        interpreter: The Python with ai2thor; by default that of ``VISENV_SIMULATORS`` or ``make
+            simulators``. Only with ``simulator="thor"``.
+        host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
+            ``simulator="thor"``.
         preset: See `make_house`.
         **settings: Further arguments of `make_house`, apart from `dialect`.
 
@@ -98,19 +128,58 @@ def make_eb_alfred(
         ConfigurationError: If an option has a value it cannot have, or the published tasks are
             named without their player.
     """
-    return _make_eb(EBAlfred, "alfred", data, simulator, preset, settings)
+    check_choice("simulator", simulator, ("house", "thor"))
+    if simulator == "house":
+        if player or interpreter or host_limits:
+            raise ConfigurationError(
+                'player, interpreter and host_limits belong to simulator="thor".'
+            )
+        return _make_eb(EBAlfred, "alfred", data, _house, preset, settings)
+    check_choice("player_server", player_server, ("wsgi", "fifo"))
+    thor = ThorOptions(find_player(player), player_server, interpreter, host_limits or {})
+    is_published = _is_published(data, "eb_alfred")
+    if thor.player == HOUSE_PLAYER and not is_published:
+        return _make_eb(EBAlfred, "alfred", data, thor.world, preset, settings)
+    if thor.player == HOUSE_PLAYER or not is_published:
+        raise ConfigurationError(
+            'The published tasks (data="eb_alfred:<folder>") need the Unity player of AI2-THOR '
+            f'2.1.0, and tasks of House need player="house"; got data={data!r:.80} with player='
+            f"{thor.player!r}."
+        )
+    if {"subset", "split"} & settings.keys():
+        raise ConfigurationError('Name the subset of published tasks as "…?subset=base" in data.')
+    tasks = open_data(data) if isinstance(data, str) else data
+    assert is_indexed(tasks)
+    labeled = LabeledTasks(tasks, thor.name)
+    return _make_eb(EBAlfredScenes, "alfred", labeled, thor.world, preset, settings)
 
 
 def make_eb_habitat(
-    *, data: str | Source = "procedural", simulator: str = "house", preset: str = "embodiedbench",
+    *,
+    data: str | Source = "procedural",
+    simulator: Literal["house", "habitat"] = "house",
+    skills: Literal["house", "embodiedbench"] | None = None,
+    assets: str = "",
+    interpreter: str = "",
+    host_limits: dict[str, Any] | None = None,
+    preset: str = "embodiedbench",
     **settings: Any,
-) -> gym.Env[Observation, str]:  # fmt: skip
+) -> gym.Env[Observation, str]:
     """Make ``visenv/EBHabitat-v0``.
 
     Args:
         data: See `make_house`. ``"eb_habitat:<folder>"`` names the published tasks, which need
-            habitat-sim and ReplicaCAD.
-        simulator: ``"house"``.
+            ``simulator="habitat"``, habitat-sim and ReplicaCAD.
+        simulator: ``"house"``, or ``"habitat"`` for habitat-lab in a child process.
+        skills: The numbered list: ``"house"``, all receptacles and types of objects of the house,
+            or ``"embodiedbench"``, the 70 skills of EB-Habitat in a house with its receptacles. By
+            default ``"house"`` with ``simulator="house"``, else ``"embodiedbench"``.
+        assets: The folder ``data`` of habitat-sim with ReplicaCAD, YCB and the robot Fetch, for
+            published tasks.
+        interpreter: The Python with habitat-lab; by default that of ``VISENV_SIMULATORS`` or ``make
+            simulators``. Only with ``simulator="habitat"``.
+        host_limits: Fields of `visenv.simulators.settings.HostLimits` to change. Only with
+            ``simulator="habitat"``.
         preset: See `make_house`.
         **settings: Further arguments of `make_house`, apart from `dialect`.
 
@@ -118,30 +187,64 @@ def make_eb_habitat(
         ConfigurationError: If an option has a value it cannot have, or the published tasks are
             named without their simulator.
     """
-    return _make_eb(EBHabitat, "habitat", data, simulator, preset, settings)
+    check_choice("simulator", simulator, ("house", "habitat"))
+    check_choice("skills", skills or "house", ("house", "embodiedbench"))
+    listed = skills or ("house" if simulator == "house" else "embodiedbench")
+    dialect = "skills" if listed == "embodiedbench" else "habitat"
+    if simulator == "house":
+        if assets or interpreter or host_limits:
+            raise ConfigurationError(
+                'assets, interpreter and host_limits belong to simulator="habitat".'
+            )
+        return _make_eb(EBHabitat, dialect, data, _house, preset, settings)
+    habitat = HabitatOptions(assets, interpreter, host_limits or {})
+    if not _is_published(data, "eb_habitat"):
+        return _make_eb(EBHabitat, dialect, data, habitat.house, preset, settings)
+    if listed == "house" or {"subset", "split"} & settings.keys():
+        raise ConfigurationError(
+            'Published tasks have EmbodiedBench\'s skills; name their subset as "…?subset=base" in '
+            "data."
+        )
+    tasks = open_data(data) if isinstance(data, str) else data
+    assert is_indexed(tasks)
+    labeled = LabeledTasks(tasks, "habitat:replica_cad")
+    world = partial(habitat.replica_cad, getattr(tasks, "folder", Path()))
+    return _make_eb(EBHabitatScenes, dialect, labeled, world, preset, settings)
 
 
 _PLAYERS = {
-    "alfred": "the Unity player of AI2-THOR 2.1.0 with ALFRED's scenes",
-    "habitat": "habitat-sim with the scenes of ReplicaCAD",
+    "eb_alfred": "the Unity player of AI2-THOR 2.1.0 with ALFRED's scenes",
+    "eb_habitat": "habitat-sim with the scenes of ReplicaCAD",
 }
+
+
+def _is_published(data: str | Source, name: str) -> bool:
+    """Return whether samples are published tasks."""
+    if isinstance(data, str):
+        return data.startswith(f"{name}:")
+    return getattr(data, "ground_truth", None) is PublishedTruth
+
+
+def _house(preset: Preset, options: Options) -> World:
+    """Return House in this process."""
+    return HouseWorld()
 
 
 def _make_eb(
     made: type[House],
-    dialect: Literal["alfred", "habitat"],
+    dialect: str,
     data: str | Source,
-    simulator: str,
+    make_world: Callable[[Preset, Options], World],
     preset: str,
     settings: dict[str, Any],
 ) -> gym.Env[Observation, str]:
-    check_choice("simulator", simulator, ("house",))
     if "dialect" in settings:
-        raise ConfigurationError(f"The dialect of {made.__name__} is {dialect!r}; use House-v0.")
-    if isinstance(data, str) and data.startswith(f"eb_{dialect}:"):
+        raise ConfigurationError(f"{made.__name__} has the dialect {dialect!r}; use House-v0.")
+    published = "eb_alfred" if made is EBAlfred else "eb_habitat"
+    if isinstance(data, str) and data.startswith(f"{published}:"):
         raise ConfigurationError(
-            f"data={data!r} are the published tasks, which need {_PLAYERS[dialect]}; "
-            'simulator="house" cannot play them. Use data="procedural".'
+            f"data={data!r} are the published tasks, which need {_PLAYERS[published]}; "
+            'House cannot play them. Use data="procedural".'
         )
     defaults = Options()._asdict()
     options = Options(**{name: settings.pop(name, value) for name, value in defaults.items()})
@@ -150,21 +253,29 @@ def _make_eb(
     render_mode = settings.pop("render_mode", None)
     on_abort = settings.pop("on_abort", "truncate")
     chosen = choose_preset(f"visenv/{made.__name__}-v0", make_house, PRESETS, preset, settings)
-    source = _source(made.__name__, data, chosen, (dialect, subset, split))
-    return _finish(made, source, chosen, options, reward, render_mode, on_abort)
+    world = make_world(chosen, options)
+    source = _source(made.__name__, data, chosen, (dialect, subset, split), world.name)
+    return _finish(made, source, chosen, options, world, reward, render_mode, on_abort)
 
 
-def _source(name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split]) -> Source:
+def _source(
+    name: str, data: str | Source, preset: Preset, kind: tuple[str, str, Split], simulator: str
+) -> Source:
     """Return the samples of `data`, a source or its name."""
     if not isinstance(data, str):
         return data
     if data != "procedural":
         raise ConfigurationError(f'data of {name} is "procedural" or a Source, got {data!r}.')
     dialect, subset, split = kind
-    check_choice("dialect", dialect, ("alfred", "habitat"))
+    check_choice("dialect", dialect, [*DIALECTS])
     check_choice("subset", subset, ("all", *SUBSETS))
     check_choice("split", split, ("train", "eval"))
-    return HouseTasks(preset.task_options(dialect, subset, split))
+    if DIALECTS[dialect].rooms and (preset.rooms is not None or preset.furniture != "rooms"):
+        raise ConfigurationError(
+            f"{name} with EmbodiedBench's skills has houses with their receptacles: rooms and "
+            "furniture cannot be changed."
+        )
+    return HouseTasks(preset.task_options(dialect, subset, split), simulator)
 
 
 def _finish(
@@ -172,6 +283,7 @@ def _finish(
     source: Source,
     preset: Preset,
     options: Options,
+    world: World,
     reward: str,
     render_mode: str | None,
     on_abort: Literal["truncate", "raise"],
@@ -190,6 +302,11 @@ def _finish(
     if preset.rooms is not None and preset.rooms > 6:
         raise ConfigurationError(f"rooms must be at most 6, got {preset.rooms}.")
     env = made(
-        source=source, preset=preset, options=options, render_mode=render_mode, on_abort=on_abort
+        source=source,
+        preset=preset,
+        options=options,
+        world=world,
+        render_mode=render_mode,
+        on_abort=on_abort,
     )
     return env if reward == "outcome" else RewardWrapper(env, reward_terms(reward))

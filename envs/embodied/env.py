@@ -32,7 +32,8 @@ from .options import Options
 from .presets import PRESETS, Preset
 from .rewards import invalid_score, progress_score, success_score
 from .shots import read_examples, write_examples
-from .simulation import Act, HouseSimulation
+from .simulation import Act, HouseSimulation, World
+from .simulators.habitat.player import HabitatWorld
 from .world.goals import with_target
 from .world.items import word_of
 from .world.tasks import next_action
@@ -84,7 +85,6 @@ class House(RebuiltPrompt):
         {"no_vision": {"blind": True}, "no_feedback": {"feedback": False}}
     )
     headline_metrics: ClassVar[tuple[str, ...]] = ("success", "progress", "invalid_ratio")
-    simulator: ClassVar[str] = "house"
 
     def __init__(
         self,
@@ -92,12 +92,13 @@ class House(RebuiltPrompt):
         source: Source,
         preset: Preset,
         options: Options,
+        world: World,
         render_mode: str | None = None,
         on_abort: Literal["truncate", "raise"] = "truncate",
     ) -> None:
         self.preset = preset
         self.options = options
-        self.act = Act()
+        self.act = Act(world)
         self._frames: list[Image] = []
         self._shown = 0
         self._examples: Sequence[str] = ()
@@ -116,6 +117,11 @@ class House(RebuiltPrompt):
         )
 
     @property
+    def simulator(self) -> str:
+        """Return the name of the simulator that plays the world, with its player."""
+        return self.act.world.name
+
+    @property
     def simulation(self) -> HouseSimulation:
         """Return the episode in the house."""
         return self.act.simulation
@@ -123,7 +129,7 @@ class House(RebuiltPrompt):
     @property
     def truth(self) -> HouseTruth:
         """Return the ground truth of the sample."""
-        return self.sample.truth_as(HouseTruth)
+        return self.simulation.truth
 
     # ------------------------------------------------------------------ Gymnasium
 
@@ -140,6 +146,11 @@ class House(RebuiltPrompt):
         """Take a turn: run a plan."""
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward, terminated, truncated, {**info, "simulator": self.simulator}
+
+    def close(self) -> None:
+        """Close the environment and what plays its world."""
+        super().close()
+        self.act.close()
 
     # ------------------------------------------------------------------ hooks of VisEnv
 
@@ -350,7 +361,8 @@ class House(RebuiltPrompt):
         focus = state.focus
         if focus in house.items:
             look = house.items[focus].look
-            seen = f"a {look.size} {look.color} {look.pattern} {word_of(house.items[focus].kind)}"
+            words = (look.size, look.color, look.pattern, word_of(house.items[focus].kind))
+            seen = f"a {' '.join(filter(None, words))}"
         else:
             seen = house.fixtures[focus].type.word if focus else "a room"
         done = sum(isinstance(event, TurnTaken) for event in self.log)
@@ -362,9 +374,12 @@ class EBAlfred(House):
     """EmbodiedBench's EB-ALFRED: household tasks in the words of ALFRED.
 
     ### Description
-    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House in the
-    dialect ``alfred`` (``simulator="house"``), not iTHOR: ``info["simulator"]`` says so, and
-    results are not comparable with published ones.
+    As `House`, with 500 px frames and the limits of EmbodiedBench. By default the world is House in
+    the dialect ``alfred`` (``simulator="house"``), not iTHOR. ``simulator="thor"`` plays through
+    ai2thor's own `Controller` in a child process, with EB-ALFRED's 162 actions and those of the
+    scene: with ``player="house"`` in House, with a Unity player in ALFRED's scenes
+    (``data="eb_alfred:<folder>"``). Only results with the Unity player are comparable with
+    published ones.
 
     ### Action space
     `Unicode`: a plan in JSON, see `House`.
@@ -373,7 +388,7 @@ class EBAlfred(House):
     See `House`; the frame has 500 x 500 pixels.
 
     ### Starting state
-    A house and a task drawn by the seed.
+    A house and a task drawn by the seed, or the scene of a published task.
 
     ### Reward
     See `House`. The dense reward of ALFRED is not reproduced.
@@ -382,7 +397,8 @@ class EBAlfred(House):
     Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
 
     ### Information
-    See `House`.
+    See `House`; ``info["simulator"]`` is ``"house"``, ``"thor:house"`` or ``"thor:<program of the
+    player>"``.
 
     ### Arguments
     See `visenv.envs.embodied.make_eb_alfred`.
@@ -396,9 +412,13 @@ class EBHabitat(House):
     """EmbodiedBench's EB-Habitat: rearrangement in the words of its 70 skills.
 
     ### Description
-    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House in the
-    dialect ``habitat`` (``simulator="house"``), not ReplicaCAD: ``info["simulator"]`` says so, and
-    results are not comparable with published ones.
+    As `House`, with 500 px frames and the limits of EmbodiedBench. The world is House, not
+    ReplicaCAD: ``info["simulator"]`` says so, and results are not comparable with published ones.
+
+    With ``simulator="house"`` the rules are those of House. With ``simulator="habitat"`` they are a
+    planning domain of habitat-lab 0.3.3, whose `Env`, task, actions and measures run in a child
+    process: success and progress are its `PddlSuccess` and `PddlStageGoals`. Its actions are
+    EB-Habitat's 70 skills, in a house with the receptacles of the list.
 
     ### Action space
     `Unicode`: a plan in JSON, see `House`.
@@ -416,7 +436,8 @@ class EBHabitat(House):
     Terminated by success or an empty plan; truncated after 30 actions or 10 invalid ones.
 
     ### Information
-    See `House`.
+    See `House`. With ``simulator="habitat"``, ``info["simulator"]`` is ``"habitat:house"`` and
+    ``info["placeholders"]`` names the modules that habitat-lab imports and the child lacks.
 
     ### Arguments
     See `visenv.envs.embodied.make_eb_habitat`.
@@ -424,3 +445,19 @@ class EBHabitat(House):
     ### Version history
     v0: first release.
     """
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; the errors are those of `VisEnv.reset`."""
+        observation, info = super().reset(seed=seed, options=options)
+        return observation, {**info, **self._placeholders()}
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take a turn: run a plan."""
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated, truncated, {**info, **self._placeholders()}
+
+    def _placeholders(self) -> dict[str, str]:
+        world = self.act.world
+        return {"placeholders": world.placeholders} if isinstance(world, HabitatWorld) else {}

@@ -37,6 +37,7 @@ _RULES = {
         "dropped, and you plan again.\n"
     ),
 }
+_RULES["skills"] = _RULES["habitat"]
 _BRIEF = "Look for the object, then bring it to its place.\n"
 
 

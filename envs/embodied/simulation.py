@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -11,10 +11,11 @@ from typing_extensions import override
 from visenv.tools import Arguments, Store, Tool, ToolResult
 from visenv.types import Image, Pixels, Sample, Video
 
-from .dialects import DIALECTS
+from .dialects import DIALECTS, Dialect
 from .ground_truth import HouseTruth
 from .house_map import draw_map
 from .world.goals import Progress, is_reached
+from .world.house import House
 from .world.render import HouseRenderer
 from .world.state import State
 from .world.tasks import make_task
@@ -29,6 +30,9 @@ class HouseSimulation:
         truth: The task.
 
     Attributes:
+        truth: The task.
+        goal: What success and progress are measured by.
+        house: The house.
         state: The state of the house.
         dialect: The numbered actions.
         progress: The conditions that are met.
@@ -37,12 +41,15 @@ class HouseSimulation:
     """
 
     def __init__(self, truth: HouseTruth) -> None:
+        self._begin(truth, make_task(truth.seed, truth.options).house)
+
+    def _begin(self, truth: HouseTruth, house: House) -> None:
         self.truth = truth
-        house = make_task(truth.seed, truth.options).house
+        self.goal = truth.goal
         self.house = house
         self.state = State(house)
-        self.dialect = DIALECTS[truth.dialect](house)
-        self.progress = Progress(truth.goal, self.dialect.latches_progress)
+        self.dialect: Dialect = DIALECTS[truth.dialect](house)
+        self.progress = Progress(self.goal, self.dialect.latches_progress)
         self.progress.update(self.state)
         self.renderer = HouseRenderer(house)
         self.succeeded = False
@@ -52,15 +59,19 @@ class HouseSimulation:
     def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
         """Carry out an action; return whether it was valid, and facts about it."""
         outcome = self.dialect.perform(self.state, action_id)
+        return outcome.ok, self._judge(outcome.feedback)
+
+    def _judge(self, feedback: str) -> dict[str, Any]:
+        """Count an action, and return facts about it and the goal."""
         new = self.progress.update(self.state)
-        self.succeeded = is_reached(self.state, self.truth.goal)
+        self.succeeded = is_reached(self.state, self.goal)
         self.steps += 1
-        return outcome.ok, {
-            "feedback": outcome.feedback,
+        return {
+            "feedback": feedback,
             "step": self.steps,
             "progress": self.progress.share,
             "met": new,
-            "conditions": len(self.truth.goal.conditions),
+            "conditions": len(self.goal.conditions),
             "success": self.succeeded,
         }
 
@@ -69,9 +80,52 @@ class HouseSimulation:
         if blind:
             return Image.from_pixels(np.full((side, side, 3), _GRAY, np.uint8))
         if self._seen is None or self._seen[0] != self.steps:
-            pixels: Pixels = self.renderer.frame(self.state, side, antialias)
-            self._seen = self.steps, Image.from_pixels(pixels)
+            self._seen = self.steps, Image.from_pixels(self._draw(side, antialias))
         return self._seen[1]
+
+    def films(self) -> tuple[Video, ...]:
+        """Return what viewers see of the last action, a map of the house."""
+        return (Video((draw_map(self.state),), (float(self.steps),)),)
+
+    def _draw(self, side: int, antialias: bool) -> Pixels:
+        pixels: Pixels = self.renderer.frame(self.state, side, antialias)
+        return pixels
+
+
+class World(Protocol):
+    """What plays the episodes of an environment: House in this process, or a simulator.
+
+    Attributes:
+        name: The simulator and its player, as ``info["simulator"]`` and labels have it.
+    """
+
+    name: str
+
+    def begin(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a sample.
+
+        Raises:
+            ConfigurationError: If something must be installed first; the message says what.
+            ServiceError: If a simulator fails.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the episodes needed."""
+        ...
+
+
+class HouseWorld:
+    """House in this process."""
+
+    name = "house"
+
+    def begin(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a sample."""
+        return HouseSimulation(sample.truth_as(HouseTruth))
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class ActArguments(Arguments):
@@ -84,6 +138,9 @@ class ActArguments(Arguments):
 class Act(Tool[ActArguments]):
     """Carries out one action of the numbered list.
 
+    Args:
+        world: Plays the episodes.
+
     Attributes:
         simulation: The episode, from `begin` on.
     """
@@ -93,17 +150,24 @@ class Act(Tool[ActArguments]):
     arguments = ActArguments
     simulation: HouseSimulation
 
+    def __init__(self, world: World) -> None:
+        self.world = world
+
     def begin(self, sample: Sample) -> None:
         """Begin the episode of a sample; a control without tools needs its world, too."""
-        self.simulation = HouseSimulation(sample.truth_as(HouseTruth))
+        self.simulation = self.world.begin(sample)
+
+    def close(self) -> None:
+        """Close the world."""
+        self.world.close()
 
     @override
     def call(self, arguments: ActArguments, store: Store) -> ToolResult:
         """Carry out the action; an invalid one is a result that is not ok."""
         ok, detail = self.simulation.act(arguments.action_id)
         reason = "" if ok else detail["feedback"]
-        plan = Video((draw_map(self.simulation.state),), (float(detail["step"]),))
-        return ToolResult((), detail, ok, reason, env_steps=1, hidden_frames=(plan,))
+        films = self.simulation.films()
+        return ToolResult((), detail, ok, reason, env_steps=1, hidden_frames=films)
 
     @override
     def example(self) -> ActArguments:

@@ -17,19 +17,21 @@ class HouseTasks:
 
     Args:
         options: What tasks are drawn from.
+        simulator: What plays them, for the label ``simulator``.
     """
 
     ground_truth = HouseTruth
 
-    def __init__(self, options: TaskOptions) -> None:
+    def __init__(self, options: TaskOptions, simulator: str = "house") -> None:
         self.options = options
+        self.simulator = simulator
 
     def sample(self, rng: np.random.Generator) -> Sample:
         """Return the task that the generator draws."""
-        return house_sample(int(rng.integers(2**62)), self.options)
+        return house_sample(int(rng.integers(2**62)), self.options, self.simulator)
 
 
-def house_sample(seed: int, options: TaskOptions) -> Sample:
+def house_sample(seed: int, options: TaskOptions, simulator: str = "house") -> Sample:
     """Return the task of a seed as a sample."""
     task = make_task(seed, options)
     truth = HouseTruth(
@@ -40,7 +42,7 @@ def house_sample(seed: int, options: TaskOptions) -> Sample:
         plan=task.plan,
         targets=task.targets,
         others=task.lookalikes,
-        labels={"subset": task.subset, "task": task.kind, "simulator": "house"},
+        labels={"subset": task.subset, "task": task.kind, "simulator": simulator},
     )
     name = f"house-{options.dialect}-{options.split}-{task.subset}-{seed}"
     return Sample(name, task.instruction, kind=task.subset, ground_truth=truth)

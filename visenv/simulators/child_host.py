@@ -126,15 +126,19 @@ class ChildHost(Host):
             os.close(self._requests)
             self._requests = -1
             deadline = time.monotonic() + _CLOSE_S
-            while process.poll() is None and time.monotonic() < deadline:
+            while not self._has_ended() and time.monotonic() < deadline:
                 self._drain()
                 time.sleep(0.005)
         self._end()
 
     @override
     def kill(self) -> bool:
-        """Kill the child with its own children; the call that waits raises `ServiceError`."""
-        if self._process is not None and self._process.poll() is None:
+        """Kill the child with its own children; the call that waits raises `ServiceError`.
+
+        The children of a child that has ended by itself are killed too.
+        """
+        # Until a child is waited for, no other process can get its number.
+        if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -153,8 +157,7 @@ class ChildHost(Host):
     @override
     def is_alive(self) -> bool:
         """Return whether the child runs and did not fail."""
-        process = self._process
-        return process is not None and process.poll() is None and not self.broken
+        return self._process is not None and not self.broken and not self._has_ended()
 
     @override
     def fail(self, reason: str) -> ServiceError:
@@ -263,12 +266,24 @@ class ChildHost(Host):
                 return False
             self._log = (self._log + said)[-_LOG_BYTES:]
 
+    def _has_ended(self) -> bool:
+        """Return whether the child has ended; it is not waited for, see `kill`."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return True
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, process.pid, flags) is not None
+
     def _ended(self) -> ServiceError:
         process = self._process
         code: Any = None
         if process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(2)
+            deadline = time.monotonic() + 2
+            while not self._has_ended() and time.monotonic() < deadline:
+                time.sleep(0.005)
+            if self._has_ended():
+                self.kill()
+                code = process.returncode
         idle = " after it was idle for too long" if code == child.IDLE_STATUS else ""
         return self.fail(f"its process ended with status {code}{idle}.")
 

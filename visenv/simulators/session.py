@@ -80,6 +80,16 @@ class SimulatorSession:
         with self._failing():
             return host.frames(request)
 
+    def fail(self, reason: str) -> ServiceError:
+        """End the simulator of this episode, and return the error to raise.
+
+        It is for what a reply says: its form alone is checked by the host.
+        """
+        host = self._host
+        error = ServiceError(BOUNDARY, reason) if host is None else host.fail(reason)
+        self.end()
+        return error
+
     def end(self) -> None:
         """End the episode and give the host back."""
         self._snapshot = None

@@ -24,14 +24,23 @@ PACKAGES = (
 )
 """The distributions that are looked for."""
 
+PLACEHOLDERS = ("magnum", "corrade", "habitat_sim")
+"""The modules that habitat-lab imports and PyPI lacks."""
+
 PLAYER_VARIABLE = "VISENV_THOR_PLAYER"
 """The environment variable with the Unity player of AI2-THOR."""
 
+_PLACEHOLDERS_ARE_USED = (
+    "habitat-lab gets placeholders for them in its child process (habitat-sim: conda, aihabitat)"
+)
 _CODE = (
-    "import json, sys\nfrom importlib.metadata import PackageNotFoundError, version\nfound = {}\n"
-    "for name in sys.argv[1:]:\n    try:\n        found[name] = version(name)\n"
+    "import json, sys\nfrom importlib.metadata import PackageNotFoundError, version\n"
+    "from importlib.util import find_spec\nfound = {}\n"
+    "names, modules = json.loads(sys.argv[1])\n"
+    "for name in names:\n    try:\n        found[name] = version(name)\n"
     "    except PackageNotFoundError:\n        pass\n"
-    "print(json.dumps([sys.version.split()[0], found]))"
+    "missing = [name for name in modules if find_spec(name) is None]\n"
+    "print(json.dumps([sys.version.split()[0], found, missing]))"
 )
 
 
@@ -55,24 +64,30 @@ def survey() -> list[Finding]:
         python = find_interpreter()
     except ConfigurationError as error:
         return [Finding("interpreter", False, str(error)), _opengl(), _player()]
-    version, packages = _packages(python)
+    version, packages, missing = _packages(python)
     found = [Finding("interpreter", bool(version), f"{python} {version}".strip())]
     found += [Finding(name, True, packages[name]) for name in PACKAGES if name in packages]
     for name in ("hf-libero", "habitat-lab", "ai2thor"):
         if name not in packages and not (name == "hf-libero" and "libero" in packages):
             found.append(Finding(name, False, "make simulators, or visenv simulators install"))
+    if "habitat-lab" in packages and missing:
+        found.append(Finding(", ".join(missing), False, _PLACEHOLDERS_ARE_USED))
     return [*found, _opengl(), _player()]
 
 
-def _packages(python: str) -> tuple[str, dict[str, str]]:
+def _packages(python: str) -> tuple[str, dict[str, str], list[str]]:
     try:
         done = subprocess.run(
-            [python, "-c", _CODE, *PACKAGES], capture_output=True, text=True, check=True, timeout=60
+            [python, "-c", _CODE, json.dumps([PACKAGES, PLACEHOLDERS])],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
         )
-        version, packages = json.loads(done.stdout)
+        version, packages, missing = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
-        return "", {}
-    return str(version), dict(packages)
+        return "", {}, []
+    return str(version), dict(packages), list(missing)
 
 
 def _opengl() -> Finding:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from typing_extensions import override
 
 from visenv.data.rows import Place, existing_folder, first_files
@@ -33,7 +34,9 @@ _CONTAINERS = frozenset({("collections", "OrderedDict"), ("builtins", "set"),
                          ("builtins", "frozenset")})  # fmt: skip
 _PACKAGES = ("habitat.", "llarp.", "embodiedbench.")
 _KEPT = ("scene_id", "task", "task_type", "instruction", "sampled_entities", "target_receptacles",
-         "goal_receptacles", "targets", "name_to_receptacle")  # fmt: skip
+         "goal_receptacles", "targets", "name_to_receptacle", "episode_id", "instruct_id",
+         "scene_dataset_config", "additional_obj_config_paths", "start_position", "start_rotation",
+         "rigid_objs", "ao_states", "markers", "start_preds", "goal_preds", "subgoals")  # fmt: skip
 
 
 class Record:
@@ -109,7 +112,33 @@ def read_episodes(file: Path) -> list[Mapping[str, Any]]:
     episodes = fields.get("episodes", fields.get("all_eps")) if fields else value
     if not isinstance(episodes, list):
         raise DataError(f"{file} holds no list of episodes.")
-    return [_fields(episode) for episode in episodes]
+    names, poses = fields.get("idx_to_name"), fields.get("all_transforms")
+    if not isinstance(names, dict) or poses is None:
+        return [_fields(episode) for episode in episodes]
+    return [_spelled(_fields(episode), names, poses) for episode in episodes]
+
+
+def _spelled(episode: Mapping[str, Any], names: Mapping[Any, str], poses: Any) -> Mapping[str, Any]:
+    """Return an episode with names and poses in place of their numbers in the tables of a file.
+
+    An episode that does not fit the tables is returned as it is.
+    """
+    try:
+        return {
+            **episode,
+            "rigid_objs": [[names[int(name)], poses[int(pose)]]
+                           for name, pose in episode["rigid_objs"]],
+            "ao_states": {names[name]: states for name, states in episode["ao_states"].items()},
+            "name_to_receptacle": {names[int(one)]: names[int(other)]
+                                   for one, other in episode["name_to_receptacle"]},
+            "markers": [
+                {"name": names[name], "type": names[kind],
+                 "params": {"offset": offset, "link": names[link], "object": names[thing]}}
+                for name, kind, offset, link, thing in episode["markers"]
+            ],
+        }  # fmt: skip
+    except (KeyError, IndexError, TypeError, ValueError):
+        return episode
 
 
 def _fields(value: Any) -> Mapping[str, Any]:
@@ -139,6 +168,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
     """Return a value as JSON holds it; what is no plain value becomes its type's name."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
     if depth < 8 and isinstance(value, dict):
         return {str(key): _plain(each, depth + 1) for key, each in value.items()}
     if depth < 8 and isinstance(value, Sequence):

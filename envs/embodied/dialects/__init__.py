@@ -1,9 +1,22 @@
-"""The dialects: EmbodiedBench's two ways of writing actions."""
+"""The dialects: EmbodiedBench's two ways of writing actions, and EB-Habitat's 70 skills."""
 
 from .alfred import AlfredDialect
 from .base import Action, Dialect, Outcome
 from .habitat import HabitatDialect
+from .skills import SkillsDialect
 
-DIALECTS: dict[str, type[Dialect]] = {"alfred": AlfredDialect, "habitat": HabitatDialect}
+DIALECTS: dict[str, type[Dialect]] = {
+    "alfred": AlfredDialect,
+    "habitat": HabitatDialect,
+    "skills": SkillsDialect,
+}
 
-__all__ = ["DIALECTS", "Action", "AlfredDialect", "Dialect", "HabitatDialect", "Outcome"]
+__all__ = [
+    "DIALECTS",
+    "Action",
+    "AlfredDialect",
+    "Dialect",
+    "HabitatDialect",
+    "Outcome",
+    "SkillsDialect",
+]

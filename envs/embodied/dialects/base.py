@@ -43,11 +43,19 @@ class Dialect(ABC):
     Attributes:
         name: The name of the dialect.
         latches_progress: Whether a condition counts once it was ever met, not only now.
+        rooms: Rooms of its houses; 0 if it fits any house.
+        fixtures: The types of fixtures of its houses; empty for all.
+        types: The types of objects that its tasks are about; empty for all.
+        open_at_first: Types of fixtures that are open at first.
         actions: The numbered list; the id of an action is its index.
     """
 
     name: ClassVar[str]
     latches_progress: ClassVar[bool]
+    rooms: ClassVar[int] = 0
+    fixtures: ClassVar[Sequence[str]] = ()
+    types: ClassVar[Sequence[str]] = ()
+    open_at_first: ClassVar[Sequence[str]] = ()
 
     def __init__(self, house: House) -> None:
         self.house = house

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import ClassVar
 
 from typing_extensions import override
@@ -13,7 +15,7 @@ from .base import Action, Dialect, kinds_of
 
 _IN_ROOMS = ("Sink", "CounterTop")
 
-_REASONS = {
+REASONS = {
     "hand_full": "The robot holds something; place it before another object is picked up.",
     "hand_empty": "The robot holds nothing that could be placed.",
     "not_near": "The robot is not near it; navigate there first.",
@@ -27,6 +29,7 @@ _REASONS = {
     "already_closed": "It is closed already.",
     "is_on": "It is running.",
 }
+"""What is said about each code of the rules (`State`)."""
 
 
 class HabitatDialect(Dialect):
@@ -38,10 +41,20 @@ class HabitatDialect(Dialect):
     name: ClassVar[str] = "habitat"
     latches_progress: ClassVar[bool] = True
 
+    @cached_property
+    def words(self) -> Mapping[str, str]:
+        """Return the names of the receptacles, by fixture."""
+        return fixture_words(self.house)
+
+    @override
+    def item_word(self, kind: str) -> str:
+        """Return the word for a type of objects."""
+        return word_of(kind)
+
     @override
     def make_actions(self) -> list[Action]:
         """Return the skills for all receptacles and types of objects."""
-        words = fixture_words(self.house)
+        words = self.words
         fixtures = self.house.fixtures
         holders = [name for name in words if fixtures[name].type.slots]
         doors = [name for name in words if fixtures[name].type.opening]
@@ -65,12 +78,12 @@ class HabitatDialect(Dialect):
     def explain(self, state: State, action: Action, code: str) -> str:
         """Return that the action succeeded with what changed, or why it is invalid."""
         if code != OK:
-            return f"The action is invalid. {_REASONS[code]}"
+            return f"The action is invalid. {REASONS[code]}"
         if action.verb in ("open_up", "close_up"):
-            what = fixture_words(self.house)[action.object]
+            what = self.words[action.object]
             now = "open" if action.verb == "open_up" else "closed"
             return f"The action succeeded; now the {what} is {now}."
-        held = word_of(self.house.items[state.held].kind) if state.held else "nothing"
+        held = self.item_word(self.house.items[state.held].kind) if state.held else "nothing"
         return f"The action succeeded; the robot holds {held}."
 
 

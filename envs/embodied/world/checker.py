@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 
 from ..dialects.habitat import fixture_words
+from ..dialects.skills import OBJECTS, RECEPTACLES
 from .goals import Clause, Fact, Goal
 from .house import House
 
@@ -33,7 +34,10 @@ class Replay:
         self.facts: set[tuple[str, str]] = {("dirty", name) for name in house.dirty}
         self.history: set[tuple[str, str]] = set()
         self.hand = self.looked = self.latest = ""
+        self.facts |= {("open", name) for name in house.open}
         self._by_word = {word: name for name, word in fixture_words(house).items()}
+        self._by_word |= {skill: self._by_word[word] for skill, word in RECEPTACLES.items()
+                          if word in self._by_word}  # fmt: skip
 
     def play(self, action: str) -> None:
         """Carry out an action by its name, in either dialect."""
@@ -76,7 +80,7 @@ class Replay:
 
     def _nearest(self, word: str) -> str:
         """Return the object that a name of a type means here."""
-        squeezed = word.replace(" ", "").lower()
+        squeezed = (OBJECTS.get(word) or word).replace(" ", "").lower()
         names = [each for each, item in self.house.items.items()
                  if item.kind.lower() == squeezed and each in self.inside
                  and self.bottom(each) == self._spot()]  # fmt: skip

@@ -132,6 +132,7 @@ class House:
         items: Objects by name.
         places: The fixture and the slot of each object at first.
         dirty: Objects that are dirty at first.
+        open: Fixtures that are open at first.
         palette: A number that chooses the colors of walls and floors.
     """
 
@@ -143,6 +144,7 @@ class House:
     places: Mapping[str, tuple[str, int]]
     dirty: frozenset[str] = frozenset()
     palette: int = 0
+    open: frozenset[str] = frozenset()
 
     def of_kind(self, kind: str) -> list[str]:
         """Return the names of all fixtures or objects of a type."""

@@ -63,7 +63,8 @@ def lay_out(rng: np.random.Generator, rooms: int, only: Sequence[str] = ()) -> L
     Args:
         rng: The source of randomness.
         rooms: The number of rooms, 1 to 6.
-        only: The fixtures of a house of one room; by default those of `ROOMS`.
+        only: The fixtures of a house of one room, by default those of `ROOMS`; in a house of
+            several rooms, the types that each room keeps.
     """
     made = _rooms(rng, rooms)
     doors = _doors(rng, made)
@@ -74,6 +75,8 @@ def lay_out(rng: np.random.Generator, rooms: int, only: Sequence[str] = ()) -> L
     placed: list[tuple[str, int, float, float, float]] = []
     for index, room in enumerate(made):
         kinds = only or ROOMS[room.kind]
+        if only and rooms > 1:
+            kinds = [kind for kind in ROOMS[room.kind] if kind in only]
         placed += _furnish(rng, walls[index], kinds)
     return Layout(made, doors, _windows(made, doors), _named(rng, placed))
 

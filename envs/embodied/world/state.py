@@ -49,7 +49,7 @@ class State:
         self.house = house
         self.places = {name: Place(*place) for name, place in house.places.items()}
         self.held = ""
-        self.open: set[str] = set()
+        self.open: set[str] = set(house.open)
         self.on: set[str] = set()
         self.sliced: set[str] = set()
         self.dirty: set[str] = set(house.dirty)

@@ -211,6 +211,20 @@ def test_closing_ends_what_the_simulator_started(open_host: Open) -> None:
     wait_until_gone(grandchild)
 
 
+def test_grandchild_of_a_killed_simulator_ends_when_its_host_is_closed(open_host: Open) -> None:
+    host = open_host()
+    assert isinstance(host, ChildHost)
+    host.reset({"reset": "grandchild"})
+    host._drain()
+    grandchild = int(host._log.decode().rpartition("grandchild ")[2].split()[0])
+    os.kill(host.pid, signal.SIGKILL)
+    wait_until_gone(host.pid)
+    assert not host.is_alive()
+    assert is_running(grandchild)
+    host.close()
+    wait_until_gone(grandchild)
+
+
 def test_child_that_is_idle_for_too_long_ends(open_host: Open) -> None:
     host = open_host(idle_s=0.2)
     assert isinstance(host, ChildHost)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from visenv.errors import ConfigurationError
@@ -59,7 +59,8 @@ class _GLThread:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="visenv-opengl")
         self._gl: Any = None
         self._targets: dict[tuple[int, int], _Target] = {}
-        self._scenes: LRUCache[int, _Opened] = LRUCache(maxsize=_SCENES)
+        # Without cachetools: a child with the interpreter of the simulators draws houses, too.
+        self._scenes: OrderedDict[int, _Opened] = OrderedDict()
 
     def run(self, work: Callable[[], T]) -> T:
         """Run a function in the thread and return its result."""
@@ -70,6 +71,9 @@ class _GLThread:
         key = id(house)  # each entry keeps its house alive, so that no other one gets its id
         if key not in self._scenes:
             self._scenes[key] = _open(house)
+            while len(self._scenes) > _SCENES:
+                self._scenes.popitem(last=False)
+        self._scenes.move_to_end(key)
         return self._scenes[key]
 
     def _free(self) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from visenv.worlds.draws import pick, shuffled
 
-from ...dialects import DIALECTS, Dialect
-from ...dialects.habitat import fixture_words
+from ...dialects import DIALECTS, Dialect, HabitatDialect
 from ..furnish import OPEN_STORAGE, Furnisher, NoSpaceError
 from ..goals import Goal, is_met, is_reached
 from ..house import Fixture, House
@@ -31,7 +30,7 @@ class TaskOptions:
     """Sets what a task is drawn from.
 
     Attributes:
-        dialect: ``"alfred"`` or ``"habitat"``.
+        dialect: ``"alfred"``, ``"habitat"`` or ``"skills"``.
         subset: One of `SUBSETS`, or ``"all"`` for each with an equal share.
         split: ``"train"`` or ``"eval"``; they share no house, appearance or phrase.
         rooms: The number of rooms; 0 draws 3 to 6.
@@ -113,8 +112,9 @@ def draw_type(seed: int, options: TaskOptions) -> tuple[np.random.Generator, str
 
 def _attempt(rng: np.random.Generator, options: TaskOptions, subset: str, kind: str) -> Task | None:
     """Return a task, or None if its plan has the wrong length."""
-    rooms = options.rooms or int(rng.integers(3, 7))
-    layout = lay_out(rng, rooms, options.fixtures)
+    wants = DIALECTS[options.dialect]
+    rooms = wants.rooms or options.rooms or int(rng.integers(3, 7))
+    layout = lay_out(rng, rooms, wants.fixtures or options.fixtures)
     destinations = _destinations(rng, layout, options)
     furnisher = Furnisher(rng, layout, options.split, {each.name for each in destinations})
     draft = Draft(
@@ -123,20 +123,22 @@ def _attempt(rng: np.random.Generator, options: TaskOptions, subset: str, kind: 
         subset,
         tuple(each.name for each in destinations),
         options.lookalikes,
-        options.dialect == "habitat",
-        options.types or tuple(ITEMS),
+        options.dialect != "alfred",
+        options.types or wants.types or tuple(ITEMS),
         options.attributes,
     )
     finish = MAKERS.get(kind, deliver)(draft)
     furnisher.fill(options.kinds, options.extra, draft.used)
     house, names = furnisher.finish()
+    doors = (each.name for each in layout.fixtures if each.kind in wants.open_at_first)
+    house = replace(house, open=frozenset(doors))
     goal, words = finish(names)
-    dialect = DIALECTS[options.dialect](house)
+    dialect = wants(house)
     actions = actions_of(dialect, goal)
     if actions is None or not _has_length(len(actions), subset, options):
         return None
     template = pick(rng, TEMPLATES[TASKS[kind].phrase][options.split])
-    text = template.format(dest=_place_words(house, destinations, options.dialect), **words)
+    text = template.format(dest=_place_words(dialect, destinations), **words)
     targets, lookalikes = _chosen(goal)
     if subset == "complex_instruction":
         first, second = shuffled(rng, DISTRACTIONS[options.split])[:2]
@@ -199,12 +201,12 @@ def _destinations(
     return fixtures if options.dialect == "alfred" else (pick(rng, fixtures),)
 
 
-def _place_words(house: House, destinations: tuple[Fixture, ...], dialect: str) -> str:
+def _place_words(dialect: Dialect, destinations: tuple[Fixture, ...]) -> str:
     """Return how the instruction names the destination, with its preposition."""
     first = destinations[0]
     preposition = "in" if first.kind == "Bathtub" else "on"
-    if dialect == "habitat":
-        return f"{preposition} the {fixture_words(house)[first.name]}"
+    if isinstance(dialect, HabitatDialect):
+        return f"{preposition} the {dialect.words[first.name]}"
     article = "the" if len(destinations) == 1 else "a"
     return f"{preposition} {article} {first.type.word}"
 

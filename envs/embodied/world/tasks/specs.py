@@ -63,7 +63,7 @@ _ALFRED = ("pick_and_place", "pick_two", "look_in_light", "clean", "heat", "cool
 _ONE_OBJECT = ("pick_and_place", "clean", "heat", "cool", "stack")
 _HABITAT = ("rearrange", "rearrange_each", "rearrange_all", "leave_open", "if_there")
 
-MIXES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+_MIXES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "alfred": {
         "base": _ALFRED,
         "common_sense": ("pick_and_place", "look_in_light", "clean", "heat", "cool", "stack"),
@@ -81,4 +81,5 @@ MIXES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "long_horizon": ("rearrange_each",),
     },
 }
-"""The types of tasks of each subset, with equal shares."""
+MIXES = {**_MIXES, "skills": _MIXES["habitat"]}
+"""The types of tasks of each subset by dialect, with equal shares."""

@@ -1,0 +1,86 @@
+"""What a user chose for ``simulator="habitat"``, and the worlds that it makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from visenv.errors import ConfigurationError, DataError
+from visenv.simulators.settings import HostLimits, SimulatorSpec
+
+from ...options import Options
+from ...presets import Preset
+from ...world.render.renderer import ANTIALIASING
+from .player import TARGET, HabitatWorld
+from .published import REPLICA_TARGET, ReplicaWorld
+
+_DATASET_FILES = ("../dataset/configs/dataset.yaml", "dataset/configs/dataset.yaml", "dataset.yaml")
+
+
+class HabitatOptions(NamedTuple):
+    """The options of habitat-lab.
+
+    Attributes:
+        assets: The folder ``data`` of habitat-sim.
+        interpreter: The Python with habitat-lab, ``""`` for that of the simulators.
+        host_limits: Fields of `HostLimits` to change.
+    """
+
+    assets: str
+    interpreter: str
+    host_limits: dict[str, Any]
+
+    def house(self, preset: Preset, options: Options) -> HabitatWorld:
+        """Return habitat-lab over House. It is started by the first reset.
+
+        Raises:
+            ConfigurationError: If an option cannot be used.
+        """
+        if self.assets:
+            raise ConfigurationError("assets belong to published tasks: House needs none.")
+        side = _side(preset, options)
+        samples = ANTIALIASING if preset.smoothing == "msaa" else 0
+        return HabitatWorld(self._spec(TARGET, {"side": side, "samples": samples}), side)
+
+    def replica_cad(self, folder: Path, preset: Preset, options: Options) -> ReplicaWorld:
+        """Return habitat-lab over habitat-sim with ReplicaCAD.
+
+        Args:
+            folder: The folder of the published tasks.
+            preset: The frames.
+            options: Whether frames are shown at all.
+
+        Raises:
+            ConfigurationError: If an option cannot be used.
+            DataError: If EmbodiedBench's list of categories and receptacles is missing.
+        """
+        if options.boxes:
+            raise ConfigurationError("boxes=True needs House: the ids of habitat-sim are not read.")
+        if options.n_shots and options.examples is None:
+            raise ConfigurationError(
+                "The planner cannot write examples for published tasks; name a file by examples=…"
+            )
+        files = [folder / each for each in _DATASET_FILES]
+        file = next((each.resolve() for each in files if each.is_file()), None)
+        if file is None:
+            raise DataError(
+                f"{folder}: EmbodiedBench's dataset.yaml (eb_habitat/dataset/configs), which names "
+                "categories and receptacles, must be in the folder or in its place beside it."
+            )
+        side = _side(preset, options)
+        given = {"side": side, "assets": self.assets, "dataset": str(file)}
+        return ReplicaWorld(self._spec(REPLICA_TARGET, given), side)
+
+    def _spec(self, target: str, options: dict[str, Any]) -> SimulatorSpec:
+        try:
+            limits = HostLimits(**self.host_limits)
+        except TypeError as error:
+            raise ConfigurationError(
+                f"host_limits must be fields of HostLimits, got {sorted(self.host_limits)}."
+            ) from error
+        return SimulatorSpec.of(target, options, interpreter=self.interpreter, limits=limits)
+
+
+def _side(preset: Preset, options: Options) -> int:
+    """Return the pixels of a side of a frame, 0 if no frame is drawn."""
+    return 0 if options.blind or options.language_only else preset.side

@@ -1,0 +1,115 @@
+"""Placeholders for modules that habitat-lab imports and an installation lacks.
+
+habitat-lab imports ``magnum`` (with its part ``corrade``) and ``habitat_sim``, which PyPI lacks, at
+the top of modules whose tasks, measures and PDDL code need neither. Inside `importing` these
+imports succeed. Every attribute of a placeholder is a class. habitat-lab calls some of them when it
+is imported (default values such as ``mn.Vector3.zero_init()``); afterwards a call raises
+`PlaceholderError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+NAMES = ("magnum", "corrade", "habitat_sim")
+"""The modules that may be replaced; corrade is a part of the bindings of magnum."""
+
+
+class PlaceholderError(RuntimeError):
+    """Raised when something of a missing module is used."""
+
+
+class _PlaceholderType(type):
+    """The type of what placeholders hold: it can be named, derived from and annotated with."""
+
+    _are_closed = False
+
+    def __call__(cls, *_args: Any, **_kwargs: Any) -> Any:
+        if cls._are_closed:
+            raise PlaceholderError(f"{cls.__module__}.{cls.__name__} is a placeholder: {_REASON}")
+        return cls
+
+    def __getattr__(cls, name: str) -> Any:
+        return _make(f"{cls.__module__}.{cls.__name__}", name)
+
+    def __or__(cls, other: Any) -> Any:
+        return cls
+
+    __ror__ = __or__
+
+
+_REASON = "this interpreter has no habitat-sim. Install it from its conda channel, aihabitat."
+
+
+def _make(module: str, name: str) -> Any:
+    """Return the placeholder of a name.
+
+    Raises:
+        AttributeError: If Python itself looks for the name.
+    """
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _PlaceholderType(name, (), {"__module__": module})
+
+
+class _Module(types.ModuleType):
+    """A module with a placeholder for every name."""
+
+    def __getattr__(self, name: str) -> Any:
+        made = _make(self.__name__, name)
+        setattr(self, name, made)
+        return made
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the missing modules and all modules below them."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def find_spec(
+        self, fullname: str, path: Any, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a placeholder."""
+        if fullname.partition(".")[0] not in self.names:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """Return the placeholder."""
+        return _Module(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Do nothing: there is no code."""
+
+
+@contextlib.contextmanager
+def importing() -> Iterator[list[str]]:
+    """Make imports of missing modules succeed inside the context.
+
+    Yields:
+        The names of the modules that are missing.
+    """
+    missing = [name for name in NAMES if not _is_there(name)]
+    finder = _Finder(missing)
+    sys.meta_path.append(finder)
+    _PlaceholderType._are_closed = False
+    try:
+        yield missing
+    finally:
+        _PlaceholderType._are_closed = True
+        sys.meta_path.remove(finder)
+
+
+def _is_there(name: str) -> bool:
+    """Return whether a module is installed and is no placeholder."""
+    if name in sys.modules:
+        return not isinstance(sys.modules[name], _Module)
+    return importlib.util.find_spec(name) is not None

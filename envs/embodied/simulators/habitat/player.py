@@ -1,0 +1,187 @@
+"""HabitatWorld: plays the episodes of an environment with habitat-lab in a child process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from visenv.errors import ConfigurationError
+from visenv.simulators.host import SimulatorReply
+from visenv.simulators.session import SimulatorSession
+from visenv.simulators.settings import SimulatorSpec
+from visenv.types import Image, Sample
+
+from ...dialects.habitat import REASONS
+from ...ground_truth import HouseTruth
+from ...simulation import HouseSimulation
+from ...world.goals import Clause, Goal
+from ...world.state import OK, State
+from ...world.written import read_state, write_house
+
+TARGET = "visenv.envs.embodied.simulators.habitat.simulator:HabitatSimulator"
+DIALECTS = ("habitat", "skills")
+"""The dialects whose actions the planning domain has."""
+
+CAMERA = "head_rgb"
+"""habitat-lab's name of the camera."""
+
+
+class HabitatWorld:
+    """habitat-lab's `Env` over House.
+
+    Args:
+        spec: The simulator.
+        side: Pixels of a side of a frame; 0 draws none.
+
+    Attributes:
+        name: What ``info["simulator"]`` and labels say.
+        placeholders: The modules in place of which the child has placeholders, separated by commas;
+            ``""`` before the first episode.
+    """
+
+    name = "habitat:house"
+
+    def __init__(self, spec: SimulatorSpec, side: int) -> None:
+        self.session = SimulatorSession(spec)
+        self.side = side
+        self.placeholders = ""
+
+    def begin(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a sample.
+
+        Raises:
+            ConfigurationError: If habitat-lab or OpenGL is missing, which the message says, or the
+                task has actions that the planning domain lacks.
+            ServiceError: If the simulator fails.
+        """
+        simulation = self.start(sample)
+        host = self.session.host
+        if host is not None:
+            self.placeholders = ", ".join(host.facts["placeholders"])
+        return simulation
+
+    def start(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a sample in House."""
+        truth = sample.truth_as(HouseTruth)
+        if truth.dialect not in DIALECTS:
+            raise ConfigurationError(
+                f'simulator="habitat" plays tasks in the dialects {", ".join(DIALECTS)}, got '
+                f"{truth.dialect!r}."
+            )
+        return HabitatSimulation(truth, self.session, self.side)
+
+    def close(self) -> None:
+        """Give the simulator back."""
+        self.session.end()
+
+
+class HabitatSimulation(HouseSimulation):
+    """An episode whose rules, success and progress are those of habitat-lab.
+
+    The state of the house that the child reports is kept here too, for the planner and the map.
+
+    Args:
+        truth: The task.
+        session: The simulator.
+        side: Pixels of a side of a frame; 0 draws none.
+    """
+
+    def __init__(self, truth: HouseTruth, session: SimulatorSession, side: int) -> None:
+        super().__init__(truth)
+        self._session = session
+        self._side = side
+        task = {
+            "world": write_house(self.house),
+            "skills": [[each.verb, each.object, each.by_kind] for each in self.dialect.actions],
+            "goal": write_goal(truth.goal),
+        }
+        self._follow(session.reset(task, self._frames))
+
+    def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
+        """Carry out a skill; return whether it was valid, and facts about it.
+
+        Raises:
+            ServiceError: If the simulator fails.
+        """
+        before = self.progress.ever
+        code = self._follow(self._session.act({"skill": action_id}, self._frames))
+        met = self.progress.ever
+        return not code, {
+            "feedback": self.dialect.explain(self.state, self.dialect.actions[action_id], code),
+            "step": self.steps,
+            "progress": self.progress.share,
+            "met": [index for index, each in enumerate(met) if each and not before[index]],
+            "conditions": len(met),
+            "success": self.succeeded,
+        }
+
+    def read(self, facts: Mapping[str, Any]) -> State:
+        """Return the state that the simulator reports.
+
+        Raises:
+            ValueError: If it names what is not in the house.
+        """
+        state, house = read_state(self.house, facts["state"]), self.house
+        items = {state.held, *state.places} - {""}
+        places = {state.at, *state.open} - {""}
+        if not items <= house.items.keys() or not places <= house.fixtures.keys():
+            raise ValueError("the state names what is not in the house")
+        return state
+
+    @property
+    def _frames(self) -> dict[str, Any] | None:
+        return {} if self._side else None
+
+    def _follow(self, reply: SimulatorReply) -> str:
+        """Take over what the simulator reports; return the code of an invalid skill.
+
+        Raises:
+            ServiceError: If the report has another form than it must have.
+        """
+        try:
+            code, steps = _checked(reply.facts, len(self.goal.conditions))
+            state = self.read(reply.facts)
+            frame = reply.frames[CAMERA] if self._side else None
+            if frame is not None and frame.shape[:2] != (self._side, self._side):
+                raise ValueError(f"a frame of {frame.shape}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._session.fail(f"its report cannot be used: {error!r:.200}.") from error
+        self.state, self.steps = state, steps
+        self.progress.ever = reply.facts["met"]
+        self.succeeded = reply.facts["success"]
+        if frame is not None:
+            self._seen = self.steps, Image.from_pixels(frame)
+        return code
+
+
+def _checked(facts: Mapping[str, Any], conditions: int) -> tuple[str, int]:
+    """Return the code and the number of steps.
+
+    Raises:
+        KeyError: If something is missing.
+        ValueError: If something has another type.
+    """
+    code, steps, met, success = (facts[name] for name in ("code", "steps", "met", "success"))
+    are_stages = isinstance(met, list) and len(met) == conditions
+    if not are_stages or any(type(each) is not bool for each in (*met, success)):
+        raise ValueError(f"success {success!r:.40} and stages {met!r:.80}")
+    if code not in (OK, *REASONS) or type(steps) is not int:
+        raise ValueError(f"code {code!r:.40} and steps {steps!r:.40}")
+    return code, steps
+
+
+def write_goal(goal: Goal) -> dict[str, Any]:
+    """Return a goal as JSON (`problem.write_problem`)."""
+    return {
+        "conditions": [_write_clause(each) for each in goal.conditions],
+        "guards": [_write_clause(each) for each in goal.guards],
+    }
+
+
+def _write_clause(clause: Clause) -> dict[str, Any]:
+    return {
+        "quantifier": clause.quantifier,
+        "domains": [[*domain] for domain in clause.domains],
+        "literals": [[fact.predicate, [*fact.arguments]] for fact in clause.literals],
+        "count": clause.count,
+    }

@@ -1,0 +1,112 @@
+"""EB-Habitat's published tasks in ReplicaCAD, played by habitat-sim in a child process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from visenv.simulators.session import SimulatorSession
+from visenv.types import Sample, Video
+
+from ...datasets.published import PublishedTruth
+from ...dialects import SkillsDialect
+from ...dialects.skills import OBJECTS
+from ...env import EBHabitat
+from ...ground_truth import HouseTruth
+from ...simulation import HouseSimulation
+from ...world.goals import Clause, Fact, Goal
+from ...world.house import Fixture, House, Item, Room
+from ...world.items import Look
+from ...world.state import State
+from .player import HabitatSimulation, HabitatWorld
+
+REPLICA_TARGET = "visenv.envs.embodied.simulators.habitat.replica_cad:ReplicaCADSimulator"
+
+_FIXTURES = (
+    *("Cabinet", "Cabinet_2", "Cabinet_3", "Cabinet_4", "Fridge", "ArmChair", "DiningTable"),
+    *("DiningTable_2", "TVStand", "Sink", "CounterTop", "CounterTop_2", "Sofa", "Drawer"),
+    "Drawer_2",
+)
+"""The receptacles of the 70 skills, as House calls them."""
+
+
+class EBHabitatScenes(EBHabitat):
+    """EB-Habitat's published tasks, see `EBHabitat`."""
+
+    ground_truths: ClassVar[tuple[type, ...]] = (PublishedTruth,)
+
+
+class ReplicaWorld(HabitatWorld):
+    """habitat-lab's `Env` over habitat-sim with ReplicaCAD."""
+
+    name = "habitat:replica_cad"
+
+    def start(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a task."""
+        return ReplicaSimulation(sample.truth_as(PublishedTruth), self.session, self.side)
+
+
+class ReplicaSimulation(HabitatSimulation):
+    """An episode of a published task.
+
+    A house without rooms stands for the scene: it lends the 70 skills their names.
+
+    Args:
+        published: The task.
+        session: The simulator.
+        side: Pixels of a side of a frame; 0 draws none.
+    """
+
+    def __init__(self, published: PublishedTruth, session: SimulatorSession, side: int) -> None:
+        self._session, self._side = session, side
+        episode = json.loads(published.content)
+        stages = len(episode.get("subgoals") or ())
+        self._begin(_truth(published, stages), scene_house())
+        task = {"world": {"scene": published.scene}, "episode": episode}
+        self._follow(session.reset(task, self._frames))
+
+    def films(self) -> tuple[Video, ...]:
+        """Return nothing: there is no map of a scene."""
+        return ()
+
+    def read(self, facts: Mapping[str, Any]) -> State:
+        """Return what is known of the state: the category in the hand."""
+        state = State(self.house)
+        held = facts["state"]["held"]
+        state.held = held if held in self.house.items else ""
+        return state
+
+
+def scene_house() -> House:
+    """Return a house with the receptacles and categories of the 70 skills."""
+    fixtures = [Fixture(name, name.partition("_")[0], 0, float(place), 0.0, 0.0)
+                for place, name in enumerate(_FIXTURES)]  # fmt: skip
+    look = Look("white", "plain", "matte", "large")
+    items = {word: Item(word, kind or word, look) for word, kind in OBJECTS.items()}
+    rooms = (Room("kitchen", 0.0, 0.0, 1.0, 1.0),)
+    return House(rooms, (), (), {each.name: each for each in fixtures}, items, {})
+
+
+def _truth(published: PublishedTruth, stages: int) -> HouseTruth:
+    """Return what the environment asks of the truth of a task."""
+    unknown = Clause("exists", ((),), (Fact("held", ("?0",)),))
+    return HouseTruth(
+        seed=0,
+        dialect=SkillsDialect.name,
+        subset=published.subset,
+        split="eval",
+        rooms=0,
+        kinds=0,
+        extra=0,
+        lookalikes=0,
+        fixtures=(),
+        tasks=(),
+        longest_plan=0,
+        types=(),
+        attributes=(),
+        task=published.task,
+        goal=Goal((unknown,) * max(stages, 1)),
+        plan=(),
+        labels=published.labels,
+    )

@@ -1,0 +1,160 @@
+"""Player: ai2thor's `Controller`, and the player that it started."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from visenv.simulators.protocol import SetupError
+
+from . import launch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PLAYER_ENDED = 70
+"""Exit status of a child whose player has ended."""
+
+_PREFIX = "visenv-thor-"
+_STALE_S = 600.0
+"""Seconds after which the folder of a start is left over: a start takes less."""
+
+_LOG_BYTES = 2000
+
+
+class Player:
+    """A player that was started by ai2thor, and carries out its actions.
+
+    The pipes and the log are deleted as soon as both sides have opened them, so that nothing is
+    left behind, whatever ends first. A player that ends also ends this process: ai2thor would wait
+    for the rest of its time-out.
+
+    Args:
+        options: ``command`` (the program of the player with its arguments), ``environment``
+            (variables of its environment), ``server`` (``"fifo"``, or ``"wsgi"`` for players before
+            2.7), ``scene`` (the first scene), ``side`` (pixels of a side of a frame), ``quality``
+            (one of ai2thor's), ``start_s`` and ``call_s`` (seconds of the start and of an action).
+
+    Raises:
+        ImportError: If ai2thor is not installed.
+        SetupError: If there is no such program.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        from ai2thor.controller import Controller
+        from ai2thor.fifo_server import FifoServer
+        from ai2thor.wsgi_server import WsgiServer
+
+        command = options["command"]
+        if shutil.which(command[0]) is None:
+            raise SetupError(f"The player of AI2-THOR is no program: {command[0]!r}.")
+        _remove_stale_folders()
+        folder = tempfile.mkdtemp(prefix=_PREFIX)
+        self._is_closing = False
+        watch = self._watch
+
+        class PlayerController(Controller):  # type: ignore[misc, unused-ignore]
+            base_dir = folder  # ai2thor's own is in the home folder
+
+            def _start_unity_thread(self, *arguments: Any) -> None:
+                super()._start_unity_thread(*arguments)
+                watch(self.server.unity_proc, Path(self.log_dir) / "unity.log")
+
+        # ai2thor asks for Vulkan if it sees this variable, also for a program that it is given.
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+        environment = json.dumps(dict(options["environment"]))
+        started = [sys.executable, launch.__file__, environment, *command]
+        tempfile.tempdir = folder  # for the pipes
+        try:
+            self._controller = PlayerController(
+                local_executable_path=shlex.join(started),
+                server_class=WsgiServer if options["server"] == "wsgi" else FifoServer,
+                x_display=os.environ.get("DISPLAY", ":0"),
+                width=options["side"],
+                height=options["side"],
+                quality=options["quality"],
+                scene=options["scene"],
+                server_timeout=options["call_s"],
+                server_start_timeout=options["start_s"],
+                gridSize=0.25,
+                visibilityDistance=1.5,
+            )
+        finally:
+            tempfile.tempdir = None
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def pid(self) -> int:
+        """The process of the player."""
+        return int(self._controller.server.unity_proc.pid)
+
+    def load(self, scene: Any) -> Mapping[str, Any]:
+        """Load a scene by its name, or a house; return the metadata."""
+        return self._metadata(self._controller.reset(scene))
+
+    def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
+        """Carry out an action without drawing, and return the metadata of its event.
+
+        An action that the player refuses has ``lastActionSuccess`` False.
+        """
+        try:
+            event = self._controller.step(action=action, renderImage=False, **arguments)
+        except ValueError:  # ai2thor raises what a player calls an invalid action
+            event = self._controller.last_event
+        return self._metadata(event)
+
+    def frame(self) -> NDArray[np.uint8]:
+        """Return what the agent sees, uint8 ``[side, side, 3]``."""
+        import numpy as np
+
+        frame = self._controller.step(action="Pass", renderImage=True).frame
+        if frame is None:
+            raise RuntimeError("the player sent no frame")
+        return np.ascontiguousarray(frame)
+
+    def close(self) -> None:
+        """End the player."""
+        self._is_closing = True
+        self._controller.stop()
+
+    def _metadata(self, event: Any) -> Mapping[str, Any]:
+        metadata: Mapping[str, Any] = event.metadata
+        return metadata
+
+    def _watch(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        """Wait for the end of the player in a thread."""
+        said = log.open("rb")
+
+        def wait() -> None:
+            status = process.wait()
+            if self._is_closing:
+                return
+            said.seek(max(0, os.fstat(said.fileno()).st_size - _LOG_BYTES))
+            tail = said.read().decode(errors="replace").strip().splitlines()[-2:]
+            lines = [*tail, f"the player of AI2-THOR ended with status {status}"]
+            os.write(2, "\n".join(lines).encode() + b"\n")
+            os._exit(PLAYER_ENDED)
+
+        threading.Thread(target=wait, name="visenv-player", daemon=True).start()
+
+
+def _remove_stale_folders() -> None:
+    """Remove the folders of starts that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            is_stale = time.time() - folder.stat().st_mtime > _STALE_S
+        except OSError:
+            continue
+        if is_stale:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,28 @@
+"""The program that starts a player: the player ends with the process that started it.
+
+It is called as ``python launch.py <environment as JSON> <program> <arguments>``. The kernel keeps
+the death signal over `exec`, so that a player that knows nothing of it ends too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+def main() -> None:
+    """Become the player."""
+    os.environ.update(json.loads(sys.argv[1]))
+    with contextlib.suppress(OSError, AttributeError):  # not Linux
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    os.execvp(sys.argv[2], sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""EB-ALFRED's published tasks in the scenes of a Unity player."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from visenv.data.source import IndexedSource
+from visenv.errors import DataError
+from visenv.simulators.session import SimulatorSession
+from visenv.types import Sample, Video
+
+from ...datasets.published import PublishedTruth
+from ...env import EBAlfred
+from ...ground_truth import HouseTruth
+from ...simulation import HouseSimulation
+from ...world.goals import Goal, Progress
+from ...world.house import House
+from ...world.state import Place, State
+from .alfred_goals import alfred_goal, planned_goal
+from .scene_house import scene_house
+from .simulation import ThorSimulation, ThorWorld, with_facts
+
+
+class EBAlfredScenes(EBAlfred):
+    """EB-ALFRED's published tasks, see `EBAlfred`."""
+
+    ground_truths: ClassVar[tuple[type, ...]] = (PublishedTruth,)
+
+
+class LabeledTasks:
+    """Published tasks whose label ``simulator`` names what plays them.
+
+    Args:
+        tasks: The tasks.
+        simulator: The simulator and its player.
+    """
+
+    ground_truth = PublishedTruth
+
+    def __init__(self, tasks: IndexedSource, simulator: str) -> None:
+        self.tasks = tasks
+        self.simulator = simulator
+
+    def __len__(self) -> int:
+        """Return the number of tasks."""
+        return len(self.tasks)
+
+    def __getitem__(self, index: int) -> Sample:
+        """Return a task."""
+        sample = self.tasks[index]
+        truth = sample.truth_as(PublishedTruth)
+        labels = {**truth.labels, "simulator": self.simulator}
+        return replace(sample, ground_truth=replace(truth, labels=labels))
+
+
+class PublishedWorld(ThorWorld):
+    """Plays published tasks with ai2thor and a Unity player."""
+
+    def begin(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a task.
+
+        Raises:
+            DataError: If its annotation does not fit the scene.
+            ConfigurationError: If ai2thor is not installed.
+            ServiceError: If ai2thor or its player fails.
+        """
+        truth = sample.truth_as(PublishedTruth)
+        return PublishedSimulation(truth, self.session, self.forgets)
+
+
+class PublishedSimulation(ThorSimulation):
+    """An episode of a published task.
+
+    The scene is read as a house, so that goals, planner and oracle are those of House.
+
+    Args:
+        published: The task.
+        session: Reaches the simulator.
+        forgets: See `ThorWorld`.
+
+    Raises:
+        DataError: If the annotation does not fit the scene.
+    """
+
+    def __init__(self, published: PublishedTruth, session: SimulatorSession, forgets: bool) -> None:
+        content = json.loads(published.content)
+        scene, params = content.get("scene"), content.get("pddl_params")
+        if not isinstance(scene, dict) or not isinstance(params, dict) or not published.scene:
+            raise DataError("The annotation has no scene.floor_plan or no pddl_params.")
+        facts = session.reset({"scene": scene, "more": [], "forgets": forgets}).facts
+        house = scene_house(facts["state"]["objects"])
+        goal = alfred_goal(house, published.task, params)
+        self._begin(_truth(published, planned_goal(house, published.task, params)), house)
+        self.goal, self.progress = goal, Progress(goal, latched=False)
+        self._take_over(session, facts)
+
+    def films(self) -> tuple[Video, ...]:
+        """Return nothing: there is no map of a scene."""
+        return ()
+
+    def read(self, facts: Mapping[str, Any]) -> State:
+        """Return the state that the simulator reports."""
+        return read_scene_state(self.house, facts)
+
+
+def _truth(published: PublishedTruth, goal: Goal) -> HouseTruth:
+    """Return what the environment asks of the truth of a task."""
+    return HouseTruth(
+        seed=0,
+        dialect="alfred",
+        subset=published.subset,
+        split="eval",
+        rooms=0,
+        kinds=0,
+        extra=0,
+        lookalikes=0,
+        fixtures=(),
+        tasks=(),
+        longest_plan=0,
+        types=(),
+        attributes=(),
+        task=published.task,
+        goal=goal,
+        plan=(),
+        labels=published.labels,
+    )
+
+
+def read_scene_state(house: House, facts: Mapping[str, Any]) -> State:
+    """Return the state of a scene from what the simulator reports."""
+    state = with_facts(State(house), facts)
+    slots: dict[str, int] = {}
+    for name, each in facts["objects"].items():
+        holder = each["holder"]
+        if name in house.items and holder:
+            state.places[name] = Place(holder, slots.setdefault(holder, 0))
+            slots[holder] += 1
+    if state.found and state.found != state.held:
+        state.at = state.fixture_of(state.found)
+    return state

@@ -1,0 +1,198 @@
+"""ThorWorld: House's episodes played by ai2thor, for the environment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from visenv.simulators.session import SimulatorSession
+from visenv.simulators.settings import SimulatorSpec
+from visenv.types import Pixels, Sample
+
+from ...dialects.alfred import AlfredDialect
+from ...dialects.base import Action, Dialect
+from ...ground_truth import HouseTruth
+from ...simulation import HouseSimulation
+from ...world.house import House
+from ...world.render.camera import item_position
+from ...world.state import FLOOR, OK, Place, State
+from .actions import parse_action
+
+_SAME_PLACE = 0.02
+
+REASONS: Mapping[str, str] = {
+    "not_found": "There is no {name} in this scene. Find another object.",
+    "unreachable": "The robot cannot go to the {name}.",
+    "refused": "{message}",
+}
+"""Why an action failed, beside the codes of `AlfredDialect`."""
+
+
+class ThorDialect(AlfredDialect):
+    """EB-ALFRED's actions as ai2thor's scene has them.
+
+    Args:
+        house: The house of the episode.
+        names: The numbered actions.
+    """
+
+    def __init__(self, house: House, names: list[str]) -> None:
+        self._listed = names
+        super().__init__(house)
+
+    def make_actions(self) -> list[Action]:
+        """Return the actions of the list."""
+        return [Action(*parse_action(name)) for name in self._listed]
+
+
+class ThorWorld:
+    """Plays tasks of House with ai2thor in a child process.
+
+    Args:
+        spec: The simulator.
+        name: The simulator and its player.
+        forgets: Whether the receptacle into which objects are put is forgotten as in
+            EmbodiedBench.
+    """
+
+    def __init__(self, spec: SimulatorSpec, name: str, forgets: bool) -> None:
+        self.name = name
+        self.session = SimulatorSession(spec)
+        self.forgets = forgets
+
+    def begin(self, sample: Sample) -> HouseSimulation:
+        """Begin the episode of a sample.
+
+        Raises:
+            ConfigurationError: If ai2thor is not installed.
+            ServiceError: If ai2thor or its player fails.
+        """
+        return ThorSimulation(sample.truth_as(HouseTruth), self.session, self.forgets)
+
+    def close(self) -> None:
+        """Give the simulator back."""
+        self.session.end()
+
+
+class ThorSimulation(HouseSimulation):
+    """An episode whose actions ai2thor carries out; `state` is what ai2thor reports.
+
+    Args:
+        truth: The task.
+        session: Reaches the simulator.
+        forgets: See `ThorWorld`.
+    """
+
+    def __init__(self, truth: HouseTruth, session: SimulatorSession, forgets: bool) -> None:
+        super().__init__(truth)
+        scene = {
+            "house": {"seed": truth.seed, "options": asdict(truth.options)},
+            "object_poses": poses(self.house),
+        }
+        task = {"scene": scene, "more": list(self.dialect.names), "forgets": forgets}
+        self._take_over(session, session.reset(task).facts)
+
+    def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
+        """Carry out an action; return whether it was valid, and facts about it."""
+        facts = self.session.act({"action_id": action_id}).facts
+        self.state = self.read(facts["state"])
+        feedback = explain(self.dialect, self.state, action_id, facts["code"], facts["message"])
+        return facts["code"] == OK, {**self._judge(feedback), "code": facts["code"]}
+
+    def read(self, facts: Mapping[str, Any]) -> State:
+        """Return the state that the simulator reports."""
+        return read_state(self.house, facts)
+
+    def _take_over(self, session: SimulatorSession, facts: Mapping[str, Any]) -> None:
+        """Use the actions and the state of the simulator from its reset on."""
+        self.session = session
+        self.dialect = ThorDialect(self.house, facts["actions"])
+        self.state = self.read(facts["state"])
+        self.progress.update(self.state)
+
+    def _draw(self, side: int, antialias: bool) -> Pixels:
+        frame: Pixels = self.session.frames({})["agent"]
+        return frame
+
+
+def explain(dialect: Dialect, state: State, action_id: int, code: str, message: str) -> str:
+    """Return the feedback about an action.
+
+    Args:
+        dialect: The actions.
+        state: The state after the action.
+        action_id: The action.
+        code: Its result, see `Result`.
+        message: What ai2thor said.
+    """
+    action = dialect.actions[action_id]
+    if code not in REASONS:
+        return dialect.explain(state, action, code)
+    return f"The action failed. {REASONS[code].format(name=action.object, message=message)}"
+
+
+def poses(house: House) -> list[dict[str, Any]]:
+    """Return where the objects of a house are at first, as ALFRED's annotations say it."""
+    state, found = State(house), []
+    for name in house.items:
+        position = item_position(state, name)
+        assert position is not None
+        x, y, up = position
+        found.append({"objectName": name, "position": {"x": x, "y": up, "z": y}})
+    return found
+
+
+def read_state(house: House, facts: Mapping[str, Any]) -> State:
+    """Return the state of a house from what the simulator reports."""
+    state = with_facts(State(house), facts)
+    state.dirty &= house.dirty
+    for name, each in facts["objects"].items():
+        if name in house.items and each["holder"]:
+            x, up, y = each["at"]
+            state.places[name] = _place(state, each["holder"], (x, y, up))
+    here = [
+        name
+        for name, each in house.fixtures.items()
+        if not each.host and math.dist(each.standpoint, facts["agent"]) < _SAME_PLACE
+    ]
+    at = state.fixture_of(state.found) if state.found and state.found != state.held else ""
+    state.at = at if at in here or not here else here[0]
+    return state
+
+
+def with_facts(state: State, facts: Mapping[str, Any]) -> State:
+    """Return a state with what is reported about objects, apart from their places."""
+    house = state.house
+    known = {**house.fixtures, **house.items}
+    objects = {name: each for name, each in facts["objects"].items() if name in known}
+    for name in ("open", "on", "sliced"):
+        setattr(state, name, {key for key, each in objects.items() if each[name]})
+    state.places = {}
+    state.dirty = set(house.items) - set(facts["clean"])
+    state.hot, state.cold = set(facts["hot"]), set(facts["cold"])
+    state.delivered = {(item, holder) for item, holder in facts["delivered"] if holder in known}
+    state.held = facts["held"]
+    state.found, state.focus, state.target = facts["found"], facts["focus"], facts["target"]
+    return state
+
+
+def _place(state: State, holder: str, at: tuple[float, float, float]) -> Place:
+    """Return the place in a holder that is nearest to a position."""
+    house = state.house
+    if holder in house.items:
+        return Place(holder, 0)
+    if holder in house.fixtures:
+        fixture, is_open = house.fixtures[holder], holder in state.open
+        slots = [math.dist(fixture.slot(index, is_open), at) for index in range(fixture.type.slots)]
+        return Place(holder, int(np.argmin(slots)))
+    spots = [
+        (math.dist(each.floor_slot(index), at), name, index)
+        for name, each in house.fixtures.items()
+        for index in range(3)
+    ]
+    _, name, index = min(spots)
+    return Place(f"{FLOOR}{name}", index)

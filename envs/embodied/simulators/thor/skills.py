@@ -1,0 +1,318 @@
+"""Skills: what each action of EB-ALFRED does with ai2thor's actions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from .actions import Skill
+from .scene import Point, Scene
+from .tracker import Tracker
+
+TRIES = 20
+"""Reachable positions that are tried to see an object."""
+
+_NUDGES = ((0.0, 0.0), (0.0, 15.0), (0.0, -15.0), (15.0, 0.0), (-15.0, 0.0), (30.0, 0.0),
+           (-30.0, 0.0))  # fmt: skip
+"""Turns to the right and down, in degrees, from which putting down is tried."""
+
+_KNIVES = ("Knife", "ButterKnife")
+_CAMERA_HEIGHT = 0.675
+"""Meters from ai2thor's agent position to its camera."""
+
+
+class Result(NamedTuple):
+    """What came of an action.
+
+    Attributes:
+        code: ``""`` if it succeeded, else why not: a code of
+            `visenv.envs.embodied.dialects.alfred`, ``"not_found"``, ``"unreachable"`` or
+            ``"refused"``.
+        message: What ai2thor said, with names instead of ids.
+    """
+
+    code: str = ""
+    message: str = ""
+
+
+class Actor(Protocol):
+    """Carries out ai2thor's actions."""
+
+    def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
+        """Carry out an action and return the metadata of its event."""
+        ...
+
+
+class Skills:
+    """Carries out the actions of a scene.
+
+    Args:
+        actor: Carries out ai2thor's actions.
+        scene: The scene.
+        reachable: The positions where the agent can stand.
+        forgets: Whether every action but finding and opening makes the receptacle forgotten into
+            which objects are put, as EmbodiedBench does.
+
+    Attributes:
+        tracker: What was heated, cooled, cleaned and delivered.
+        found: The object that was found last.
+        focus: The object that was used last.
+        target: The receptacle into which an object in hand is put, ``""`` if there is none.
+    """
+
+    def __init__(
+        self, actor: Actor, scene: Scene, reachable: Sequence[Point], forgets: bool = False
+    ) -> None:
+        self.actor = actor
+        self.scene = scene
+        self.reachable = list(reachable)
+        self.forgets = forgets
+        self.tracker = Tracker(scene)
+        self.found = self.focus = self.target = ""
+
+    def perform(self, skill: Skill) -> Result:
+        """Carry out an action of the numbered list."""
+        method = {
+            "go_to": self.go_to,
+            "pick": self.pick,
+            "put": lambda name: self.put(),
+            "drop": lambda name: self.drop(),
+            "open_up": self.open_up,
+            "close_up": self.close_up,
+            "turn_on": lambda name: self.turn(name, True),
+            "turn_off": lambda name: self.turn(name, False),
+            "slice": self.slice,
+        }[skill.verb]
+        result = method(skill.object)
+        if self.forgets and skill.verb not in ("go_to", "open_up"):
+            self.target = ""
+        return result
+
+    # ------------------------------------------------------------------ finding
+
+    def go_to(self, name: str) -> Result:
+        """Go to the nearest reachable pose from which an object can be seen.
+
+        An object inside of a closed receptacle is looked for where the receptacle can be seen.
+        """
+        identity = self.scene.id_of(name)
+        if not identity:
+            return Result("not_found")
+        if identity == self.scene.held:
+            return Result("holding")
+        seen = self.scene.shut_holder(identity) or identity
+        at = self.scene.position(identity)
+        nearest = sorted(
+            self.reachable, key=lambda each: math.hypot(each[0] - at[0], each[2] - at[2])
+        )
+        first: Point | None = None
+        for position in nearest[:TRIES]:
+            if not self._teleport(position, at):
+                continue
+            first = first or position
+            if self.is_visible(seen):
+                break
+        else:
+            if first is None or not self._teleport(first, at):
+                return Result("unreachable")
+        self.found = self.focus = name
+        if self.scene.by_id[identity].get("receptacle"):
+            self.target = name
+        return Result()
+
+    def _teleport(self, position: Point, at: Point) -> bool:
+        turn = math.degrees(math.atan2(at[0] - position[0], at[2] - position[2])) % 360
+        away = math.hypot(at[0] - position[0], at[2] - position[2])
+        down = math.degrees(math.atan2(position[1] + _CAMERA_HEIGHT - at[1], away))
+        return self._pose(position, turn, down)
+
+    def _pose(self, position: Point, turn: float, down: float) -> bool:
+        x, y, z = position
+        return not self._do(
+            "TeleportFull", x=x, y=y, z=z, rotateOnTeleport=True, rotation=turn, horizon=down
+        ).code
+
+    def is_visible(self, identity: str) -> bool:
+        """Return whether an object can be used from where the agent stands."""
+        return bool(self.scene.by_id[identity].get("visible"))
+
+    # ------------------------------------------------------------------ the hand
+
+    def pick(self, kind: str) -> Result:
+        """Take the object of a type that was found, or the first one within reach."""
+        identity = self._meant(kind)
+        if not identity:
+            return Result("not_here")
+        if self.scene.held:
+            return Result("hand_full")
+        if not self.is_visible(identity):
+            return Result("shut_in")
+        return self._do("PickupObject", objectId=identity)
+
+    def _meant(self, kind: str) -> str:
+        """Return the id of the object that a type means here, ``""`` if there is none."""
+        scene = self.scene
+        near = [
+            each
+            for each in scene.by_id
+            if scene.kind_of(each) == kind and each != scene.held and self.is_visible(each)
+        ]
+        for name in (self.found, self.focus):
+            if scene.id_of(name) in near:
+                return scene.id_of(name)
+        if near:
+            return min(near, key=scene.place_key)
+        found = scene.id_of(self.found)
+        hidden = found and found != scene.held and scene.kind_of(found) == kind
+        return found if hidden and scene.shut_holder(found) else ""
+
+    def put(self) -> Result:
+        """Put the object in hand into the receptacle that was found or opened last."""
+        scene, held = self.scene, self.scene.held
+        if not held:
+            return Result("hand_empty")
+        receptacle = scene.id_of(self.target)
+        if not receptacle or receptacle == held:
+            return Result("no_receptacle")
+        hider = scene.shut_holder(receptacle)
+        if not self.is_visible(hider or receptacle):
+            return Result("no_receptacle")
+        if hider or scene.is_shut(receptacle):
+            return Result("closed")
+        is_carried = bool(scene.by_id[receptacle].get("pickupable"))
+        if is_carried and scene.contents(held):
+            return Result("no_receptacle")
+        if not self._put_into(held, scene.basin_of(receptacle)):
+            return Result("full")
+        self._release(held)
+        return Result()
+
+    def _put_into(self, held: str, receptacle: str) -> bool:
+        """Put an object down, turning a little where that fails; return whether it worked."""
+        agent = self.scene.metadata["agent"]
+        position = (agent["position"]["x"], agent["position"]["y"], agent["position"]["z"])
+        turn, down = agent["rotation"]["y"], agent["cameraHorizon"]
+        for right, lower in _NUDGES:
+            if (right or lower) and not self._pose(position, turn + right, down + lower):
+                continue
+            result = self._do(
+                "PutObject",
+                objectId=held,
+                receptacleObjectId=receptacle,
+                forceAction=True,
+                placeStationary=True,
+            )
+            if not result.code:
+                return True
+        self._pose(position, turn, down)
+        return False
+
+    def drop(self) -> Result:
+        """Drop the object in hand."""
+        held = self.scene.held
+        if not held:
+            return Result("hand_empty")
+        if self._do("DropHandObject", forceAction=True).code:
+            return Result("full")
+        self._release(held)
+        return Result()
+
+    def _release(self, identity: str) -> None:
+        self.focus = self.scene.name_of(identity)
+        self.tracker.put(identity)
+
+    # ------------------------------------------------------------------ doors, switches, knives
+
+    def open_up(self, name: str) -> Result:
+        """Open a receptacle; what is in hand is put there next."""
+        each = self.scene.find(name)
+        reason = self._unusable(each, "openable", "not_openable")
+        if each is None or reason:
+            return Result(reason)
+        if each["isOpen"]:
+            return Result("already_open")
+        if each.get("toggleable") and each.get("isToggled"):
+            return Result("is_on")
+        result = self._do("OpenObject", objectId=each["objectId"])
+        if not result.code:
+            self.target = name
+            inside = self.scene.holders_of(self.scene.id_of(self.found)) if self.found else []
+            self.focus = self.found if each["objectId"] in inside else name
+        return result
+
+    def close_up(self, name: str) -> Result:
+        """Close a receptacle."""
+        each = self.scene.find(name)
+        reason = self._unusable(each, "openable", "not_openable")
+        if each is None or reason:
+            return Result(reason)
+        if not each["isOpen"]:
+            return Result("already_closed")
+        result = self._do("CloseObject", objectId=each["objectId"])
+        if not result.code:
+            self.focus = name
+            self.tracker.closed(each["objectId"])
+        return result
+
+    def turn(self, name: str, on: bool) -> Result:
+        """Turn an appliance or a lamp on or off."""
+        each = self.scene.find(name)
+        reason = self._unusable(each, "toggleable", "no_switch")
+        if each is None or reason:
+            return Result(reason)
+        if bool(each["isToggled"]) == on:
+            return Result("already_on" if on else "already_off")
+        if on and each.get("openable") and each.get("isOpen"):
+            return Result("is_open")
+        result = self._do("ToggleObjectOn" if on else "ToggleObjectOff", objectId=each["objectId"])
+        if not result.code:
+            self.focus = name
+            if on:
+                self.tracker.turned_on(each["objectId"])
+        return result
+
+    def slice(self, kind: str) -> Result:
+        """Slice an object with the knife in hand."""
+        scene = self.scene
+        identity = self._meant(kind)
+        if not identity:
+            return Result("not_here")
+        if not scene.held or scene.kind_of(scene.held) not in _KNIVES:
+            return Result("no_knife")
+        each = scene.by_id[identity]
+        if not each.get("sliceable") and not each.get("isSliced"):
+            return Result("not_sliceable")
+        if not self.is_visible(identity):
+            return Result("shut_in")
+        if each.get("isSliced"):
+            return Result("already_sliced")
+        name = scene.name_of(identity)
+        result = self._do("SliceObject", objectId=identity)
+        if not result.code:
+            self.focus = name
+        return result
+
+    def _unusable(self, each: Mapping[str, Any] | None, ability: str, code: str) -> str:
+        """Return why an object cannot be opened, closed or switched at all, or ``""``."""
+        if each is None:
+            return "not_found"
+        if not each.get(ability):
+            return code
+        return "" if self.is_visible(each["objectId"]) else "not_near"
+
+    # ------------------------------------------------------------------ ai2thor
+
+    def _do(self, action: str, **arguments: Any) -> Result:
+        """Carry out one of ai2thor's actions and read what it reports."""
+        metadata = self.actor.do(action, **arguments)
+        self.scene.update(metadata)
+        if metadata["lastActionSuccess"]:
+            return Result()
+        return Result("refused", self._readable(str(metadata.get("errorMessage") or action)))
+
+    def _readable(self, message: str) -> str:
+        """Return a message with the names of objects instead of their ids."""
+        for identity in sorted(self.scene.by_id, key=len, reverse=True):
+            message = message.replace(identity, self.scene.name_of(identity))
+        return message[:300]
