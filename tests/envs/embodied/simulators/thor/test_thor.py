@@ -127,9 +127,9 @@ def scripted(simulation: HouseSimulation, rng: np.random.Generator) -> str:
         f"find a {one}", pick_one, f"find a {one}", "find a CoffeeMachine", put,
         f"find a {other}", pick_other, "find a CoffeeMachine", put, "find a Microwave", put,
         "turn off the Microwave", "open the Microwave", put, "turn on the Microwave",
-        "close the Microwave", "close the Microwave", "turn on the Microwave",
-        "turn on the Microwave", "open the Microwave", "turn off the Microwave",
-        "open the Microwave", "open the Microwave", pick_other,
+        "close the Microwave", "close the Microwave", f"find a {other}", pick_other,
+        "turn on the Microwave", "turn on the Microwave", "open the Microwave",
+        "turn off the Microwave", "open the Microwave", "open the Microwave", pick_other,
         "find a Fridge", "open the Fridge", put, "close the Fridge",
     ]  # fmt: skip
     return script[simulation.steps]
@@ -171,7 +171,7 @@ def test_ai2thor_and_house_agree_on_episodes(
         for env in (thor, house):
             env.reset(options={"sample": tasks.sample})
         one, other = thor.simulation, house.simulation
-        for step in range(28):
+        for step in range(30):
             name = play(other, rng)
             codes.clear()
             results = [each.act(each.dialect.names.index(name)) for each in (one, other)]
