@@ -104,6 +104,7 @@ def _chromium() -> str | None:
 
 COMPONENTS: Final[dict[str, Callable[[], str | None]]] = {
     "accelerate": _distribution("accelerate"),
+    "ai2thor": _in_simulators("ai2thor"),
     "chromadb": _distribution("chromadb"),
     "chromium": _chromium,
     "deepspeed": _distribution("deepspeed"),

@@ -26,7 +26,7 @@ REASONS = {
     "needs a data set": "a folder that is not here",
     "needs a GPU": "",
     "needs a model server": "",
-    "needs a simulator": "LIBERO or habitat-lab, which have tests of their own",
+    "needs a simulator": "LIBERO, ai2thor or habitat-lab, which have tests of their own",
     "needs the network": "",
     "sets up the machine": "make, pip or a package manager",
     "takes minutes": "training, or many episodes; tests run smaller versions",

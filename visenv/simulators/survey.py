@@ -104,4 +104,5 @@ def _opengl() -> Finding:
 def _player() -> Finding:
     player = os.environ.get(PLAYER_VARIABLE, "")
     there = bool(player) and os.access(player, os.X_OK)
-    return Finding("Unity player of AI2-THOR", there, player or f"set {PLAYER_VARIABLE}")
+    missing = f'set {PLAYER_VARIABLE} to play ALFRED\'s scenes; player="house" needs none'
+    return Finding("Unity player of AI2-THOR", there, player or missing)

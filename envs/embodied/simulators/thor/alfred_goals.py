@@ -48,7 +48,7 @@ class _Params:
         self, params: Mapping[str, Any], key: str, objects: Mapping[str, Any]
     ) -> tuple[str, ...]:
         kind = str(params.get(key) or "")
-        kind = kind.removesuffix("Sliced")
+        kind = kind.removesuffix("Sliced").removesuffix("Basin")
         found = tuple(name for name, each in objects.items() if each.kind == kind)
         if not found:
             raise DataError(f"The scene has no object of {key} {kind!r}.")

@@ -15,13 +15,16 @@ BASINS = ("SinkBasin", "Sink")
 
 _SLICED = "Sliced"
 _BASIN_OF = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin"}
+_OWNERS = {basin: owner for owner, basin in _BASIN_OF.items()}
 
 
 class Scene:
     """Names the objects of a scene, and reads what ai2thor says about them.
 
     The objects of each type are numbered in the order of the first report: ``Mug``, ``Mug_2``. A
-    sliced object is gone from later reports; its name then stands for its first slice.
+    sliced object is gone from later reports; its name then stands for its first slice. The basin of
+    a sink or bathtub, which ai2thor reports as an object of its own, has the name of what it is
+    part of.
 
     Args:
         metadata: The metadata of the first event of the scene.
@@ -35,7 +38,10 @@ class Scene:
         self.names: dict[str, list[str]] = {}
         self._ids: dict[str, str] = {}
         self._names: dict[str, str] = {}
+        basins = [each for each in metadata["objects"] if each["objectType"] in _OWNERS]
         for each in metadata["objects"]:
+            if each in basins:
+                continue
             members = self.names.setdefault(each["objectType"], [])
             number = len(members) + 1
             name = each["objectType"] + (f"_{number}" if number > 1 else "")
@@ -43,6 +49,17 @@ class Scene:
             self._ids[name] = each["objectId"]
             self._names[each["objectId"]] = name
         self.update(metadata)
+        for each in basins:
+            self._names[each["objectId"]] = self._name_of_basin(each)
+
+    def _name_of_basin(self, basin: Mapping[str, Any]) -> str:
+        """Return the name of the sink or bathtub that a basin is part of."""
+        owner = basin["objectId"].rpartition("|")[0]
+        if owner not in self._names:
+            members = self.names.get(_OWNERS[basin["objectType"]], [])
+            owners = [self._ids[name] for name in members]
+            owner = self.nearest(basin["objectId"], owners) if owners else ""
+        return self._names.get(owner, str(basin["objectType"]))
 
     def update(self, metadata: Mapping[str, Any]) -> None:
         """Read the metadata of an event."""
@@ -136,6 +153,11 @@ class Scene:
             if basins:
                 return self.nearest(faucet, basins)
         return ""
+
+    def is_receptacle(self, identity: str) -> bool:
+        """Return whether an object, or its basin, receives others."""
+        pair = (identity, self.basin_of(identity))
+        return any(bool(self.by_id[each].get("receptacle")) for each in pair)
 
     def shut_holder(self, identity: str) -> str:
         """Return the outermost closed receptacle that hides an object, ``""`` if none does."""

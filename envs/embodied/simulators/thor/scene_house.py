@@ -13,7 +13,7 @@ from ...world.items import ItemType, Look
 _ROLES: Mapping[str, Role] = {
     "Microwave": "heat",
     "Fridge": "cool",
-    "SinkBasin": "wash",
+    "Sink": "wash",
     "Faucet": "tap",
     "DeskLamp": "light",
     "FloorLamp": "light",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_ABILITIES = ("receptacle", "pickupable", "openable", "toggleable", "sliceable")
+_ABILITIES = ("pickupable", "openable", "toggleable", "sliceable")
 
 
 class ThorSimulator:
@@ -127,7 +127,10 @@ class ThorSimulator:
             "open": bool(each.get("isOpen")),
             "on": bool(each.get("isToggled")),
             "sliced": bool(each.get("isSliced")) or each["objectType"] != kind,
-            "abilities": [key for key in _ABILITIES if each.get(key)],
+            "abilities": [
+                *(key for key in _ABILITIES if each.get(key)),
+                *(["receptacle"] if scene.is_receptacle(identity) else []),
+            ],
             "below": scene.name_of(scene.basin_under(identity)) if kind == "Faucet" else "",
         }
 

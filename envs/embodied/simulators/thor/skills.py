@@ -117,7 +117,7 @@ class Skills:
             if first is None or not self._teleport(first, at):
                 return Result("unreachable")
         self.found = self.focus = name
-        if self.scene.by_id[identity].get("receptacle"):
+        if self.scene.is_receptacle(identity):
             self.target = name
         return Result()
 
