@@ -60,7 +60,7 @@ class _Group:
         self._pairs.append(pair)
 
     def copy_of(self, pair: _Pair, threshold: float) -> tuple[str, float] | None:
-        """Return the first pair with `threshold` similarity in each text, and the least."""
+        """Return the first pair with `threshold` similarity in each text, and its similarity."""
         number, mine = len(self._pairs), _counts(pair)
         apart = np.abs(self._counts[:number] - mine).sum(1)
         allowed = (1 - threshold) * (self._lengths[:number] + mine.sum())
