@@ -13,12 +13,12 @@ from visenv.types import (
     AdviceRequest,
     Context,
     Episode,
-    Image,
     Message,
     Reply,
     Sampling,
     Segment,
     TurnRequest,
+    Visual,
 )
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Budget(NamedTuple):
 
     Attributes:
         tokens: Most tokens that are really read; what segments share counts once.
-        patches: Most image patches; each distinct image counts once. None is no limit.
+        patches: Most patches; each distinct image or video counts once. None is no limit.
     """
 
     tokens: int
@@ -153,18 +153,18 @@ class TrainablePolicy(Policy[SessionT]):
         """
 
     @abstractmethod
-    def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Any:
+    def collate(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> Any:
         """The input of one forward pass of `module`, made on the CPU.
 
         Args:
             segments: Token streams of this policy's processor.
-            images: Every image they name, by `Image.sha256`.
+            images: Every image and video they name, by `Image.sha256` or `Video.sha256`.
 
         Raises:
-            PolicyError: If a segment comes from another processor, or an image is missing.
+            PolicyError: If a segment comes from another processor, or an image or video is missing.
         """
 
-    def score(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Scores:
+    def score(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> Scores:
         """Log-probabilities of the sampled tokens, with gradient: `collate`, then `module`."""
         scores: Scores = self.module(self.collate(segments, images))
         return scores

@@ -221,12 +221,12 @@ def test_a_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
 
 def test_a_prompt_the_server_refuses_is_its_own_error(served: Any, talk: Any) -> None:
     shown = [talk.shown("a", *(talk.picture(k) for k in range(9)))]
-    served._max_images = 9
+    served._most["images"] = 9
     try:
         with pytest.raises(PolicyError, match=r"does not take this prompt: .*8"):
             talk.alone(served, 0, shown, sampling=GREEDY)
     finally:
-        served._max_images = 8
+        served._most["images"] = 8
 
 
 def test_asleep_it_waits(served: Any, exam: Any, talk: Any) -> None:
