@@ -98,10 +98,13 @@ class EngineSettings:
             "enable_prefix_caching": True,
             "disable_log_stats": True,
         }
+        processing: dict[str, Any] = {"do_sample_frames": False} if videos else {}
         if self.min_pixels is not None or self.max_pixels is not None:
             limits = {"size": dict(codec.processor.image_processor.size)}
             # Given flat, they would hold for videos too.
-            given["mm_processor_kwargs"] = {"images_kwargs": limits} if videos else limits
+            processing |= {"images_kwargs": limits} if videos else limits
+        if processing:
+            given["mm_processor_kwargs"] = processing
         if transfer in ("ipc", "nccl"):
             given["weight_transfer_config"] = {"backend": transfer}
         if torch.cuda.is_available():
