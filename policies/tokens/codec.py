@@ -103,6 +103,7 @@ class Codec:
             stream = session.stream
             increment = self.increment(stream, session.pending, turn.request.prefill)
             session.pending = []
+            self.media.check(increment.items)
             stream.show(increment, self.media)
             said = self.vocabulary.encode(turn.text.removeprefix(turn.request.prefill))
             said.append(self.end_id)

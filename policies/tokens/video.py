@@ -87,7 +87,9 @@ class VideoEncoder:
             try:
                 self._grid(video)
             except ValueError as error:
-                raise ImageError(f"The video processor does not take this video: {error}") from error
+                raise ImageError(
+                    f"The video processor does not take this video: {error}"
+                ) from error
 
     def encode(self, videos: Sequence[Video]) -> list[Patches]:
         """Return the patches of each video; those not known yet are processed together."""

@@ -117,7 +117,9 @@ def videos_seen(codec: Any, segment: Segment, images: Mapping[str, Visual]) -> d
     return {
         "pixel_values_videos": torch.cat([each["pixel_values_videos"] for each in made]),
         "video_grid_thw": torch.cat([each["video_grid_thw"] for each in made]),
-        "position_ids": torch.from_numpy(codec.media.positions(len(segment), segment.spans))[:, None],
+        "position_ids": torch.from_numpy(codec.media.positions(len(segment), segment.spans))[
+            :, None
+        ],
     }
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.errors import PolicyError
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
