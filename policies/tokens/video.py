@@ -1,8 +1,8 @@
 """Videos as the model's video processor makes them: patches, and the tokens that stand for them.
 
-Qwen2.5-VL shows a video as one run of placeholders, and tells its time by M-RoPE. Qwen3-VL shows one
-run for each step of the grid, each behind its time in words. Two frames make a step; an odd last
-frame is repeated. Grid and words come from the processor of the checkpoint itself.
+Qwen2.5-VL shows a video as one run of placeholders, and tells its time by M-RoPE. Qwen3-VL shows
+one run for each step of the grid, each behind its time in words. Two frames make a step; an odd
+last frame is repeated. Grid and words come from the processor of the checkpoint itself.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Packed:
         positions: int64 ``[3, 1, tokens]``, M-RoPE.
         layout: How attention takes the row apart; it covers every token.
         images: The distinct images and videos, by their hash.
-        shown: The spans whose placeholders stand in the row, in order; `offset` is that in a segment.
+        shown: The spans whose placeholders stand in the row, in order, as a segment has them.
         before: int64 ``[places]``: the token after which each sampled token was drawn.
         places: What was drawn there, and how.
         mask: bool ``[segments, length]``: the segments' loss masks; its True cells, row by row, are
@@ -102,8 +102,8 @@ def _check(media: Media, segments: Sequence[Segment], images: Mapping[str, Visua
     for segment in segments:
         if segment.videos and media.videos is None:
             raise PolicyError(
-                "The segment has video tokens, and this policy shows videos as frames: both need the "
-                "same option `video`."
+                "The segment has video tokens, and this policy shows videos as frames: both need "
+                "the same option `video`."
             )
         own = media.fingerprint(with_videos=bool(segment.videos))
         if segment.processor != own:

@@ -1,8 +1,8 @@
 """ServerClient: an engine behind vLLM's HTTP server, by its token-in, token-out endpoint.
 
 ``/inference/v1/generate`` takes our collapsed tokens, and images and videos by name
-(``content_parts``, vLLM 0.28 or newer), and returns the tokens it read. An image or a video goes over
-the wire once; after that its name is enough, until the server has forgotten it and says so.
+(``content_parts``, vLLM 0.28 or newer), and returns the tokens it read. An image or a video goes
+over the wire once; after that its name is enough, until the server has forgotten it and says so.
 
 Weights: turns under way are aborted and come back with what they have, as in `EngineThread`. No
 request is in flight while they change, so each piece is of one version.

@@ -79,8 +79,8 @@ class EngineSampler(EnginePolicy[TokenSession]):
         It ends as a turn of `TransformersPolicy` does. Cancelling the task aborts it.
 
         Raises:
-            PolicyError: If the context is full, there are too many images or videos, the engine reads another
-                prompt than ours, refuses, dies or hangs.
+            PolicyError: If the context is full, there are too many images or videos, or the engine
+                reads another prompt than ours, refuses, dies or hangs.
         """
         engine_request, prompt = self._prepare(session, request, sampling)
         said = Said()

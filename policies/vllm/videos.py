@@ -1,8 +1,9 @@
 """Videos on their way to a server: every frame, without loss, with the times of all.
 
-vLLM's server reads a video from bytes, by a loader that it finds by name, and samples frames itself.
-`FrameLoader` reads what `packed` wrote, and takes all frames. `VLLMServer` registers it; a server that
-somebody else starts does so by vLLM's entry points for plug-ins, of which `register` is one.
+A server of vLLM reads a video from bytes, by a loader that it finds by name, and samples frames
+itself. `FrameLoader` reads what `packed` wrote, and takes all frames. `VLLMServer` registers it; a
+server that somebody else starts does so by vLLM's entry points for plug-ins, of which `register` is
+one.
 """
 
 from __future__ import annotations

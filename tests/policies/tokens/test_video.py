@@ -146,8 +146,8 @@ def test_a_video_of_qwen2_5_is_one_run(qwen2_5: Any, talk: Any) -> None:
 def test_positions_by_hand() -> None:
     """A text, a video of 3 steps of 1 x 2 placeholders, a text.
 
-    The video begins at 1. A step takes 0.7 s, at 4 positions a second 2.8: steps begin at 0, 2 and 5
-    (2.8 and 5.6 truncated). The next text follows the largest position, 1 + 5.
+    The video begins at 1. A step takes 0.7 s, at 4 positions a second 2.8: steps begin at 0, 2 and
+    5 (2.8 and 5.6 truncated). The next text follows the largest position, 1 + 5.
     """
     span = VideoSpan(1, 6, "", (3, 2, 4), 9, 0.7)
     positions = rope_positions(8, [span], merge=2, tokens_per_second=4)
@@ -157,8 +157,10 @@ def test_positions_by_hand() -> None:
 
 
 def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
-    """Where transformers 5.17 agrees with the model's first code and vLLM: a step takes a whole
-    number of seconds, and the frames are longer than the video (6 placeholders, 2 steps of 4).
+    """In a case in which transformers 5.17 agrees with the first code of the model and with vLLM.
+
+    A step takes a whole number of seconds, and the frames are longer than the video (6
+    placeholders, 2 steps of 4 positions).
     """
     parts = ("a", talk.clip(1, 3, 168, 96), "b", talk.picture(2), "c", talk.clip(3, 2), "d")
     (segment,) = policy.encode(said(Message("user", parts))).segments
@@ -188,11 +190,9 @@ def test_a_video_is_measured_as_it_is_processed(
     video = Video((frame,) * frames, tuple(map(float, range(frames))))
     for policy in (qwen3, qwen2_5):
         videos = policy.codec.media.videos
-        try:
-            videos.check([video])
-        except ImageError as error:
-            assert max(width, height) > 150 * min(width, height), error
-            continue
+        if max(width, height) > 150 * min(width, height):
+            continue  # too narrow, or narrow enough for the processor to round it so
+        videos.check([video])
         (patches,) = videos.encode([video])
         spans = [run.span for run in videos.runs(video, 3) if run.span is not None]
         assert sum(span.length for span in spans) * 4 == math.prod(patches.grid)

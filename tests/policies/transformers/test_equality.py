@@ -244,7 +244,7 @@ def test_gradients_of_a_tree_of_depth_three_are_those_of_each_segment_alone(
 def test_gradients_of_a_tree_with_videos_are_those_of_each_segment_alone(
     small: Path, talk: Any
 ) -> None:
-    """A prompt with an odd video and an image is shared; members go on with videos of 1 to 8 frames.
+    """An odd video and an image are shared; members go on with videos of 1 to 8 frames.
 
     As for the tree of images above, to 1e-14 in float64. One member is shown the frames of another
     at other times: for Qwen2.5-VL that differs in positions alone, for Qwen3-VL in words alone.
