@@ -104,12 +104,12 @@ def decode_frame(path: str, number: int) -> Pixels:
         ImageError: If the file is no video, or has no such frame.
     """
     with _lock:
-        reader = _reader(path)
-        pixels = reader.frame(number)
-        if pixels is None:
+        for _ in range(2):  # some decoders cannot go back once they have read the last frame
+            pixels = _reader(path).frame(number)
+            if pixels is not None:
+                return np.asarray(pixels, np.uint8)
             _close(path)
-            raise ImageError(f"{path} has no frame {number}; the file may be truncated.")
-    return np.asarray(pixels, np.uint8)
+    raise ImageError(f"{path} has no frame {number}; the file may be truncated.")
 
 
 def to_rgb(pixels: Pixels) -> Pixels:
