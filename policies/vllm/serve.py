@@ -14,7 +14,6 @@ import threading
 
 from visenv.private_names import check_private_names
 
-from . import videos
 from .private_names import SERVER_NAMES
 
 
@@ -31,8 +30,11 @@ def main() -> None:
             the server's log, whose end `VLLMServer` shows.
     """
     check_private_names(SERVER_NAMES)
-    videos.register()
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if "--media-io-kwargs" in sys.argv:
+        from . import videos  # takes seconds, in which the trainer may end
+
+        videos.register()
     # Not `vllm serve`: that asks for a distribution called vllm, and the CPU build is another.
     runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__", alter_sys=True)
 

@@ -80,8 +80,10 @@ class VLLMServer:
         Raises:
             PolicyError: If it ends or takes too long; shows the end of its log.
         """
-        arguments = self._settings.arguments(self._settings.codec(), self._transfer)
-        flags = as_flags(loaded_by_us() | arguments)
+        codec = self._settings.codec()
+        arguments = self._settings.arguments(codec, self._transfer)
+        loader = {} if codec.media.videos is None else loaded_by_us()
+        flags = as_flags(loader | arguments)
         command = [sys.executable, "-m", "visenv.policies.vllm.serve", *flags]
         command += ["--port", str(self._port), "--host", "127.0.0.1", *_FLAGS]
         variables = environment.wanted(
