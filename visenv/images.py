@@ -83,7 +83,7 @@ def fit(image: Image, max_pixels: int, side: int | None = None) -> Image:
     if side is not None and max(size) > side:
         size = size_with_long_side(size, side)
     size = size_within(size, max_pixels)
-    return image if size == image.size else Image.from_pixels(shrink(image.pixels, size))
+    return image if size == image.size else image.shrunk(size)
 
 
 def fit_all(images: Sequence[Image], max_pixels: int) -> list[Image]:

@@ -18,12 +18,12 @@ from visenv.types import (
     AdviceRequest,
     Context,
     Episode,
-    Image,
     Message,
     Reply,
     Sampling,
     Segment,
     TurnRequest,
+    Visual,
 )
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ class Budget(NamedTuple):
 
     Attributes:
         tokens: Maximum number of tokens; tokens that segments share count once.
-        patches: Maximum number of image patches; each distinct image counts once. None sets no
-            limit.
+        patches: Maximum number of image patches; each distinct image or video counts once. None
+            sets no limit.
     """
 
     tokens: int
@@ -175,23 +175,23 @@ class TrainablePolicy(Policy[SessionT]):
         """
 
     @abstractmethod
-    def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Any:
+    def collate(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> Any:
         """Return the input of one forward pass of `module`, on the CPU.
 
         Args:
             segments: Segments that this policy's processor encoded.
-            images: Every image of the segments, by `Image.sha256`.
+            images: Every image and video of the segments, by `Image.sha256` or `Video.sha256`.
 
         Raises:
-            PolicyError: If a segment comes from another processor, or an image is missing.
+            PolicyError: If a segment comes from another processor, or an image or video is missing.
         """
 
-    def score(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Scores:
+    def score(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> Scores:
         """Return the log-probabilities of the sampled tokens, with gradient.
 
         Args:
             segments: Segments that this policy's processor encoded.
-            images: Every image of the segments, by `Image.sha256`.
+            images: Every image and video of the segments, by `Image.sha256` or `Video.sha256`.
         """
         scores: Scores = self.module(self.collate(segments, images))
         return scores

@@ -46,8 +46,8 @@ def cut(segment: Segment, images: Mapping[str, Image]) -> Stream:
     if segment.videos:
         raise ConfigurationError(
             "The segment shows videos as video tokens, which a bridge cannot export (VideoSpan: "
-            f"{len(segment.videos)}). Show the frames as images, or train with visenv's own "
-            "trainer."
+            f"{len(segment.videos)}). Show the frames as images (video='frames'), or train with "
+            "visenv's own trainer."
         )
     sampled = np.flatnonzero(segment.loss_mask)
     start = int(sampled[0]) if len(sampled) else len(segment) - 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from visenv.algorithm import Algorithm
 from visenv.errors import ConfigurationError
-from visenv.types import Episode, Group, Image, Segment, Turn
+from visenv.types import Episode, Group, Segment, Turn, Visual
 from visenv.types.empty import EMPTY
 
 from .metrics import advantages_by_tool
@@ -24,14 +24,14 @@ class Credited:
     Attributes:
         segment: The token stream.
         advantages: float32 ``[length]``, 0 off the loss mask.
-        images: The images it names, by hash.
+        images: The images and videos it names, by hash.
         group: The number of its group in the step.
         old_logprobs: float32 ``[length]``, what the trainer computed before the step, or None.
     """
 
     segment: Segment
     advantages: NDArray[np.float32]
-    images: Mapping[str, Image]
+    images: Mapping[str, Visual]
     group: int
     old_logprobs: NDArray[np.float32] | None = None
 
@@ -134,7 +134,9 @@ def _credit_episode(
             f"{episode.reward}."
         )
     by_turn = np.broadcast_to(advantage, (turns,))
-    images = {image.sha256: image for image in episode.images}
+    images: dict[str, Visual] = {image.sha256: image for image in episode.images}
+    if any(segment.videos for segment in episode.segments):
+        images |= {video.sha256: video for video in episode.videos}
     return [
         Credited(segment, _by_token(segment, by_turn), images, group)
         for segment in episode.segments

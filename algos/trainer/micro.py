@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from visenv.policy import Budget, TrainablePolicy
-from visenv.types import Image, Segment
+from visenv.types import Segment, Visual
 
 from .credit import Credited
 from .processes import Processes
@@ -22,12 +22,12 @@ class Filler(NamedTuple):
     """A segment that is only run."""
 
     segment: Segment
-    images: Mapping[str, Image]
+    images: Mapping[str, Visual]
 
     @property
     def cost(self) -> tuple[bool, int]:
-        """Return a sort key: the best filler has images and few tokens."""
-        return not self.segment.images, len(self.segment)
+        """Return a sort key: the best filler has images or videos and few tokens."""
+        return not self.segment.spans, len(self.segment)
 
 
 class MicroBatch(NamedTuple):
@@ -44,7 +44,7 @@ class MicroBatch(NamedTuple):
     def collated(self, policy: TrainablePolicy[Any]) -> Any:
         """Return the output of `TrainablePolicy.collate`, with the filler last."""
         segments = [each.segment for each in self.own]
-        images = {sha256: image for each in self.own for sha256, image in each.images.items()}
+        images = {sha256: shown for each in self.own for sha256, shown in each.images.items()}
         if self.filler is not None:
             segments.append(self.filler.segment)
             images.update(self.filler.images)
@@ -97,7 +97,7 @@ def micro_batches(
 
 
 def _shows_images(part: Sequence[Credited]) -> bool:
-    return any(each.segment.images for each in part)
+    return any(each.segment.spans for each in part)
 
 
 def _candidate(credited: Sequence[Credited]) -> Filler | None:

@@ -11,10 +11,21 @@ from typing_extensions import override
 
 from visenv.errors import PolicyError
 from visenv.policy import Session
-from visenv.types import Context, FinishReason, Image, ImageSpan, Message, Segment, TurnSpan
+from visenv.types import (
+    Context,
+    FinishReason,
+    Image,
+    ImageSpan,
+    Message,
+    Segment,
+    TurnSpan,
+    Video,
+    VideoSpan,
+)
 
+from .media import Media, Shown
+from .positions import Span
 from .template import Increment
-from .vision import ImageEncoder
 
 
 @dataclass(slots=True, eq=False)
@@ -26,8 +37,7 @@ class Stream:
         logprobs: Of each token; 0 where none was sampled.
         versions: Of each token: the weights that sampled it; 0 where none was sampled.
         turns: The sampled spans.
-        spans: The image spans.
-        images: The images, one for each span.
+        shown: The images and videos, in order.
         temperature: What the turns are sampled at; None before the first.
         memory: Keys and values of the first tokens, ``[layers, 2, heads, tokens, head size]``.
         memory_version: The weights they were computed with.
@@ -37,26 +47,38 @@ class Stream:
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     turns: list[TurnSpan] = field(default_factory=list)
-    spans: list[ImageSpan] = field(default_factory=list)
-    images: list[Image] = field(default_factory=list)
+    shown: list[Shown] = field(default_factory=list)
     temperature: float | None = None
     memory: torch.Tensor | None = None
     memory_version: int = 0
 
-    def show(self, increment: Increment, encoder: ImageEncoder, placeholder: int) -> None:
-        """Append what the environment said, each placeholder expanded to its image's length."""
-        images = iter(increment.images)
-        shown: list[int] = []
+    @property
+    def images(self) -> list[Image]:
+        """The images, in order."""
+        return [each.item for each in self.shown if isinstance(each.item, Image)]
+
+    @property
+    def videos(self) -> list[Video]:
+        """The videos, in order."""
+        return [each.item for each in self.shown if isinstance(each.item, Video)]
+
+    @property
+    def spans(self) -> list[Span]:
+        """The runs of placeholders, in order."""
+        return [span for each in self.shown for span in each.spans]
+
+    def show(self, increment: Increment, media: Media) -> None:
+        """Append what the environment said, each placeholder expanded to what stands for it."""
+        items = iter(increment.items)
+        tokens: list[int] = []
         for token in increment.token_ids:
-            if token != placeholder:
-                shown.append(token)
-                continue
-            image = next(images)
-            span = encoder.span(image, len(self.token_ids) + len(shown), placeholder)
-            self.images.append(image)
-            self.spans.append(span)
-            shown += [placeholder] * span.length
-        self._append(shown, [0.0] * len(shown), 0)
+            if token in media.placeholders:
+                own, shown = media.show(next(items), len(self.token_ids) + len(tokens))
+                self.shown.append(shown)
+                tokens += own
+            else:
+                tokens.append(token)
+        self._append(tokens, [0.0] * len(tokens), 0)
 
     def say(
         self,
@@ -77,22 +99,24 @@ class Stream:
         self.logprobs += logprobs
         self.versions += [version] * len(token_ids)
 
-    def segment(self, encoder: ImageEncoder, placeholder: int) -> Segment:
+    def segment(self, media: Media) -> Segment:
         """Return the stream as training data, after checking its invariants."""
         mask = np.zeros(len(self.token_ids), np.bool_)
         for span in self.turns:
             mask[span.start : span.end] = True
+        videos = tuple([span for span in self.spans if isinstance(span, VideoSpan)])
         return Segment(
             token_ids=np.array(self.token_ids, np.int32),
             loss_mask=mask,
             logprobs=np.array(self.logprobs, np.float32),
             policy_version=np.array(self.versions, np.int32),
             turns=tuple(self.turns),
-            images=tuple(self.spans),
-            placeholder_ids=(placeholder,),
-            merge=encoder.merge,
+            images=tuple([span for span in self.spans if isinstance(span, ImageSpan)]),
+            placeholder_ids=media.placeholders,
+            merge=media.merge,
             temperature=1.0 if self.temperature is None else self.temperature,
-            processor=encoder.fingerprint,
+            processor=media.fingerprint(with_videos=bool(videos)),
+            videos=videos,
         )
 
 
@@ -100,18 +124,16 @@ class TokenSession(Session):
     """A conversation with `TransformersPolicy`.
 
     Args:
-        encoder: The policy's image encoder.
-        placeholder: The token that stands for image features.
+        media: The policy's encoders of images and videos.
         seed: Of this session's sampling: one uniform number is drawn for each token.
     """
 
-    def __init__(self, encoder: ImageEncoder, placeholder: int, seed: int) -> None:
+    def __init__(self, media: Media, seed: int) -> None:
         super().__init__()
         self.rng = np.random.default_rng(seed)
         self.streams = [Stream()]
         self.pending: list[Message] = []
-        self._encoder = encoder
-        self._placeholder = placeholder
+        self._media = media
 
     @property
     def stream(self) -> Stream:
@@ -127,9 +149,10 @@ class TokenSession(Session):
     def observe(self, messages: Sequence[Message], context: Context = "append") -> None:
         """Add messages, encoded with the next turn; a replaced context is a new stream.
 
-        Videos are shown as their frames.
+        A policy without video tokens shows videos as their frames.
         """
-        messages = [message.with_frames() for message in messages]
+        if self._media.videos is None:
+            messages = [message.with_frames() for message in messages]
         super().observe(messages, context)
         if context == "replace":
             self.pending = []
@@ -155,4 +178,4 @@ class TokenSession(Session):
     def segments(self) -> tuple[Segment, ...]:
         """Return a segment for each context in which the policy sampled."""
         spoken = [stream for stream in self.streams if stream.turns]
-        return tuple(stream.segment(self._encoder, self._placeholder) for stream in spoken)
+        return tuple(stream.segment(self._media) for stream in spoken)

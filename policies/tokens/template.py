@@ -16,12 +16,15 @@ from typing import Any, Literal, NamedTuple
 import jinja2
 
 from visenv.errors import PolicyError
-from visenv.types import Image, Message
+from visenv.types import Message, Part, Video, Visual
 
 from .vocabulary import Vocabulary
 
-Shape = tuple[tuple[str, tuple[bool, ...]], ...]
-"""Of each message its role, and of each part whether it is an image."""
+Kind = Literal["text", "image", "video"]
+"""Of a part of a message."""
+
+Shape = tuple[tuple[str, tuple[Kind, ...]], ...]
+"""Of each message its role, and the kind of each part."""
 
 _MARK = re.compile(r"§(\d+)§")
 _ASSISTANT_MARK = "§A§"
@@ -33,11 +36,12 @@ class Piece(NamedTuple):
 
     Attributes:
         kind: ``"control"``: one control token; ``"text"``: plain text of the template;
-            ``"part"``: the message text of that number; ``"image"``: the place of the next image.
+            ``"part"``: the message text of that number; ``"item"``: the place of the next image or
+            video.
         value: The token id, the text, or the number.
     """
 
-    kind: Literal["control", "text", "part", "image"]
+    kind: Literal["control", "text", "part", "item"]
     value: int | str
 
 
@@ -45,12 +49,12 @@ class Increment(NamedTuple):
     """Holds the tokens to append before the policy's turn.
 
     Attributes:
-        token_ids: One placeholder for each image, not yet expanded.
-        images: The images, in the order of their placeholders.
+        token_ids: One placeholder for each image or video, not yet expanded.
+        items: The images and videos, in the order of their placeholders.
     """
 
     token_ids: list[int]
-    images: tuple[Image, ...]
+    items: tuple[Visual, ...]
 
 
 class ChatTemplate:
@@ -79,11 +83,25 @@ class ChatTemplate:
                 "special token. Name a checkpoint with the tokenizer of its model."
             )
         self.image_id = vocabulary.control[image_token]
+        self._video_id = vocabulary.control.get(str(getattr(processor, "video_token", "")))
         control = sorted(vocabulary.control, key=len, reverse=True)
         self._cut = re.compile("(" + "|".join(map(re.escape, control)) + r"|§\d+§)")
         self._known: dict[tuple[Shape, bool], list[Piece]] = {}
         self.end_id = self._find_end()
         self._self_test()
+
+    def require_video(self) -> None:
+        """See whether the template shows a video.
+
+        Raises:
+            PolicyError: If it does not; says why.
+        """
+        if self._video_id is None:
+            raise PolicyError("The tokenizer has no special token that stands for a video.")
+        shown = self._pieces((("user", ("video",)),), after_turn=True)
+        if [piece.value for piece in shown if piece.kind == "item"] != [self._video_id]:
+            raise PolicyError("The chat template does not show a part of the type 'video'.")
+        self._self_test("video")
 
     def increment(
         self, messages: Sequence[Message], prefix: str, after_turn: bool, ended: bool
@@ -97,14 +115,13 @@ class ChatTemplate:
             ended: Whether that turn sampled its end token, which is then not added.
         """
         shape = tuple(
-            (message.role, tuple(isinstance(part, Image) for part in message.parts))
-            for message in messages
+            (message.role, tuple([_kind(part) for part in message.parts])) for message in messages
         )
         pieces = self._pieces(shape, after_turn)
         parts = [part for message in messages for part in message.parts]
         texts = [part for part in parts if isinstance(part, str)]
-        images = tuple(part for part in parts if isinstance(part, Image))
-        return Increment(self._encode(pieces[int(ended) :], texts, prefix), images)
+        items = tuple(part for part in parts if not isinstance(part, str))
+        return Increment(self._encode(pieces[int(ended) :], texts, prefix), items)
 
     def _encode(self, pieces: Sequence[Piece], texts: Sequence[str], prefix: str) -> list[int]:
         """Join neighbouring texts before encoding them, as a whole rendering would."""
@@ -137,7 +154,8 @@ class ChatTemplate:
                 pieces.append(Piece("part", int(mark[1])))
             elif text in self._vocabulary.control:
                 token = self._vocabulary.control[text]
-                pieces.append(Piece("image" if token == self.image_id else "control", token))
+                is_item = token in (self.image_id, self._video_id)
+                pieces.append(Piece("item" if is_item else "control", token))
             elif unknown := _CONTROL.search(text):
                 raise PolicyError(
                     f"The chat template writes {unknown[0]!r}, which the tokenizer does not know "
@@ -162,30 +180,38 @@ class ChatTemplate:
             raise PolicyError("The chat template does not end a turn with a control token.")
         return int(pieces[0].value)
 
-    def _self_test(self) -> None:
-        """Put a conversation of three turns together and compare it with its full rendering."""
+    def _self_test(self, item: Kind = "image") -> None:
+        """Put a conversation of three turns together and compare it with its full rendering.
+
+        Args:
+            item: What is shown beside text.
+        """
         said = ["<think>first thought</think> one", "<think>second</think> two"]
         asked = [
-            _text_image("system", " rules ", False) + _text_image("user", "\nbefore", True),
-            _text_image("user", "<result>\nmore", True),
-            _text_image("user", "last?\n", True),
+            _asked("system", " rules ", False) + _asked("user", "\nbefore", True),
+            _asked("user", "<result>\nmore", True),
+            _asked("user", "last?\n", True),
         ]
-        whole = [*_plain(asked[0]), _assistant(said[0]), *_plain(asked[1]), _assistant(said[1])]
-        full = self._render([*whole, *_plain(asked[2])], generate=True)
+        shown = [_plain(messages, item) for messages in asked]
+        whole = [*shown[0], _assistant(said[0]), *shown[1], _assistant(said[1])]
+        full = self._render([*whole, *shown[2]], generate=True)
         _require_verbatim(full, said)
         past = self._render([*whole, _assistant(_ASSISTANT_MARK)], generate=False)
-        prompt = full.removeprefix(self._render([*whole, *_plain(asked[2])], generate=False))
+        prompt = full.removeprefix(self._render([*whole, *shown[2]], generate=False))
         _require_same_header(prompt, past.partition(_ASSISTANT_MARK)[0])
-        if self._put_together(asked, said) != self._tokens(full):
+        if self._put_together(asked, said, item) != self._tokens(full):
             raise PolicyError(
                 "The chat template is not append-only: earlier turns are rendered differently once "
                 "later ones follow, so that sampled tokens could not be kept."
             )
 
-    def _put_together(self, asked: list[_Asked], said: list[str]) -> list[int]:
+    def _put_together(self, asked: list[_Asked], said: list[str], item: Kind) -> list[int]:
         ids: list[int] = []
         for turn, messages in enumerate(asked):
-            shape = tuple((role, tuple(part is None for part in parts)) for role, parts in messages)
+            shape = tuple(
+                (role, tuple([item if part is None else "text" for part in parts]))
+                for role, parts in messages
+            )
             texts = [part for _, parts in messages for part in parts if part is not None]
             ids += self._encode(self._pieces(shape, turn > 0), texts, "")
             ids += self._vocabulary.encode(said[turn]) if turn < len(said) else []
@@ -197,37 +223,50 @@ class ChatTemplate:
 
 
 _Asked = list[tuple[str, tuple[str | None, ...]]]
-"""Messages of the self-test: role and parts, None being an image."""
+"""Messages of the self-test: role and parts, None being an image or a video."""
 
 
-def _text_image(role: str, text: str, image: bool) -> _Asked:
-    return [(role, (text, None, "\nafter") if image else (text,))]
+def _asked(role: str, text: str, with_item: bool) -> _Asked:
+    return [(role, (text, None, "\nafter") if with_item else (text,))]
 
 
-def _plain(asked: _Asked) -> list[dict[str, Any]]:
-    return [{"role": role, "content": [_part(part) for part in parts]} for role, parts in asked]
+def _plain(asked: _Asked, item: Kind) -> list[dict[str, Any]]:
+    return [
+        {"role": role, "content": [_part(item) if part is None else _text(part) for part in parts]}
+        for role, parts in asked
+    ]
 
 
-def _part(text: str | None) -> dict[str, str]:
-    return {"type": "image"} if text is None else {"type": "text", "text": text}
+def _kind(part: Part) -> Kind:
+    if isinstance(part, str):
+        return "text"
+    return "video" if isinstance(part, Video) else "image"
+
+
+def _part(kind: Kind) -> dict[str, str]:
+    return {"type": kind}
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
 
 
 def _assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": [_part(text)]}
+    return {"role": "assistant", "content": [_text(text)]}
 
 
 def _probe(shape: Shape, after_turn: bool) -> list[dict[str, Any]]:
     """Return a conversation of that shape whose texts are numbered markers."""
     conversation: list[dict[str, Any]] = []
     if after_turn:
-        opening = {"role": "user", "content": [_part("probe")]}
+        opening = {"role": "user", "content": [_text("probe")]}
         conversation += [opening, _assistant(_ASSISTANT_MARK)]
     number = 0
-    for role, images in shape:
+    for role, kinds in shape:
         content = []
-        for is_image in images:
-            content.append(_part(None if is_image else f"§{number}§"))
-            number += not is_image
+        for kind in kinds:
+            content.append(_text(f"§{number}§") if kind == "text" else _part(kind))
+            number += kind == "text"
         conversation.append({"role": role, "content": content})
     return conversation
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from cachetools import LRUCache
-from numpy.typing import NDArray
 
 from visenv.errors import ImageError
 from visenv.types import Image, ImageSpan
@@ -58,12 +57,7 @@ class ImageEncoder:
             ImageError: If an image cannot be decoded or is too narrow for the image processor.
         """
         for image in images:
-            height, width = image.pixels.shape[:2]
-            if max(height, width) > _LONGEST_RATIO * min(height, width):
-                raise ImageError(
-                    f"{image.name} is {width}x{height} pixels; the model takes sides of at most "
-                    f"{_LONGEST_RATIO} to 1."
-                )
+            check_shape(image)
 
     def encode(self, images: Sequence[Image]) -> list[Patches]:
         """Return the patches of each image; new images are processed together."""
@@ -97,33 +91,14 @@ class ImageEncoder:
             return [Patches(own.clone(), grid) for own, grid in zip(values, grids, strict=True)]
 
 
-def rope_positions(length: int, spans: Iterable[ImageSpan], merge: int) -> NDArray[np.int64]:
-    """Return the M-RoPE positions of a stream (Qwen2-VL, arXiv 2409.12191, §2.1).
-
-    Text counts on in all three axes; an image is a grid that begins at the present position, and
-    what follows continues after its longest side.
-
-    Args:
-        length: Tokens in the stream.
-        spans: Its images, in order.
-        merge: Patches per placeholder along one side.
-
-    Returns:
-        int64 ``[3, length]``: time, height and width.
-    """
-    positions = np.empty((3, length), np.int64)
-    end = position = 0
-    for span in spans:
-        text = span.offset - end
-        positions[:, end : span.offset] = position + np.arange(text)
-        position += text
-        end = span.offset + span.length
-        grid = (span.grid[0], span.grid[1] // merge, span.grid[2] // merge)
-        # [3, time, height, width] becomes [3, placeholders].
-        positions[:, span.offset : end] = position + np.indices(grid).reshape(3, -1)
-        position += max(grid[1:])
-    positions[:, end:] = position + np.arange(length - end)
-    return positions
+def check_shape(image: Image) -> None:
+    """Raise `ImageError` if an image cannot be decoded or is too narrow for a model."""
+    height, width = image.pixels.shape[:2]
+    if max(height, width) > _LONGEST_RATIO * min(height, width):
+        raise ImageError(
+            f"{image.name} is {width}x{height} pixels; the model takes sides of at most "
+            f"{_LONGEST_RATIO} to 1."
+        )
 
 
 def _nbytes(patches: Patches) -> int:

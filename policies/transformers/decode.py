@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..tokens.media import Media
 from ..tokens.session import Stream
-from ..tokens.vision import ImageEncoder, rope_positions
 from .cache import SlotCache
 from .network import Network
 from .turn import Turn, choose
@@ -34,27 +34,24 @@ class Decoder:
 
     Args:
         network: The model.
-        encoder: Its image encoder.
+        media: Its encoders of images and videos.
         spelling: Each token's bytes, by id.
         end_id: The token that ends a turn.
-        placeholder: The token that stands for image features.
         context: Most tokens in a stream.
     """
 
     def __init__(
         self,
         network: Network,
-        encoder: ImageEncoder,
+        media: Media,
         spelling: Sequence[bytes],
         end_id: int,
-        placeholder: int,
         context: int,
     ) -> None:
         self._network = network
-        self._encoder = encoder
+        self._media = media
         self._spelling = spelling
         self._end = end_id
-        self._placeholder = placeholder
         self._context = context
 
     @torch.inference_mode()
@@ -67,10 +64,10 @@ class Decoder:
             turns: Not more than one for a stream.
             version: Of the weights; older keys and values are recomputed.
         """
-        # All new images go through the image processor in one call.
-        self._encoder.encode([image for turn in turns for image in turn.increment.images])
+        # All new images go through the image processor in one call, and all new videos.
+        self._media.encode([item for turn in turns for item in turn.increment.items])
         for turn in turns:
-            turn.stream.show(turn.increment, self._encoder, self._placeholder)
+            turn.stream.show(turn.increment, self._media)
             turn.limit = min(turn.limit, self._context - len(turn.stream.token_ids))
             if turn.stream.memory_version != version:
                 turn.stream.memory = None
@@ -109,7 +106,7 @@ class Decoder:
         following = np.zeros(len(distinct), np.int64)
         for row, stream in enumerate(distinct):
             token_ids[row, : new[row]] = stream.token_ids[known[row] :]
-            whole = rope_positions(len(stream.token_ids), stream.spans, self._encoder.merge)
+            whole = self._media.positions(len(stream.token_ids), stream.spans)
             positions[:, row, : new[row]] = whole[:, known[row] :]
             following[row] = whole[0, -1] + 1  # a prompt ends in text, where the axes agree
         cache = self._network.cache(len(distinct))
@@ -150,17 +147,15 @@ class Decoder:
         )
 
     def _look(self, streams: Sequence[Stream], known: Sequence[int]) -> list[Features]:
-        """Compute features of new images, each distinct image once."""
-        images = [
-            image
+        """Compute features of new images and videos, each distinct one once."""
+        shown = [
+            each
             for stream, start in zip(streams, known, strict=True)
-            for image, span in zip(stream.images, stream.spans, strict=True)
-            if span.offset >= start
+            for each in stream.shown
+            if each.start >= start
         ]
-        distinct = {image.sha256: image for image in images}
-        patches = self._encoder.encode(list(distinct.values()))
-        seen = self._network.vision.look(dict(zip(distinct, patches, strict=True)))
-        return [seen[image.sha256] for image in images]
+        seen = self._network.vision.look(self._media.encode([each.item for each in shown]))
+        return [seen[span.sha256].of(span) for each in shown for span in each.spans]
 
     def _step(
         self, rows: Sequence[Turn], cache: SlotCache, positions: torch.Tensor
@@ -191,7 +186,7 @@ def _distinct(streams: Sequence[Stream]) -> tuple[list[Stream], list[int]]:
     for stream in streams:
         key: object = id(stream)
         if stream.memory is None:
-            key = (tuple(stream.token_ids), tuple(image.sha256 for image in stream.images))
+            key = (tuple(stream.token_ids), tuple(each.item.sha256 for each in stream.shown))
         if key not in places:
             places[key] = len(distinct)
             distinct.append(stream)

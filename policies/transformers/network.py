@@ -53,7 +53,10 @@ class Network:
         self.head: Head = model.get_output_embeddings()
         self._bare = bare
         self._text = model.model.language_model
-        self._placeholder: int = model.config.image_token_id
+        self._placeholders: tuple[int, int] = (
+            model.config.image_token_id,
+            model.config.video_token_id,
+        )
 
     @property
     def device(self) -> torch.device:
@@ -84,7 +87,7 @@ class Network:
         Args:
             token_ids: int64 ``[rows, tokens]``, padded on the right.
             positions: int64 ``[3, rows, tokens]``, M-RoPE.
-            features: Of the images whose placeholders are in `token_ids`, row by row.
+            features: Of the spans whose placeholders are in `token_ids`, row by row.
             cache: Where keys and values go, its slots placed.
             visible: bool ``[rows, 1, tokens, slots]``: which slots a token sees. None is causal
                 over these tokens alone.
@@ -96,8 +99,9 @@ class Network:
         embedded = self._text.embed_tokens(token_ids)
         extra: dict[str, Any] = {} if layout is None else {"layout": layout}
         if features:
-            seen = token_ids == self._placeholder  # [rows, tokens]
-            # [placeholders of all images, width], in the order of the True cells of `seen`.
+            first, second = self._placeholders
+            seen = (token_ids == first) | (token_ids == second)  # [rows, tokens]
+            # [placeholders of all images and videos, width], in the order of the True cells.
             stacked = torch.cat([one.embedded for one in features]).to(embedded.dtype)
             embedded = embedded.masked_scatter(seen[..., None], stacked)  # [rows, tokens, width]
             layers = range(len(features[0].deep))

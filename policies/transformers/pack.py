@@ -14,10 +14,12 @@ import torch
 from numpy.typing import NDArray
 
 from visenv.errors import PolicyError
-from visenv.types import Image, ImageSpan, Segment
+from visenv.types import Segment, Visual
 
 from ..tokens.codec import Codec
-from ..tokens.vision import ImageEncoder, Patches, rope_positions
+from ..tokens.media import Media
+from ..tokens.positions import Span
+from ..tokens.vision import Patches
 from .attention import Call, alike
 from .head import Exclusions, Places
 from .trees import Node, grow
@@ -31,8 +33,8 @@ class Packed:
         token_ids: int64 ``[1, tokens]``.
         positions: int64 ``[3, 1, tokens]``, M-RoPE.
         layout: How attention takes the row apart; it covers every token.
-        images: The distinct images, by `Image.sha256`.
-        shown: Whose placeholders stand in the row, image by image.
+        images: The distinct images and videos, by their hash.
+        shown: The spans whose placeholders stand in the row, in order, as a segment has them.
         before: int64 ``[places]``: the token after which each sampled token was drawn.
         places: What was drawn there, and how.
         mask: bool ``[segments, length]``: the segments' loss masks; its True cells, row by row, are
@@ -43,7 +45,7 @@ class Packed:
     positions: torch.Tensor
     layout: tuple[Call, ...]
     images: Mapping[str, Patches]
-    shown: tuple[str, ...]
+    shown: tuple[Span, ...]
     before: torch.Tensor
     places: Places
     mask: torch.Tensor
@@ -52,7 +54,7 @@ class Packed:
 def pack(
     codec: Codec,
     segments: Sequence[Segment],
-    images: Mapping[str, Image],
+    images: Mapping[str, Visual],
     *,
     share: bool = True,
 ) -> Packed:
@@ -61,19 +63,18 @@ def pack(
     Args:
         codec: Of the policy.
         segments: At least one.
-        images: Every image they name, by `Image.sha256`.
+        images: Every image and video they name, by its hash.
         share: Whether common beginnings are read once.
 
     Raises:
-        PolicyError: If a segment cannot be scored: made with another image processor, an image
+        PolicyError: If a segment cannot be scored: made with another processor, an image or a video
             missing, no token at all, its first token sampled, or a token against its turn's
             constraint.
     """
-    _check(codec.encoder, segments, images)
-    row = _Row(segments)
+    _check(codec.media, segments, images)
+    row = _Row(segments, codec.media)
     row.lay(grow(segments) if share else _apart(segments))
-    distinct = list(dict.fromkeys(row.shown))
-    patches = codec.encoder.encode([images[sha256] for sha256 in distinct])
+    shown = codec.media.encode([images[span.sha256] for span in row.shown])
     sampled = [np.flatnonzero(segment.loss_mask) for segment in segments]
     before = [row.where(index, each - 1) for index, each in enumerate(sampled)]
     mask = np.zeros((len(segments), max(map(len, segments))), np.bool_)  # [segments, length]
@@ -84,7 +85,7 @@ def pack(
         # [3, length] of each stream, end to end: [3, 1, tokens].
         positions=torch.from_numpy(np.concatenate(row.positions, 1))[:, None],
         layout=tuple(row.layout),
-        images=dict(zip(distinct, patches, strict=True)),
+        images=shown,
         shown=tuple(row.shown),
         before=torch.from_numpy(np.concatenate(before)),  # [places], segment by segment
         places=_places(codec, segments),
@@ -96,20 +97,24 @@ def _apart(segments: Sequence[Segment]) -> list[Node]:
     return [Node((index,), 0, len(segment)) for index, segment in enumerate(segments)]
 
 
-def _check(encoder: ImageEncoder, segments: Sequence[Segment], images: Mapping[str, Image]) -> None:
+def _check(media: Media, segments: Sequence[Segment], images: Mapping[str, Visual]) -> None:
     if not segments:
         raise PolicyError("There are no segments to score.")
     for segment in segments:
-        if segment.processor != encoder.fingerprint:
+        if segment.videos and media.videos is None:
+            raise PolicyError(
+                "The segment has video tokens, and this policy shows videos as frames: both need "
+                "the same option `video`."
+            )
+        own = media.fingerprint(with_videos=bool(segment.videos))
+        if segment.processor != own:
             raise PolicyError(
                 f"The segment was made with the image processor {segment.processor}, "
-                f"this policy's is {encoder.fingerprint}: its images would not fit their tokens."
+                f"this policy's is {own}: its images would not fit their tokens."
             )
-        if segment.videos:
-            raise PolicyError("This policy scores no video tokens; it shows videos as frames.")
-        missing = [span.sha256 for span in segment.images if span.sha256 not in images]
+        missing = [span.sha256 for span in segment.spans if span.sha256 not in images]
         if missing:
-            raise PolicyError(f"The image {missing[0]} that a segment names was not given.")
+            raise PolicyError(f"The image or video {missing[0]} of a segment was not given.")
         if not len(segment):
             raise PolicyError("A segment without tokens cannot be scored.")
         if segment.loss_mask[0]:
@@ -127,10 +132,11 @@ class _Row:
     """A packed row as it grows."""
 
     segments: Sequence[Segment]
+    media: Media
     token_ids: list[NDArray[np.int64]] = field(default_factory=list)
     positions: list[NDArray[np.int64]] = field(default_factory=list)
     layout: list[Call] = field(default_factory=list)
-    shown: list[str] = field(default_factory=list)
+    shown: list[Span] = field(default_factory=list)
     length: int = 0
     _runs: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
@@ -150,10 +156,10 @@ class _Row:
     def _lay(self, node: Node) -> None:
         segment = self.segments[node.members[0]]
         part = slice(node.start, node.end)
-        whole = rope_positions(len(segment), segment.images, segment.merge)  # [3, length]
+        whole = self.media.positions(len(segment), segment.spans)  # [3, length]
         self.token_ids.append(segment.token_ids[part].astype(np.int64))
         self.positions.append(whole[:, part])  # [3, node]
-        self.shown += [span.sha256 for span in segment.images if _within(span, node)]
+        self.shown += [span for span in segment.spans if _within(span, node)]
         for member in node.members:
             self._runs.setdefault(member, []).append((node.start, self.length))
         self.length += len(node)
@@ -166,7 +172,7 @@ class _Row:
         return places
 
 
-def _within(span: ImageSpan, node: Node) -> bool:
+def _within(span: Span, node: Node) -> bool:
     return node.start <= span.offset < node.end
 
 

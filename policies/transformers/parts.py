@@ -33,7 +33,7 @@ class _Part:
         members: The segments, in the order in which they came.
         trees: The same by the number of the tree that they belong to.
         cost: What is read of them.
-        images: The images among them, by hash.
+        images: The images and videos among them, by hash.
     """
 
     members: list[int] = field(default_factory=list)
@@ -47,9 +47,7 @@ class _Splitter:
 
     def __init__(self, segments: Sequence[Segment], budget: Budget) -> None:
         self._prefixes = Prefixes(segments)
-        self._patches = [
-            {span.sha256: math.prod(span.grid) for span in segment.images} for segment in segments
-        ]
+        self._patches = [_patches(segment) for segment in segments]
         self._budget = budget
         self._sizes: dict[tuple[int, ...], int] = {}
         self._forest = self._prefixes.grow(range(len(segments)))
@@ -66,7 +64,7 @@ class _Splitter:
         return {name: count for each in members for name, count in self._patches[each].items()}
 
     def _cost(self, members: tuple[int, ...]) -> _Cost:
-        """Return what a part of these members reads; each distinct image counts once."""
+        """Return what a part of these members reads; each distinct image or video counts once."""
         return _Cost(self._tokens(members), sum(self._images(members).values()))
 
     def units(self) -> Iterator[tuple[int, ...]]:
@@ -122,6 +120,16 @@ class _Splitter:
         tokens = self._tokens((*own, *unit)) - self._tokens(own)
         patches = sum(n for name, n in self._images(unit).items() if name not in part.images)
         return _Cost(part.cost.tokens + tokens, part.cost.patches + patches)
+
+
+def _patches(segment: Segment) -> dict[str, int]:
+    """Return how many patches each image and video of a segment has, by its hash."""
+    patches = {span.sha256: math.prod(span.grid) for span in segment.images}
+    for span in segment.videos:  # the last run of a video ends with its last step
+        steps, height, width = span.grid
+        whole = (span.first_step + steps) * height * width
+        patches[span.sha256] = max(whole, patches.get(span.sha256, 0))
+    return patches
 
 
 def split(segments: Sequence[Segment], budget: Budget) -> list[list[int]]:

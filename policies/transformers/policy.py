@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
 from visenv.policy import Budget, TrainablePolicy, as_they_are
-from visenv.types import Episode, Image, Reply, Sampling, Segment, TurnRequest
+from visenv.types import Episode, Reply, Sampling, Segment, TurnRequest, Visual
 
-from ..tokens.codec import Codec
+from ..tokens.codec import Codec, VideoMode
 from ..tokens.processor import save_processor
 from ..tokens.session import TokenSession
 from .attention import ATTENTION
@@ -51,7 +51,10 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         dtype: Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
         max_batch: Most turns sampled at once.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
-        max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
+        max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit. Both
+            are limits of images; videos keep those of the checkpoint's video processor.
+        video: How videos are shown: ``"native"``, by the model's video tokens, or ``"frames"``, as
+            images; None is native if the checkpoint can, otherwise frames.
         fp32_head: Whether logits are projected in float32 whatever `dtype` is.
         freeze_vision: Whether the vision tower is left as it is; what it made of an image is then
             kept and used again.
@@ -83,6 +86,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         max_batch: int = 128,
         min_pixels: int | None = None,
         max_pixels: int | None = None,
+        video: VideoMode | None = None,
         fp32_head: bool = False,
         freeze_vision: bool = False,
         vision_cache: int = 2**30,
@@ -108,7 +112,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
             loaded.gradient_checkpointing_enable({"use_reentrant": False})
             loaded.disable_input_require_grads()  # only the reentrant kind needs them
         rows = shape_of(loaded.get_output_embeddings().weight)[0]
-        self.codec = Codec(str(model), rows, min_pixels, max_pixels)
+        self.codec = Codec(str(model), rows, min_pixels, max_pixels, video)
         self._context: int = loaded.config.text_config.max_position_embeddings
         self._max_batch = max_batch
         self._options: dict[str, Any] = {"fp32_head": fp32_head, "vision_cache": vision_cache}
@@ -123,10 +127,8 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         self.network = Network(
             model, torch.from_numpy(codec.banned), bare=self._bare, **self._options
         )
-        spelling, end, placeholder = codec.vocabulary.bytes, codec.end_id, codec.image_id
-        self.decoder = Decoder(
-            self.network, codec.encoder, spelling, end, placeholder, self._context
-        )
+        spelling, end = codec.vocabulary.bytes, codec.end_id
+        self.decoder = Decoder(self.network, codec.media, spelling, end, self._context)
         self.module = Scorer(self.network)
         self._batcher = Batcher[Turn](self._sample, self._max_batch)
 
@@ -178,7 +180,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         session.sample_at(sampling.temperature)
         increment = self.codec.increment(session.stream, session.pending, request.prefill)
         session.pending = []
-        self.codec.encoder.check(increment.images)
+        self.codec.media.check(increment.items)
         limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)
         return Turn(
             stream=session.stream,
@@ -202,7 +204,7 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
         return split(segments, budget)
 
     @override
-    def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Packed:
+    def collate(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> Packed:
         """Pack by `pack` into one row, in which a shared prefix stands once."""
         return pack(self.codec, segments, images)
 

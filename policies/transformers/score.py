@@ -33,7 +33,7 @@ class Scorer(torch.nn.Module):
         hidden = network.read(
             packed.token_ids.to(device),
             packed.positions.to(device),
-            [seen[sha256] for sha256 in packed.shown],
+            [seen[span.sha256].of(span) for span in packed.shown],
             layout=packed.layout,
         )
         before = hidden[0].index_select(0, packed.before.to(device))  # [places, width]

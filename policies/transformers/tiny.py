@@ -48,6 +48,7 @@ CHAT_TEMPLATE = """\
 {%- if message.content is string -%}{{- message.content -}}{%- else -%}
 {%- for part in message.content -%}
 {%- if part.type == 'image' -%}{{- '<|vision_start|><|image_pad|><|vision_end|>' -}}
+{%- elif part.type == 'video' -%}{{- '<|vision_start|><|video_pad|><|vision_end|>' -}}
 {%- elif 'text' in part -%}{{- part.text -}}{%- endif -%}
 {%- endfor -%}
 {%- endif -%}

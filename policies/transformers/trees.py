@@ -113,15 +113,16 @@ def grow(segments: Sequence[Segment]) -> list[Node]:
 
 
 def _keys(segments: Sequence[Segment]) -> list[NDArray[np.int64]]:
-    """Return each segment's tokens, placeholders replaced by a number of their image.
+    """Return each segment's tokens, placeholders replaced by a number of their image or video.
 
-    So no common beginning ends inside an image: equal images have equally many placeholders.
+    So no common beginning ends inside an image or a run of a video: equal ones have equally many
+    placeholders.
     """
     numbers: dict[tuple[str, tuple[int, int, int]], int] = {}
     keys = []
     for segment in segments:
         key = segment.token_ids.astype(np.int64)
-        for span in segment.images:
+        for span in segment.spans:
             number = numbers.setdefault((span.sha256, span.grid), len(numbers))
             key[span.offset : span.offset + span.length] = -1 - number
         keys.append(key)

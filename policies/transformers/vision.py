@@ -1,4 +1,4 @@
-"""The vision tower: each distinct image goes through once, and while it is frozen once for all."""
+"""The vision tower: each image or video goes through once, and while it is frozen once for all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from cachetools import LRUCache
 
+from visenv.types import VideoSpan
+
+from ..tokens.positions import Span
 from ..tokens.vision import Patches
 
 BLANK = ""
@@ -16,7 +19,7 @@ BLANK = ""
 
 
 class Features(NamedTuple):
-    """Holds the vision tower's output for one image.
+    """Holds the vision tower's output for one image, one video, or one run of its steps.
 
     Attributes:
         embedded: ``[placeholders, width]``, in place of the placeholders' embeddings.
@@ -31,6 +34,15 @@ class Features(NamedTuple):
     def nbytes(self) -> int:
         """Return the bytes of all tensors."""
         return sum(each.nbytes for each in (self.embedded, *self.deep))
+
+    def of(self, span: Span) -> Features:
+        """Return what stands in the placeholders of a span of this image or video."""
+        if span.length == len(self.embedded):
+            return self
+        assert isinstance(span, VideoSpan), "an image is shown whole"
+        first = span.first_step * (span.length // span.grid[0])
+        rows = slice(first, first + span.length)
+        return Features(self.embedded[rows], tuple([layer[rows] for layer in self.deep]))
 
     def none_of_it(self) -> torch.Tensor:
         """Return a scalar 0 whose gradient, also 0, reaches every weight of the tower."""
@@ -55,7 +67,9 @@ class Vision:
         self._known: LRUCache[str, Features] = LRUCache(capacity, _nbytes)
 
     def look(self, images: Mapping[str, Patches], *, in_step: bool = False) -> dict[str, Features]:
-        """Return features of images, by their names.
+        """Return features of images and videos, by their names.
+
+        Both architectures read a video as they read images: attention stays within a step.
 
         Args:
             images: By a name that stands for their pixels.

@@ -1,8 +1,8 @@
 """ServerClient: an engine behind vLLM's HTTP server, by its token-in, token-out endpoint.
 
-``/inference/v1/generate`` takes our collapsed tokens and images by name (``content_parts``, vLLM
-0.28 or newer), and returns the tokens it read. An image goes over the wire once; after that its
-name is enough, until the server has forgotten it and says so.
+``/inference/v1/generate`` takes our collapsed tokens, and images and videos by name
+(``content_parts``, vLLM 0.28 or newer), and returns the tokens it read. An image or a video goes
+over the wire once; after that its name is enough, until the server has forgotten it and says so.
 
 Weights: turns under way are aborted and come back with what they have, as in `EngineThread`. No
 request is in flight while they change, so each piece is of one version.
@@ -27,12 +27,13 @@ from typing import Any, TypeVar
 import httpx
 
 from visenv.errors import PolicyError
-from visenv.types import FinishReason, Image
+from visenv.types import FinishReason, Video, Visual
 
 from .control import FIRST_WAIT, LONGEST_WAIT, ServerControl, message_of
 from .handover import hand_over
 from .request import Piece, Request
 from .transfer import Transfer
+from .videos import MEDIA_TYPE, packed
 from .weights import Delivery, compare
 
 Result = TypeVar("Result")
@@ -272,7 +273,7 @@ class ServerClient:
                     if response.is_success:
                         piece = _piece(response.json(), version)
                         await self._require_own_weights(interrupted=piece.finish == "abort")
-                        self._known.update(image.sha256 for image in request.images)
+                        self._known.update(item.sha256 for item in _shown(request))
                         return piece
             except httpx.TransportError as error:
                 self._doubts += 1
@@ -351,16 +352,22 @@ class ServerClient:
             "sampling_params": request.parameters(self._end_id),
             "return_token_ids": True,
         }
-        if request.images:
-            body["content_parts"] = [_part(image, known) for image in request.images]
+        if shown := _shown(request):
+            body["content_parts"] = [_part(item, known) for item in shown]
         return body
 
 
-def _part(image: Image, known: frozenset[str]) -> dict[str, Any]:
+def _shown(request: Request) -> tuple[Visual, ...]:
+    return (*request.images, *request.videos)
+
+
+def _part(item: Visual, known: frozenset[str]) -> dict[str, Any]:
+    kind, media_type = ("video", MEDIA_TYPE) if isinstance(item, Video) else ("image", "image/png")
     url = None
-    if image.sha256 not in known:
-        url = "data:image/png;base64," + base64.b64encode(image.png()).decode()
-    return {"type": "image_url", "url": url, "uuid": image.sha256}
+    if item.sha256 not in known:
+        data = packed(item) if isinstance(item, Video) else item.png()
+        url = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+    return {"type": f"{kind}_url", "url": url, "uuid": item.sha256}
 
 
 def _piece(answer: dict[str, Any], version: int) -> Piece:

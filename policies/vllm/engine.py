@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -26,8 +26,9 @@ import torch
 
 from visenv.errors import PolicyError
 from visenv.private_names import check_private_names
-from visenv.types import FinishReason, Image
+from visenv.types import FinishReason, Video, Visual
 
+from ..tokens.video import facts_of, pixels_of
 from .launch import alone
 from .private_names import ENGINE_NAMES
 from .request import Piece, Request
@@ -105,12 +106,18 @@ class Engine:
     # ------------------------------------------------------------------ sampling
 
     def render(self, request: Request) -> Any:
-        """Run the image processor on images vLLM does not know; the prompt as vLLM wants it."""
+        """Run the processors on what vLLM does not know yet; the prompt as vLLM wants it."""
         prompt: dict[str, Any] = {"prompt_token_ids": request.token_ids}
-        if request.images:
-            prompt["multi_modal_data"] = {"image": [_picture(image) for image in request.images]}
-            # Known by name, an image is neither hashed nor processed nor sent again.
-            prompt["multi_modal_uuids"] = {"image": [image.sha256 for image in request.images]}
+        shown: dict[str, Sequence[Visual]] = {"image": request.images, "video": request.videos}
+        shown = {kind: items for kind, items in shown.items() if items}
+        if shown:
+            prompt["multi_modal_data"] = {
+                kind: [_item(item) for item in items] for kind, items in shown.items()
+            }
+            # Known by name, an image or a video is neither hashed nor processed nor sent again.
+            prompt["multi_modal_uuids"] = {
+                kind: [item.sha256 for item in items] for kind, items in shown.items()
+            }
         (rendered,) = self._engine.renderer.render_cmpl([prompt])
         return rendered
 
@@ -247,10 +254,13 @@ def _start(arguments: Mapping[str, Any]) -> Any:
         raise PolicyError(f"vLLM cannot run {arguments['model']}: {error!r}") from error
 
 
-def _picture(image: Image) -> Any:
+def _item(item: Visual) -> Any:
+    """Return an image or a video as vLLM wants it; of a video all frames are taken."""
     import PIL.Image
 
-    return PIL.Image.fromarray(image.pixels)
+    if isinstance(item, Video):
+        return pixels_of(item), facts_of(item) | {"do_sample_frames": False}
+    return PIL.Image.fromarray(item.pixels)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from visenv.errors import PolicyError
 
+from ..tokens.codec import VideoMode
 from . import environment
 from .launch import own_gpu
 from .restartable import RestartableSampler
@@ -39,9 +40,11 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         dtype: Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
         max_batch: Most turns sampled at once.
         context: Most tokens in a conversation; None is the checkpoint's own limit.
-        max_images: Most images in a conversation.
+        max_images: Most images in a conversation; frames of videos count where videos are shown so.
+        max_videos: Most videos in a conversation that are shown natively.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
+        video: See `TransformersPolicy`.
         transfer: How weights get into the engine: ``"direct"``, ``"ipc"``, ``"nccl"``,
             ``"folder"`` (see `transfer`); ``"auto"`` is direct for an engine in this process,
             otherwise ipc on a GPU and folder without.
@@ -72,8 +75,10 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         max_batch: int = 128,
         context: int | None = None,
         max_images: int = 8,
+        max_videos: int = 4,
         min_pixels: int | None = None,
         max_pixels: int | None = None,
+        video: VideoMode | None = None,
         transfer: str = "auto",
         sleep_level: int = 2,
         timeout: float = 300.0,
@@ -86,8 +91,10 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
             max_batch=max_batch,
             context=context,
             max_images=max_images,
+            max_videos=max_videos,
             min_pixels=min_pixels,
             max_pixels=max_pixels,
+            video=video,
             sleep_level=sleep_level,
             options=options or {},
         )
@@ -96,7 +103,7 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         transfer = resolve(transfer, settings.options)
         environment.prepare(on_cpu, ipc=transfer == "ipc")
         codec = settings.codec()
-        super().__init__(str(model), codec, max_images, patience=min(1.0, timeout))
+        super().__init__(str(model), codec, max_images, max_videos, patience=min(1.0, timeout))
         arguments = own_arguments(settings.options) | settings.arguments(codec, transfer)
         share(str(model), self.rules)
         gpu = None if split else own_gpu()

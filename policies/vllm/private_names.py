@@ -158,6 +158,14 @@ SENDER_NAMES: Final = (
 SERVER_NAMES: Final = (PrivateName("vllm.entrypoints.openai.api_server", "runs it as the server"),)
 """Checked in the process of `VLLMServer`."""
 
+VIDEO_NAMES: Final = (
+    PrivateName(
+        "vllm.multimodal.video:VIDEO_LOADER_REGISTRY",
+        "registers a loader of videos, whose frames and times a server then takes as they are",
+    ),
+)
+"""Checked where the loader is registered: in the process of a server."""
+
 IMAGE_NAMES: Final = (
     PrivateName(
         "transformers.models.qwen2_vl.image_processing_qwen2_vl:smart_resize",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
-from visenv.types import FinishReason, Image
+from visenv.types import FinishReason, Image, Video
 
 from .weights import Delivery
 
@@ -18,7 +18,7 @@ class Request(NamedTuple):
     """Holds one turn to be sampled.
 
     Attributes:
-        token_ids: The prompt, with one placeholder for each image.
+        token_ids: The prompt, with one placeholder for each image and video.
         images: The images, in the order of their placeholders.
         temperature: 0 is greedy.
         seed: Of this turn's draws.
@@ -27,6 +27,7 @@ class Request(NamedTuple):
         regex: What the whole turn must match, or None.
         said: How many tokens at the end of the prompt are this turn's own, sampled before the
             weights changed.
+        videos: The videos, in the order of their placeholders.
     """
 
     token_ids: list[int]
@@ -37,6 +38,7 @@ class Request(NamedTuple):
     stop: tuple[str, ...] = ()
     regex: str | None = None
     said: int = 0
+    videos: tuple[Video, ...] = ()
 
     def parameters(self, end_id: int) -> dict[str, Any]:
         """Return the fields of vLLM's `SamplingParams`."""

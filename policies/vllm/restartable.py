@@ -28,11 +28,14 @@ class RestartableSampler(EngineSampler, Generic[EngineClient]):
         model: A checkpoint folder or a hub name.
         codec: Of that checkpoint.
         max_images: Most images in a conversation.
+        max_videos: Most videos in a conversation.
         patience: Seconds between two looks whether the engine still works.
     """
 
-    def __init__(self, model: str, codec: Codec, max_images: int, patience: float) -> None:
-        super().__init__(model, codec, max_images, patience)
+    def __init__(
+        self, model: str, codec: Codec, max_images: int, max_videos: int, patience: float
+    ) -> None:
+        super().__init__(model, codec, max_images, max_videos, patience)
         self._starting = threading.Lock()
         self._loaded = False
 

@@ -103,5 +103,5 @@ def rules_of(model_config: Any) -> Rules:
     """Return the rules of the model that vLLM runs in this process; they are made once."""
     model = str(model_config.model)
     if model not in _shared:
-        share(model, Rules(Codec(model, model_config.get_vocab_size())))
+        share(model, Rules(Codec(model, model_config.get_vocab_size(), video="frames")))
     return _shared[model]

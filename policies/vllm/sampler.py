@@ -47,6 +47,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
         model: A checkpoint folder or a hub name.
         codec: Of that checkpoint.
         max_images: Most images in a conversation.
+        max_videos: Most videos in a conversation.
         patience: Seconds between two looks whether the engine still works.
 
     Attributes:
@@ -55,12 +56,14 @@ class EngineSampler(EnginePolicy[TokenSession]):
         manifest: Names and shapes of the weights that `load` expects.
     """
 
-    def __init__(self, model: str, codec: Codec, max_images: int, patience: float) -> None:
+    def __init__(
+        self, model: str, codec: Codec, max_images: int, max_videos: int, patience: float
+    ) -> None:
         self.version = 0
         self.codec = codec
         self.rules = Rules(codec)
         self.manifest = Manifest(model)
-        self._max_images = max_images
+        self._most = {"images": max_images, "videos": max_videos}
         self._patience = patience
 
     # ------------------------------------------------------------------ sampling
@@ -78,8 +81,8 @@ class EngineSampler(EnginePolicy[TokenSession]):
         It ends as a turn of `TransformersPolicy` does. Cancelling the task aborts it.
 
         Raises:
-            PolicyError: If the context is full, there are too many images, the engine reads another
-                prompt than ours, refuses, dies or hangs.
+            PolicyError: If the context is full, there are too many images or videos, or the engine
+                reads another prompt than ours, refuses, dies or hangs.
         """
         engine_request, prompt = self._prepare(session, request, sampling)
         said = Said()
@@ -111,9 +114,9 @@ class EngineSampler(EnginePolicy[TokenSession]):
         self.rules.start(request.stop, request.regex)  # an expression that is none is refused here
         increment = self.codec.increment(session.stream, session.pending, request.prefill)
         session.pending = []
-        self.codec.encoder.check(increment.images)
+        self.codec.media.check(increment.items)
         stream = session.stream
-        stream.show(increment, self.codec.encoder, self.codec.image_id)
+        stream.show(increment, self.codec.media)
         limits = (sampling.max_tokens, request.max_tokens or sampling.max_tokens)
         engine_request = Request(
             token_ids=_collapsed(stream),
@@ -123,6 +126,7 @@ class EngineSampler(EnginePolicy[TokenSession]):
             limit=min(*limits, self._room(stream)),
             stop=request.stop,
             regex=request.regex,
+            videos=tuple(stream.videos),
         )
         return engine_request, stream.token_ids
 
@@ -130,11 +134,12 @@ class EngineSampler(EnginePolicy[TokenSession]):
         context = self._client().context
         if len(stream.token_ids) >= context:
             raise PolicyError(f"The context of {context} tokens is full.")
-        if len(stream.images) > self._max_images:
-            raise PolicyError(
-                f"The conversation has {len(stream.images)} images; the engine was started for at "
-                f"most {self._max_images} (max_images)."
-            )
+        for kind, count in (("images", len(stream.images)), ("videos", len(stream.videos))):
+            if count > self._most[kind]:
+                raise PolicyError(
+                    f"The conversation has {count} {kind}; the engine was started for at most "
+                    f"{self._most[kind]} (max_{kind})."
+                )
         return context - len(stream.token_ids)
 
     async def _answer(self, client: Client, future: Future[Piece]) -> Piece:
@@ -189,12 +194,12 @@ def _rest(request: Request, said: Said) -> Request:
 
 
 def _collapsed(stream: Stream) -> list[int]:
-    """Return the stream with one placeholder for each image."""
+    """Return the stream with one placeholder for each image and video."""
     collapsed: list[int] = []
     end = 0
-    for span in stream.spans:
-        collapsed += stream.token_ids[end : span.offset + 1]
-        end = span.offset + span.length
+    for shown in stream.shown:
+        collapsed += [*stream.token_ids[end : shown.start], shown.spans[0].placeholder_id]
+        end = shown.end
     return collapsed + stream.token_ids[end:]
 
 

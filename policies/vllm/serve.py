@@ -31,6 +31,10 @@ def main() -> None:
     """
     check_private_names(SERVER_NAMES)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if "--media-io-kwargs" in sys.argv:
+        from . import videos  # takes seconds, in which the trainer may end
+
+        videos.register()
     # Not `vllm serve`: that asks for a distribution called vllm, and the CPU build is another.
     runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__", alter_sys=True)
 

@@ -23,6 +23,7 @@ from . import environment
 from .launch import narrowed, own_gpu
 from .settings import EngineSettings, as_flags
 from .transfer import free_port, is_split
+from .videos import loaded_by_us
 
 _FLAGS = ("--enable-scale-out", "--disable-uvicorn-access-log")
 """The first offers the token-in, token-out endpoint (vLLM 0.31)."""
@@ -79,7 +80,10 @@ class VLLMServer:
         Raises:
             PolicyError: If it ends or takes too long; shows the end of its log.
         """
-        flags = as_flags(self._settings.arguments(self._settings.codec(), self._transfer))
+        codec = self._settings.codec()
+        arguments = self._settings.arguments(codec, self._transfer)
+        loader = {} if codec.media.videos is None else loaded_by_us()
+        flags = as_flags(loader | arguments)
         command = [sys.executable, "-m", "visenv.policies.vllm.serve", *flags]
         command += ["--port", str(self._port), "--host", "127.0.0.1", *_FLAGS]
         variables = environment.wanted(

@@ -14,6 +14,7 @@ from typing_extensions import override
 from visenv.errors import ConfigurationError
 from visenv.private_names import check_private_names
 
+from ..tokens.codec import VideoMode
 from . import environment
 from .client import ServerClient
 from .control import ServerControl
@@ -41,12 +42,14 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         url: Of a server that runs, without ``/v1``; docs/vllm.md says how to start one. Of several,
             or of one that several processes sample from, each process takes its own in turn, and
             the first at each server sends it the weights. None starts one on this process's GPU.
-        dtype: Of the weights; see `EngineSettings` for this and the next six.
+        dtype: Of the weights; see `EngineSettings` for this and the next eight.
         max_batch: Most turns sampled at once.
         context: Most tokens in a conversation.
         max_images: Most images in a conversation.
+        max_videos: Most videos in a conversation that are shown natively.
         min_pixels: Smaller images are enlarged to this.
         max_pixels: Larger images are shrunk to this.
+        video: How videos are shown.
         sleep_level: What `sleep` does with a GPU's memory.
         transfer: How weights get there: ``"folder"``, ``"ipc"``, ``"nccl"``; None is folder where
             this machine has no GPU, otherwise ipc to a server of its own and nccl to others.
@@ -76,8 +79,10 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
         max_batch: int = 128,
         context: int | None = None,
         max_images: int = 8,
+        max_videos: int = 4,
         min_pixels: int | None = None,
         max_pixels: int | None = None,
+        video: VideoMode | None = None,
         sleep_level: int = 2,
         transfer: str | None = None,
         folder: Path | None = None,
@@ -96,13 +101,15 @@ class VLLMServerPolicy(RestartableSampler[ServerClient]):
             max_batch=max_batch,
             context=context,
             max_images=max_images,
+            max_videos=max_videos,
             min_pixels=min_pixels,
             max_pixels=max_pixels,
+            video=video,
             sleep_level=sleep_level,
             options=options or {},
         )
         environment.prepare(on_cpu=not torch.cuda.is_available(), ipc=self._kind == "ipc")
-        super().__init__(str(model), settings.codec(), max_images, patience=1.0)
+        super().__init__(str(model), settings.codec(), max_images, max_videos, patience=1.0)
         self.server = None if urls else VLLMServer(settings, transfer=self._kind)
         self._dtype = getattr(torch, dtype)
         self._url = urls[rank() % len(urls)] if urls else ""

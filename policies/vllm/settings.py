@@ -13,7 +13,7 @@ import transformers
 
 from visenv.errors import ConfigurationError, PolicyError, RunError
 
-from ..tokens.codec import Codec
+from ..tokens.codec import Codec, VideoMode
 from .images import ImageMeter
 
 PROCESSOR = "visenv.policies.vllm.processor:TurnProcessor"
@@ -31,9 +31,12 @@ class EngineSettings:
         dtype: Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
         max_batch: Most turns sampled at once.
         context: Most tokens in a conversation; None is the checkpoint's own limit.
-        max_images: Most images in a conversation.
+        max_images: Most images in a conversation; frames of videos count where videos are shown so.
+        max_videos: Most videos in a conversation that are shown natively.
         min_pixels: Smaller images are enlarged to this; None keeps the checkpoint's own limit.
         max_pixels: Larger images are shrunk to this; None keeps the checkpoint's own limit.
+        video: How videos are shown: ``"native"`` or ``"frames"``; None is native if the checkpoint
+            can, otherwise frames.
         sleep_level: What sleeping does with a GPU's memory: 0 keeps it, 1 moves the weights to the
             CPU, 2 drops them, so that they must be loaded again. vLLM's CPU build keeps it always.
         options: Further arguments of vLLM's `EngineArgs`, which win over ours.
@@ -44,8 +47,10 @@ class EngineSettings:
     max_batch: int = 128
     context: int | None = None
     max_images: int = 8
+    max_videos: int = 4
     min_pixels: int | None = None
     max_pixels: int | None = None
+    video: VideoMode | None = None
     sleep_level: int = 2
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -63,9 +68,14 @@ class EngineSettings:
             PolicyError: If it cannot be used; says why.
         """
         rows = read_config(self.model).text_config.vocab_size
-        codec = Codec(str(self.model), rows, self.min_pixels, self.max_pixels)
-        codec.encoder = ImageMeter(codec.processor.image_processor)
-        return codec
+        return Codec(
+            str(self.model),
+            rows,
+            self.min_pixels,
+            self.max_pixels,
+            self.video,
+            image_encoder=ImageMeter,
+        )
 
     def arguments(self, codec: Codec, transfer: str) -> dict[str, Any]:
         """Return the arguments of vLLM's `EngineArgs`.
@@ -75,20 +85,26 @@ class EngineSettings:
             transfer: How weights will come; see `transfer`.
         """
         text = read_config(self.model).text_config
+        videos = 0 if codec.media.videos is None else self.max_videos
         given: dict[str, Any] = {
             "model": str(self.model),
             "dtype": self.dtype,
             "max_model_len": self.context or text.max_position_embeddings,
             "max_num_seqs": self.max_batch,
-            "limit_mm_per_prompt": {"image": self.max_images, "video": 0},
+            "limit_mm_per_prompt": {"image": self.max_images, "video": videos},
             "logits_processors": [PROCESSOR],
             "logprobs_mode": "processed_logprobs",
             "worker_extension_cls": EXTENSION,
             "enable_prefix_caching": True,
             "disable_log_stats": True,
         }
+        processing: dict[str, Any] = {"do_sample_frames": False} if videos else {}
         if self.min_pixels is not None or self.max_pixels is not None:
-            given["mm_processor_kwargs"] = {"size": dict(codec.processor.image_processor.size)}
+            limits = {"size": dict(codec.processor.image_processor.size)}
+            # Given flat, they would hold for videos too.
+            processing |= {"images_kwargs": limits} if videos else limits
+        if processing:
+            given["mm_processor_kwargs"] = processing
         if transfer in ("ipc", "nccl"):
             given["weight_transfer_config"] = {"backend": transfer}
         if torch.cuda.is_available():

@@ -33,6 +33,7 @@ from visenv.types import (
     TurnRequest,
     TurnSpan,
     TurnTaken,
+    Visual,
 )
 
 LETTERS = "abcd"
@@ -228,7 +229,7 @@ class ToyPolicy(TrainablePolicy[ToySession]):
 
     @override
     def collate(
-        self, segments: Sequence[Segment], images: Mapping[str, Image]
+        self, segments: Sequence[Segment], images: Mapping[str, Visual]
     ) -> Sequence[Segment]:
         self.scored.append(len(segments))
         assert all(span.sha256 in images for each in segments for span in each.images)

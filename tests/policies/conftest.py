@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from visenv.types import Image, Message, Reply, Sampling, TurnRequest
+from visenv.types import Image, Message, Reply, Sampling, TurnRequest, Video, Visual
 
 if TYPE_CHECKING:
     from visenv.policies.transformers import TokenSession, TransformersPolicy
@@ -28,7 +28,14 @@ class Talk:
         rng = np.random.default_rng(seed)
         return Image.from_pixels(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
 
-    def shown(self, text: str, *images: Image) -> list[Message]:
+    def clip(
+        self, seed: int, frames: int, width: int = 64, height: int = 64, seconds: float = 0.5
+    ) -> Video:
+        """A video whose frames are `seconds` apart."""
+        shown = [self.picture(1000 * seed + k, width, height) for k in range(frames)]
+        return Video(tuple(shown), tuple([seconds * k for k in range(frames)]))
+
+    def shown(self, text: str, *images: Visual) -> list[Message]:
         return [Message("user", ("look: ", *images, text))]
 
     async def converse(

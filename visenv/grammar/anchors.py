@@ -26,7 +26,10 @@ _TIMES = re.compile(
     rf"|(?<!for )({_NUMBER}){_SECONDS})",
     re.IGNORECASE,
 )
-_START = re.compile(r"F-?\d|\bframe|(?<![\w.])\d", re.IGNORECASE)
+# Begins with a set of characters, which `re` finds several times faster than alternatives.
+_START = re.compile(
+    r"[Ff\d](?:(?<=(?<![\w.])\d)|(?<=[Ff])(?=-?\d)|(?<=\b[Ff])(?=[Rr][Aa][Mm][Ee]))"
+)
 
 _AT_TIME = re.compile(
     rf"[\s,]{{0,2}}(?:at|\(|@)?\s{{0,2}}(?:t\s?=\s?)?({_NUMBER}){_SECONDS}\)?", re.IGNORECASE

@@ -17,8 +17,11 @@ Spans = list[tuple[int, int]]
 
 # The match of a run of marks starts only at its first mark. Otherwise a long run without a blank
 # behind it would be tried again at each of its marks, in quadratic time.
-_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++(?=\s|$)|\n+")
-_CLAUSE_END = re.compile(r"[,;:]|(?<=\s)(?:and|while|then|but)(?=\s)")
+# Both begin with a set of characters, which `re` finds several times faster than alternatives.
+_SENTENCE_END = re.compile(r"[.!?\n](?:(?<=(?<![.!?])[.!?])[.!?]*+(?=\s|$)|(?<=\n)\n*)")
+_CLAUSE_END = re.compile(
+    r"[,;:awtb](?:(?<=[,;:])|(?:(?<=\sa)nd|(?<=\sw)hile|(?<=\st)hen|(?<=\sb)ut)(?=\s))"
+)
 
 
 class Nearest:

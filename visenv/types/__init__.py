@@ -25,7 +25,15 @@ from visenv.types.event import (
 from visenv.types.failure import Failure
 from visenv.types.ground_truth import GroundTruth, QuestionTruth
 from visenv.types.image import MAX_PIXELS, Image, Pixels
-from visenv.types.message import IMAGE_MARKER, Message, Part, Role, all_images, flatten
+from visenv.types.message import (
+    IMAGE_MARKER,
+    Message,
+    Part,
+    Role,
+    Visual,
+    all_images,
+    flatten,
+)
 from visenv.types.sample import Sample
 from visenv.types.segment import ImageSpan, Segment, TurnSpan, VideoSpan
 from visenv.types.step import EpisodeInfo, StepResult
@@ -77,6 +85,7 @@ __all__ = [
     "UnknownEvent",
     "Video",
     "VideoSpan",
+    "Visual",
     "all_images",
     "flatten",
 ]

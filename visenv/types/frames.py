@@ -92,7 +92,7 @@ def video_facts(path: str) -> VideoFacts:
 
 
 def decode_frame(path: str, number: int) -> Pixels:
-    """Return one frame, uint8 RGB ``[height, width, 3]``.
+    """Return one frame as OpenCV decodes it, uint8 BGR ``[height, width, 3]``; see `to_rgb`.
 
     The file stays open, so that later frames are decoded without seeking.
 
@@ -103,14 +103,19 @@ def decode_frame(path: str, number: int) -> Pixels:
     Raises:
         ImageError: If the file is no video, or has no such frame.
     """
+    with _lock:
+        for _ in range(2):  # some decoders cannot go back once they have read the last frame
+            pixels = _reader(path).frame(number)
+            if pixels is not None:
+                return np.asarray(pixels, np.uint8)
+            _close(path)
+    raise ImageError(f"{path} has no frame {number}; the file may be truncated.")
+
+
+def to_rgb(pixels: Pixels) -> Pixels:
+    """Return BGR pixels as RGB."""
     import cv2
 
-    with _lock:
-        reader = _reader(path)
-        pixels = reader.frame(number)
-        if pixels is None:
-            _close(path)
-            raise ImageError(f"{path} has no frame {number}; the file may be truncated.")
     return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
 
 

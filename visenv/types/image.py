@@ -126,10 +126,9 @@ class Image:
             ImageError: If it cannot be decoded.
         """
         if self._pixels is None and self._frame is not None:
-            from visenv.types.frames import decode_frame
+            from visenv.types.frames import to_rgb
 
-            _ = self.size  # refuses what is too large
-            self._pixels = decode_frame(str(self._path), self._frame)
+            self._pixels = to_rgb(self._decoded_frame())
             self._pixels.flags.writeable = False
         if self._pixels is None:
             with self._open() as opened:
@@ -140,6 +139,29 @@ class Image:
             decoded.flags.writeable = False
             self._pixels = decoded
         return self._pixels
+
+    def shrunk(self, size: tuple[int, int]) -> Image:
+        """Return a smaller copy, made by averaging areas, so that no detail survives as aliasing.
+
+        A video frame that nobody has asked for in full is not kept: 32 of them are 29 MB of 640 by
+        480 pixels. It is decoded again if somebody asks for it later.
+
+        Args:
+            size: ``(width, height)``, no larger than this image.
+
+        Raises:
+            ImageError: If it cannot be decoded.
+        """
+        import cv2
+
+        is_bgr = self._pixels is None and self._frame is not None
+        pixels = self._decoded_frame() if is_bgr else self.pixels
+        small = np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+        if is_bgr:  # the colors of the smaller copy are exchanged, which is less work
+            from visenv.types.frames import to_rgb
+
+            small = to_rgb(small)
+        return Image.from_pixels(small)
 
     @property
     def sha256(self) -> str:
@@ -179,6 +201,13 @@ class Image:
             return Image.from_bytes(self._path.read_bytes(), self.name)
         except OSError as error:
             raise ImageError(f"{self.name} cannot be read: {error}.") from error
+
+    def _decoded_frame(self) -> Pixels:
+        """Return a video frame as OpenCV decodes it, BGR."""
+        from visenv.types.frames import decode_frame
+
+        _ = self.size  # refuses what is too large
+        return decode_frame(str(self._path), self._frame or 0)
 
     def _frame_size(self) -> tuple[int, int]:
         from visenv.types.frames import video_facts

@@ -10,7 +10,10 @@ from visenv.types.image import Image
 from visenv.types.video import Video
 
 Role = Literal["system", "user", "assistant"]
-Part = str | Image | Video
+Visual = Image | Video
+"""What a message shows beside text; each is known by its ``sha256``."""
+
+Part = str | Visual
 """One piece of a message. Text is data: no token of any tokenizer in it is ever special."""
 
 IMAGE_MARKER = "<image>"

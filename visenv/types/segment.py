@@ -122,6 +122,12 @@ class Segment:
     def __len__(self) -> int:
         return len(self.token_ids)
 
+    @property
+    def spans(self) -> tuple[ImageSpan | VideoSpan, ...]:
+        """The spans of images and videos, in the order of their tokens."""
+        spans: list[ImageSpan | VideoSpan] = [*self.images, *self.videos]
+        return tuple(sorted(spans, key=lambda span: span.offset))
+
     __hash__ = None  # type: ignore[assignment]  # arrays do not hash
 
     @override
@@ -176,8 +182,7 @@ def _check_media(segment: Segment) -> None:
     )
     covered = np.zeros(len(segment), np.bool_)
     end = 0
-    spans: list[ImageSpan | VideoSpan] = [*segment.images, *segment.videos]
-    for span in sorted(spans, key=lambda span: span.offset):
+    for span in segment.spans:
         _require(span.offset >= end, f"media spans overlap or are out of order at {span.offset}.")
         end = span.offset + span.length
         _require(end <= len(segment), f"the segment ends inside the media span at {span.offset}.")

@@ -151,4 +151,4 @@ def _place(row: Mapping[str, Any]) -> EpisodeSpec:
 @lru_cache(maxsize=1)
 def _codec(model: str) -> Any:
     rows = transformers.AutoConfig.from_pretrained(model).get_text_config().vocab_size
-    return load("policy", "visenv.policies.tokens:Codec")(model, rows)
+    return load("policy", "visenv.policies.tokens:Codec")(model, rows, video="frames")

@@ -73,8 +73,8 @@ class ServerPolicy(Policy[Any]):
         session.sample_at(sampling.temperature)
         increment = codec.increment(stream, session.pending, request.prefill)
         session.pending = []
-        codec.encoder.check(increment.images)
-        stream.show(increment, codec.encoder, codec.image_id)
+        codec.media.check(increment.items)
+        stream.show(increment, codec.media)
         limits = (
             self._left(stream),
             sampling.max_tokens,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visenv.errors import PolicyError
-from visenv.types import Episode, FinishReason, Message, Turn, TurnRequest, Video
+from visenv.types import Episode, FinishReason, Message, Turn, TurnRequest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -52,17 +52,6 @@ def rendered_ids(policy: Any, messages: list[Message]) -> list[int]:
     images = [image.pixels.copy() for message in messages for image in message.images]
     ids: list[int] = policy.codec.processor(text=[text], images=images)["input_ids"][0]
     return list(ids)
-
-
-def test_video_is_shown_as_its_frames(policy: Any, talk: Any) -> None:
-    frames = (talk.picture(1), talk.picture(2))
-    filmed = Message("user", ("first", Video(frames, (0.0, 0.5)), "then"))
-    encoded = [
-        policy.encode(episode_of(spoken((message,), "<answer>c</answer>"))).segments
-        for message in (filmed, filmed.with_frames())
-    ]
-    assert encoded[0] == encoded[1]
-    assert [span.sha256 for span in encoded[0][0].images] == [each.sha256 for each in frames]
 
 
 def test_increments_put_together_are_the_stock_rendering(policy: Any, talk: Any) -> None:

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from visenv.policies.tokens import vision
+from visenv.policies.tokens.positions import rope_positions
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -24,7 +25,7 @@ def test_positions_by_hand() -> None:
     side is 3, so that the next text stands at 2 + 3 = 5.
     """
     span = ImageSpan(offset=2, length=6, sha256="", grid=(1, 4, 6), placeholder_id=9)
-    positions = vision.rope_positions(9, [span], merge=2)
+    positions = rope_positions(9, [span], merge=2)
     assert positions[0].tolist() == [0, 1, 2, 2, 2, 2, 2, 2, 5]
     assert positions[1].tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 5]
     assert positions[2].tolist() == [0, 1, 2, 3, 4, 2, 3, 4, 5]
@@ -41,7 +42,7 @@ def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
         mm_token_type_ids=(ids == policy.codec.image_id).int(),
         image_grid_thw=torch.tensor([span.grid for span in segment.images]),
     )
-    found = vision.rope_positions(len(segment), segment.images, segment.merge)
+    found = rope_positions(len(segment), segment.images, segment.merge)
     np.testing.assert_array_equal(found, expected[:, 0])
 
 

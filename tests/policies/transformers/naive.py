@@ -14,7 +14,7 @@ import transformers
 from transformers.models.qwen2_5_vl import modeling_qwen2_5_vl
 from transformers.models.qwen3_vl import modeling_qwen3_vl
 
-from visenv.types import Image, ImageSpan, Segment, TurnSpan
+from visenv.types import Image, ImageSpan, Segment, TurnSpan, Video, VideoSpan, Visual
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Said:
     regex: str | None = None
 
 
-Part = tuple[int, ...] | Image | Said
-"""Tokens shown, an image shown, or a turn sampled."""
+Part = tuple[int, ...] | Image | Video | Said
+"""Tokens shown, an image or a video shown, or a turn sampled."""
 
 
 def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> Segment:
@@ -34,12 +34,13 @@ def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> S
     tokens: list[int] = []
     sampled: list[bool] = []
     turns: list[TurnSpan] = []
-    spans: list[ImageSpan] = []
+    spans: list[Any] = []
     for part in parts:
         start = len(tokens)
-        if isinstance(part, Image):
-            spans.append(codec.encoder.span(part, start, codec.image_id))
-            tokens += [codec.image_id] * spans[-1].length
+        if isinstance(part, Image | Video):
+            own, shown = codec.media.show(part, start)
+            spans += shown.spans
+            tokens += own
         elif isinstance(part, Said):
             tokens += part.token_ids
             turns.append(TurnSpan(len(turns), start, len(tokens), "stop", part.regex))
@@ -47,17 +48,19 @@ def segment_of(codec: Any, parts: Sequence[Part], temperature: float = 1.0) -> S
             tokens += part
         sampled += [isinstance(part, Said)] * (len(tokens) - start)
     length = len(tokens)
+    videos = tuple([span for span in spans if isinstance(span, VideoSpan)])
     return Segment(
         token_ids=np.array(tokens, np.int32),
         loss_mask=np.array(sampled, np.bool_),
         logprobs=np.zeros(length, np.float32),
         policy_version=np.zeros(length, np.int32),
         turns=tuple(turns),
-        images=tuple(spans),
-        placeholder_ids=(codec.image_id,),
+        images=tuple([span for span in spans if isinstance(span, ImageSpan)]),
+        placeholder_ids=codec.media.placeholders,
         merge=codec.encoder.merge,
         temperature=temperature,
-        processor=codec.encoder.fingerprint,
+        processor=codec.media.fingerprint(with_videos=bool(videos)),
+        videos=videos,
     )
 
 
@@ -69,7 +72,9 @@ def stock(folder: Any, dtype: torch.dtype) -> Any:
     return model.to(dtype).train()
 
 
-def logprobs(model: Any, codec: Any, segment: Segment, images: Mapping[str, Image]) -> torch.Tensor:
+def logprobs(
+    model: Any, codec: Any, segment: Segment, images: Mapping[str, Visual]
+) -> torch.Tensor:
     """Of the sampled tokens of a segment, ``[sampled]``."""
     ids = torch.from_numpy(segment.token_ids).long()[None]
     shown = codec.encoder.encode([images[span.sha256] for span in segment.images])
@@ -77,6 +82,8 @@ def logprobs(model: Any, codec: Any, segment: Segment, images: Mapping[str, Imag
     if shown:
         seen["pixel_values"] = torch.cat([each.values for each in shown])
         seen["image_grid_thw"] = torch.tensor([each.grid for each in shown])
+    if segment.videos:
+        seen |= videos_seen(codec, segment, images)
     logits = model(input_ids=ids, use_cache=False, **seen).logits[0]
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     allowed = torch.ones(logits.shape, dtype=torch.bool)
@@ -91,6 +98,29 @@ def logprobs(model: Any, codec: Any, segment: Segment, images: Mapping[str, Imag
     at = torch.from_numpy(np.flatnonzero(segment.loss_mask))
     picked: torch.Tensor = logits.log_softmax(-1)[at - 1, ids[0, at]]
     return picked
+
+
+def videos_seen(codec: Any, segment: Segment, images: Mapping[str, Visual]) -> dict[str, Any]:
+    """Videos as the model's own video processor makes them, each in every place where it is shown.
+
+    Positions are ours: `test_positions` compares them with those of the models and of vLLM.
+    """
+    firsts = [span for span in segment.videos if span.first_step == 0]
+    processor = codec.processor.video_processor
+    made = []
+    for span in firsts:
+        video = images[span.sha256]
+        assert isinstance(video, Video)
+        frames = [frame.pixels.transpose(2, 0, 1).copy() for frame in video.frames]
+        frames *= 1 + (len(frames) == 1)  # Qwen3-VL takes no single frame
+        made.append(processor([np.stack(frames)], do_sample_frames=False, return_tensors="pt"))
+    return {
+        "pixel_values_videos": torch.cat([each["pixel_values_videos"] for each in made]),
+        "video_grid_thw": torch.cat([each["video_grid_thw"] for each in made]),
+        "position_ids": torch.from_numpy(codec.media.positions(len(segment), segment.spans))[
+            :, None
+        ],
+    }
 
 
 def gradients(model: Any) -> dict[str, torch.Tensor]:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visenv.errors import PolicyError
-from visenv.types import VideoSpan
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -55,7 +54,7 @@ def test_row_of_a_tree_and_another_segment(qwen3: Any, talk: Any) -> None:
         attention.Call((4,), (0,)),
         attention.Call((3, 3), (0, 2)),
     )
-    assert packed.shown == (image.sha256, small.sha256)
+    assert [span.sha256 for span in packed.shown] == [image.sha256, small.sha256]
     assert [*packed.images] == [image.sha256, small.sha256]
     # A turn follows the last token before it, wherever that stands.
     own, other = (226, 229) if row[226] == 6 else (229, 226)
@@ -91,7 +90,7 @@ def test_image_in_several_places_is_there_once(qwen3: Any, talk: Any) -> None:
     ]
     packed = pack_module.pack(qwen3.codec, segments, {image.sha256: image})
     assert [*packed.images] == [image.sha256]
-    assert packed.shown == (image.sha256,) * 4
+    assert [span.sha256 for span in packed.shown] == [image.sha256] * 4
 
 
 @pytest.mark.parametrize(
@@ -104,14 +103,18 @@ def test_segment_that_cannot_be_scored_is_refused(qwen3: Any, parts: Any, why: s
         qwen3.score([naive.segment_of(qwen3.codec, parts)], {})
 
 
-def test_segment_with_a_video_is_refused(qwen3: Any) -> None:
-    shown = naive.segment_of(qwen3.codec, [A * 4, naive.Said(B)])
-    tokens = shown.token_ids.copy()
-    tokens[1] = 9
-    span = VideoSpan(1, 1, "0" * 64, (1, 2, 2), 9, 0.5)
-    filmed = replace(shown, token_ids=tokens, placeholder_ids=(9,), videos=(span,))
-    with pytest.raises(PolicyError, match="no video tokens"):
-        qwen3.score([filmed], {})
+def test_segment_with_a_video_needs_a_policy_that_shows_videos_natively(
+    qwen3: Any, talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = talk.clip(1, 3)
+    filmed = naive.segment_of(qwen3.codec, [A * 4, clip, naive.Said(B)])
+    with pytest.raises(PolicyError, match=f"image or video {clip.sha256}"):
+        qwen3.score([filmed], {frame.sha256: frame for frame in clip.frames})
+    with pytest.raises(PolicyError, match="image processor another"):
+        qwen3.score([replace(filmed, processor="another")], {clip.sha256: clip})
+    monkeypatch.setattr(qwen3.codec.media, "videos", None)
+    with pytest.raises(PolicyError, match="same option `video`"):
+        qwen3.score([filmed], {clip.sha256: clip})
 
 
 def test_pack_refuses_no_segments(qwen3: Any) -> None:

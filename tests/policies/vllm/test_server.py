@@ -22,7 +22,7 @@ from tests.algos.distributed.launching import ROOT, launch, require_two_who_samp
 from visenv.envs.argos.prompts import REASONER
 from visenv.errors import PolicyError
 from visenv.scorers import Generate, LogProbs, Scorer
-from visenv.types import Sample, Sampling, TurnRequest
+from visenv.types import Sample, Sampling, TurnRequest, Video
 from visenv.verifier.models import ModelReasoner
 from visenv.verifier.reasoning import reasoning_score
 
@@ -69,6 +69,24 @@ def test_server_says_what_transformers_says(served: Any, qwen3: Any, exam: Any) 
     ask = TurnRequest("<think>", ("</answer>",), r"[^<]{0,8}</think><answer>[^<]{1,6}</answer>")
     segments = exam.play(served, range(4), request=ask, sampling=Sampling(1.0, 60))
     assert exam.error(qwen3, segments, exam.images(range(4))) < BOUND
+
+
+def test_the_server_reads_videos_frame_by_frame(
+    served: Any, qwen3: Any, talk: Any, exam: Any, bodies: Any
+) -> None:
+    """Uneven times, an odd number of frames, an image between; each goes over the wire once."""
+    clip = talk.clip(7, 5, 48, 64, 0.7)
+    clip = Video(clip.frames, (-0.5, 0.0, 0.31, 4.0, 9.99))
+    turns = [talk.shown("a", clip, talk.picture(50), talk.clip(8, 1)), talk.shown("b", clip)]
+    ours, _ = talk.alone(served, 1, turns, sampling=GREEDY)
+    theirs, _ = talk.alone(qwen3, 1, turns, sampling=GREEDY)
+    (one,), (other,) = ours.segments(), theirs.segments()
+    assert one.token_ids.tolist() == other.token_ids.tolist()
+    assert one.videos == other.videos
+    parts = [part for message in turns[0] for part in message.parts if not isinstance(part, str)]
+    assert exam.error(qwen3, [one], {part.sha256: part for part in parts}) < BOUND
+    sent = [[part["url"] is not None for part in body["content_parts"]] for body in bodies]
+    assert sent == [[True] * 3, [False] * 4]
 
 
 @pytest.fixture(scope="module")
@@ -221,12 +239,12 @@ def test_cancelled_turn_is_aborted(served: Any, talk: Any) -> None:
 
 def test_prompt_the_server_refuses_is_its_own_error(served: Any, talk: Any) -> None:
     shown = [talk.shown("a", *(talk.picture(k) for k in range(9)))]
-    served._max_images = 9
+    served._most["images"] = 9
     try:
         with pytest.raises(PolicyError, match=r"does not take this prompt: .*8"):
             talk.alone(served, 0, shown, sampling=GREEDY)
     finally:
-        served._max_images = 8
+        served._most["images"] = 8
 
 
 def test_asleep_it_waits(served: Any, exam: Any, talk: Any) -> None:

@@ -99,3 +99,23 @@ def test_frame_numbers(facts: VideoFacts, most: int, numbers: list[int]) -> None
 def test_video_of_unknown_length_or_rate_is_refused(facts: VideoFacts) -> None:
     with pytest.raises(DataError, match="known length"):
         frame_numbers(facts, "a.mp4", 32)
+
+
+def test_a_shrunk_frame_is_that_of_its_pixels_and_the_frame_is_not_kept(tmp_path: Path) -> None:
+    """Colors are exchanged after shrinking; the file is red on the left and blue on the right."""
+    path = tmp_path / "colors.avi"
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 20.0, (64, 48))
+    frame = np.zeros((48, 64, 3), np.uint8)
+    frame[:, :32, 2], frame[:, 32:, 0] = 250, 250  # OpenCV's order: blue, green, red
+    writer.write(frame)
+    writer.release()
+    image = Image.from_frame(path, 0)
+    small = image.shrunk((16, 12))
+    assert image._pixels is None
+    assert small.size == (16, 12)
+    expected = cv2.resize(image.pixels, (16, 12), interpolation=cv2.INTER_AREA)
+    np.testing.assert_array_equal(small.pixels, expected)
+    np.testing.assert_array_equal(image.shrunk((16, 12)).pixels, expected)  # now from its pixels
+    red, blue = small.pixels[6, 2], small.pixels[6, 13]
+    assert red[0] > 200 > 60 > red[2]
+    assert blue[2] > 200 > 60 > blue[0]

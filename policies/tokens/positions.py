@@ -1,0 +1,50 @@
+"""M-RoPE positions of a stream of text, images and videos."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.types import ImageSpan, VideoSpan
+
+Span = ImageSpan | VideoSpan
+"""A run of placeholders."""
+
+
+def rope_positions(
+    length: int, spans: Iterable[Span], merge: int, tokens_per_second: float = 1.0
+) -> NDArray[np.int64]:
+    """Return the M-RoPE positions of a stream (Qwen2-VL, arXiv 2409.12191, §2.1).
+
+    Text counts on in all three axes; an image is a grid that begins at the present position, and
+    what follows continues after its longest side. The time axis of a run of several steps counts
+    seconds (Qwen2.5-VL, arXiv 2502.13923, §2.1.2), and what follows continues after the largest
+    position of all axes, as in vLLM and in the first code of the model. transformers 5.17 truncates
+    the seconds of a step before it multiplies, and continues after the longest side of a frame.
+
+    Args:
+        length: Tokens in the stream.
+        spans: Its images and runs of videos, in order.
+        merge: Patches per placeholder along one side.
+        tokens_per_second: Positions in a second of a video.
+
+    Returns:
+        int64 ``[3, length]``: time, height and width.
+    """
+    positions = np.empty((3, length), np.int64)
+    end = position = 0
+    for span in spans:
+        text = span.offset - end
+        positions[:, end : span.offset] = position + np.arange(text)
+        position += text
+        end = span.offset + span.length
+        grid = (span.grid[0], span.grid[1] // merge, span.grid[2] // merge)
+        places = np.indices(grid).reshape(3, -1)
+        if isinstance(span, VideoSpan):
+            places[0] = (places[0] * (span.seconds_per_step * tokens_per_second)).astype(np.int64)
+        positions[:, span.offset : end] = position + places
+        position += int(places.max()) + 1
+    positions[:, end:] = position + np.arange(length - end)
+    return positions

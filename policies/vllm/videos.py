@@ -1,0 +1,73 @@
+"""Videos on their way to a server: every frame, without loss, with the times of all.
+
+A server of vLLM reads a video from bytes, by a loader that it finds by name, and samples frames
+itself. `FrameLoader` reads what `packed` wrote, and takes all frames. `VLLMServer` registers it; a
+server that somebody else starts does so by vLLM's entry points for plug-ins, of which `register` is
+one.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visenv.private_names import check_private_names
+from visenv.types import Image, Video
+
+from ..tokens.video import facts_of, pixels_of
+from .private_names import VIDEO_NAMES
+
+LOADER = "visenv"
+"""The name under which vLLM knows `FrameLoader`."""
+
+MEDIA_TYPE = "video/x-visenv"
+"""Of the data URL of a packed video."""
+
+
+def packed(video: Video) -> bytes:
+    """Return a video as bytes: a NumPy archive of its times and of each frame as PNG."""
+    files = {
+        f"frame_{number}": np.frombuffer(frame.png(), np.uint8)
+        for number, frame in enumerate(video.frames)
+    }
+    buffer = io.BytesIO()
+    np.savez(buffer, times=np.array(video.times, np.float64), **files)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def unpacked(data: bytes) -> Video:
+    """Return the video that `packed` wrote."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as files:
+        times: list[float] = files["times"].tolist()
+        frames = [Image.from_bytes(files[f"frame_{k}"].tobytes()) for k in range(len(times))]
+    return Video(tuple(frames), tuple(times))
+
+
+class FrameLoader:
+    """A video loader of vLLM for what `packed` wrote."""
+
+    @classmethod
+    def load_bytes(cls, data: bytes, **_: Any) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Return all frames, uint8 ``[frames, 3, height, width]``, and their times as metadata."""
+        video = unpacked(data)
+        return pixels_of(video), facts_of(video) | {"do_sample_frames": False}
+
+
+def register() -> None:
+    """Make `FrameLoader` known to vLLM in this process.
+
+    Raises:
+        ConfigurationError: If vLLM lacks the registry of loaders.
+    """
+    check_private_names(VIDEO_NAMES)
+    from vllm.multimodal.video import VIDEO_LOADER_REGISTRY
+
+    VIDEO_LOADER_REGISTRY.register(LOADER)(FrameLoader)
+
+
+def loaded_by_us() -> dict[str, Any]:
+    """Return the arguments of vLLM's `EngineArgs` that choose `FrameLoader` in a server."""
+    return {"media_io_kwargs": {"video": {"video_backend": LOADER}}}
