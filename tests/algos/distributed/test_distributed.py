@@ -69,6 +69,9 @@ def test_zero_2_learns_what_one_process_does_which_refuses_its_checkpoint(tmp_pa
     rows = zip(metrics(tmp_path / "alone"), metrics(tmp_path / "straight"), strict=True)
     for one, two in rows:
         assert two == pytest.approx(one, rel=1e-4, abs=1e-6)
+        by_part = {name: value for name, value in one.items() if name.startswith("env/")}
+        assert any("/kind/" in name for name in by_part)
+        assert by_part == {name: value for name, value in two.items() if name.startswith("env/")}
     for one, two in zip(*map(_evaluations, (tmp_path / name for name in RUNS)), strict=True):
         assert two == pytest.approx(one, rel=1e-4, abs=1e-6)
     assert alone.returncode == 1
