@@ -123,6 +123,19 @@ class Budget(NamedTuple):
     patches: int | None = None
 
 
+class Adapter(NamedTuple):
+    """A LoRA adapter: a change of some weights of a model, ``scale B A`` (arXiv 2106.09685).
+
+    Attributes:
+        config: What peft writes to ``adapter_config.json``, JSON-like.
+        weights: The matrices A ``[rank, inputs]`` and B ``[outputs, rank]``, by their names in
+            peft's ``adapter_model.safetensors``.
+    """
+
+    config: Mapping[str, Any]
+    weights: Mapping[str, torch.Tensor]
+
+
 def as_they_are(parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
     """A context in which these parameters are whole: of a process that holds all of them, any."""
     return nullcontext()
@@ -154,7 +167,10 @@ class TrainablePolicy(Policy[SessionT]):
 
     @abstractmethod
     def collate(self, segments: Sequence[Segment], images: Mapping[str, Image]) -> Any:
-        """The input of one forward pass of `module`, made on the CPU.
+        """Return the input of one forward pass of `module`, made on the CPU.
+
+        A trainer calls this method in another thread while `module` computes. What it returns may
+        have a method ``pin_memory``, which returns a copy in pinned memory.
 
         Args:
             segments: Token streams of this policy's processor.
@@ -176,16 +192,19 @@ class TrainablePolicy(Policy[SessionT]):
     def named_weights(
         self,
         whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+        *,
+        merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """Every weight by its name in a checkpoint, for `EnginePolicy.load`.
 
-        A policy that trains adapters merges them; tied weights come under each of their names. This
-        default names them as `module` does.
+        Tied weights come under each of their names. This default names them as `module` does.
 
         Args:
             whole: Gives a context in which the named parameters are whole; where several processes
                 hold a part each (ZeRO-3), all of them enter it together, and outside of it a
                 parameter is empty. A few at a time: together they must fit into memory.
+            merge: Whether the adapters that a policy trains are merged into the weights that they
+                change; otherwise they are left out.
 
         Yields:
             A name and a weight, without gradient, valid until the next one is asked for.
@@ -193,6 +212,17 @@ class TrainablePolicy(Policy[SessionT]):
         for name, parameter in self.module.named_parameters():
             with whole([parameter]):
                 yield name, parameter.detach()
+
+    def adapter(
+        self,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+    ) -> Adapter | None:
+        """Return a copy of the adapter that is trained; None where the weights themselves are.
+
+        Args:
+            whole: As in `named_weights`.
+        """
+        return None
 
     @abstractmethod
     def train_mode(self, on: bool) -> None:
@@ -225,10 +255,12 @@ class EnginePolicy(Policy[SessionT]):
     Attributes:
         version: Of the weights it samples with.
         stale: Whether it needs `load` before it can sample: it died, or a transfer failed.
+        takes_adapters: Whether it has a method `load_adapter`.
     """
 
     version: int
     stale: bool
+    takes_adapters: bool = False
 
     @abstractmethod
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
@@ -245,6 +277,28 @@ class EnginePolicy(Policy[SessionT]):
             PolicyError: If a weight is missing, unknown or of another shape, or the transfer took
                 too long; the engine then samples no more until a transfer has succeeded.
         """
+
+    def load_adapter(
+        self,
+        adapter: Adapter,
+        version: int,
+        weights: Iterable[tuple[str, torch.Tensor]] | None = None,
+    ) -> None:
+        """Take over an adapter; nothing sampled with an earlier one is reused.
+
+        Otherwise this method is like `load`.
+
+        Args:
+            adapter: The adapter.
+            version: What tokens sampled from now on carry.
+            weights: The weights that the adapter changes, for an engine that is `stale` or has
+                never been sent them; None keeps those that were sent before.
+
+        Raises:
+            PolicyError: If the adapter does not fit the model or was not taken over whole; see also
+                `load`.
+        """
+        raise NotImplementedError("This engine takes whole weights.")
 
     @abstractmethod
     def sleep(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from visenv.errors import ConfigurationError, PolicyError
-from visenv.policy import Budget, TrainablePolicy, as_they_are
+from visenv.policy import Adapter, Budget, TrainablePolicy, as_they_are
 from visenv.types import Episode, Image, Reply, Sampling, Segment, TurnRequest
 
 from ..tokens.codec import Codec
@@ -22,7 +22,7 @@ from .attention import ATTENTION
 from .batch import Batcher
 from .checkpoint import frozen, holds, load_model, named_weights, restore, save_model
 from .decode import Decoder
-from .lora import LoraSettings, adapt
+from .lora import LoraSettings, adapt, read_adapter
 from .network import Network
 from .pack import Packed, pack
 from .parts import split
@@ -217,9 +217,20 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     def named_weights(
         self,
         whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+        *,
+        merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
-        """See `TrainablePolicy`; what LoRA adapters change comes changed, the model stays apart."""
-        return named_weights(self.network.model, whole, merge=not self._bare)
+        """See `TrainablePolicy`; merging leaves the model itself as it is."""
+        return named_weights(self.network.model, whole, merge=merge and not self._bare)
+
+    def adapter(
+        self,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+    ) -> Adapter | None:
+        """See `TrainablePolicy`."""
+        if self._lora is None or self._bare:
+            return None
+        return read_adapter(self.network.model, whole)
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint that stock transformers and vLLM load.

@@ -81,7 +81,7 @@ class Vision:
         if not images:
             return {}
         device = self._model.device
-        values = torch.cat([image.values for image in images.values()]).to(device)
+        values = torch.cat([each.values.to(device, non_blocking=True) for each in images.values()])
         grids = torch.tensor([image.grid for image in images.values()], device=device)
         with _constant() if self.frozen else nullcontext():
             seen = self._model.model.get_image_features(values, grids, return_dict=True)
