@@ -85,7 +85,8 @@ class WeightSums:
         sums: dict[str, int] = defaultdict(int)
         for prefix, module in self.model_runner.get_model().named_modules():
             for name, total in _sums(module, self.model_config.dtype):
-                full = plain_name(f"{prefix}.{name}")
+                # Where adapters are taken, a layer holds its own weight as that of its base layer.
+                full = plain_name(f"{prefix}.{name}".replace(".base_layer.", "."))
                 if whole or "norm" in full:
                     sums[part_of(full) if whole else full] += total
         return dict(sums)

@@ -137,7 +137,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
             groups = collector.groups(range(4), size=2)
         processes = Processes(timeout=60)
         reference = policy.copy_frozen()
-        policy.codec.encoder._known.clear()  # images are processed anew
+        policy.codec.encoder.forget()  # images are processed anew
         with preparing(policy, optimisation, processes) as backend:
             updater = update.Updater(
                 policy, Sloped(kl_weight=0.1), optimisation, backend, processes, None, reference
