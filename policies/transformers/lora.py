@@ -20,6 +20,8 @@ import torch
 from visenv.errors import ConfigurationError, RunError
 from visenv.policy import Adapter
 
+from . import shards
+
 # peft takes seconds to import, so it is where it is used.
 
 _NAME = "default"
@@ -176,8 +178,8 @@ def load_adapters(model: Any, folder: Path) -> None:
         )
     with torch.no_grad():
         for name, weight in ours.items():
-            weight.copy_(weights[name])
+            shards.assign(weight, weights[name])
 
 
 def _shapes(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
-    return {name: weight.shape for name, weight in weights.items()}
+    return {name: shards.shape_of(weight) for name, weight in weights.items()}

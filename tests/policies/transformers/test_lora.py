@@ -18,6 +18,7 @@ safetensors = pytest.importorskip("safetensors.torch")
 
 from tests.policies.transformers import naive
 from visenv.policies import transformers as package
+from visenv.policies.transformers import shards
 
 pytestmark = pytest.mark.component("torch", "transformers", "peft")
 
@@ -314,3 +315,22 @@ def test_an_adapter_that_leaves_the_policy_is_what_peft_reads(
         assert torch.equal(beneath[name], weight), name
     assert plain.adapter() is None
     assert policy.copy_frozen().adapter() is not None
+
+
+def test_a_weight_in_shards_takes_its_part_of_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 5 values, two processes hold 3 and 2; the rest of the second shard is padding."""
+
+    class Sharded:
+        def __init__(self) -> None:
+            self.ds_tensor = torch.full((3,), -1.0)
+            self.ds_tensor.ds_numel = 3
+
+    value = torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    for rank, expected in enumerate(([1.0, 2.0, 3.0], [4.0, 5.0, -1.0])):
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda rank=rank: rank)
+        weight = Sharded()
+        shards.assign(weight, value)
+        assert weight.ds_tensor.tolist() == expected
+    whole = torch.zeros(1, 5)
+    shards.assign(whole, value)
+    assert torch.equal(whole, value)
