@@ -7,6 +7,9 @@ of what was sent compared with sums of what is held.
 
     python benchmarks/weight_sync.py --width 768 --layers 12
 
+With ``--lora-rank 16`` an adapter alone is sent to an engine that takes adapters, too. The rates in
+seconds per GB are of the whole model then as well.
+
 On a machine with a GPU ``--model`` names a checkpoint, and ``--dtype bfloat16`` what vLLM holds.
 """
 
@@ -49,6 +52,22 @@ def through_a_checkpoint(trainer: TransformersPolicy, engine: VLLMPolicy) -> Cal
     return work
 
 
+def adapter_alone(folder: Path, rank: int, options: Any) -> tuple[VLLMPolicy, Callable[[], None]]:
+    """Return an engine that takes adapters, and what sends it one."""
+    trainer = TransformersPolicy(folder, dtype=options["dtype"], lora={"rank": rank})
+    engine = VLLMPolicy(folder, lora_rank=rank, **options)
+
+    def work(weights: Any = None) -> None:
+        adapter = trainer.adapter()
+        assert adapter is not None
+        engine.load_adapter(adapter, 1, weights)
+
+    work(trainer.named_weights(merge=False))
+    size = sum(weight.nbytes for weight in trainer.parameters()) / 1e9
+    print(f"an adapter of rank {rank}: {size:.4f} GB")
+    return engine, work
+
+
 def release(name: str) -> str:
     try:
         return f"{name} {version(name)}"
@@ -56,7 +75,7 @@ def release(name: str) -> str:
         return ""
 
 
-def run(folder: Path, dtype: str, repeats: int, apart: bool) -> None:
+def run(folder: Path, dtype: str, repeats: int, apart: bool, lora_rank: int) -> None:
     trainer = TransformersPolicy(folder, dtype=dtype)
     given: dict[str, Any] = trainer.network.model.state_dict()
     size = sum(weight.nbytes for weight in trainer.parameters()) / 1e9
@@ -74,6 +93,10 @@ def run(folder: Path, dtype: str, repeats: int, apart: bool) -> None:
     server = VLLMServerPolicy(folder, **options) if apart else None
     if server is not None:
         ways["apart, a server"] = lambda: server.load(given.items(), 1)
+    engines: list[Any] = [engine] if server is None else [engine, server]
+    if lora_rank:
+        adaptable, ways["an adapter alone"] = adapter_alone(folder, lora_rank, options)
+        engines.append(adaptable)
     taken = {name: seconds(way, repeats) for name, way in ways.items()}
     peer = taken["checkpoint saved and reloaded"]
     for name, (wall, cpu) in sorted(taken.items(), key=lambda entry: entry[1]):
@@ -81,9 +104,8 @@ def run(folder: Path, dtype: str, repeats: int, apart: bool) -> None:
             f"{name:30} {wall:7.2f} s  {wall / size:6.2f} s/GB   the peer takes "
             f"{peer[0] / wall:5.2f} x the time, {peer[1] / cpu:5.2f} x the CPU of this process"
         )
-    engine.close()
-    if server is not None:
-        server.close()
+    for each in engines:
+        each.close()
 
 
 def main(
@@ -93,6 +115,7 @@ def main(
     dtype: str = "float32",
     repeats: int = 3,
     apart: bool = True,
+    lora_rank: int = 0,
 ) -> None:
     """Time weight transfers.
 
@@ -103,9 +126,10 @@ def main(
         dtype: Of the weights.
         repeats: Times each way is timed.
         apart: Whether to start a server too.
+        lora_rank: Of the adapter that is sent alone; 0 sends none.
     """
     if model is not None:
-        run(model, dtype, repeats, apart)
+        run(model, dtype, repeats, apart, lora_rank)
         return
     with tempfile.TemporaryDirectory() as folder:
         config = TinyConfig(
@@ -117,7 +141,7 @@ def main(
             layers=layers,
             mlp_size=4 * width,
         )
-        run(build_tiny(Path(folder), config), dtype, repeats, apart)
+        run(build_tiny(Path(folder), config), dtype, repeats, apart, lora_rank)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ DOCUMENTED: Final = frozenset(
         *("FINAL_ONLY", "extra_args", "outputs", "prompt_token_ids", "request_id"),
         # accelerate, DeepSpeed and torch.distributed.
         *("Init", "initialize", "MIN"),
-        *("GatheredParameters", "deepspeed_plugin", "free_memory", "load_state", "save_state"),
+        *("GatheredParameters", "deepspeed_plugin", "free_memory"),
         *("param_groups", "zero"),
         # urllib, numpy.random, Pillow, hashlib.
         *("hostname", "port", "get_state", "set_state", "fromarray", "hexdigest"),

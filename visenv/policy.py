@@ -140,6 +140,19 @@ class Budget(NamedTuple):
     patches: int | None = None
 
 
+class Adapter(NamedTuple):
+    """A LoRA adapter: a change of some weights of a model, ``scale B A`` (arXiv 2106.09685).
+
+    Attributes:
+        config: What peft writes to ``adapter_config.json``, JSON-like.
+        weights: The matrices A ``[rank, inputs]`` and B ``[outputs, rank]``, by their names in
+            peft's ``adapter_model.safetensors``.
+    """
+
+    config: Mapping[str, Any]
+    weights: Mapping[str, torch.Tensor]
+
+
 def as_they_are(parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
     """Return an empty context: the parameters are not sharded and need no gathering."""
     return nullcontext()
@@ -178,6 +191,9 @@ class TrainablePolicy(Policy[SessionT]):
     def collate(self, segments: Sequence[Segment], images: Mapping[str, Visual]) -> Any:
         """Return the input of one forward pass of `module`, on the CPU.
 
+        A trainer calls this method in another thread while `module` computes. The returned object
+        may have a method ``pin_memory``, which returns a copy in pinned memory.
+
         Args:
             segments: Segments that this policy's processor encoded.
             images: Every image and video of the segments, by `Image.sha256` or `Video.sha256`.
@@ -203,16 +219,20 @@ class TrainablePolicy(Policy[SessionT]):
     def named_weights(
         self,
         whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+        *,
+        merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield every weight with its name in a checkpoint, for `EnginePolicy.load`.
 
-        A policy that trains adapters merges them. Tied weights are yielded under each of their
+        Tied weights are yielded under each of their
         names. This default uses the parameter names of `module`.
 
         Args:
             whole: Returns a context in which the given parameters are gathered. Under ZeRO-3 each
                 process holds a shard, and a parameter is empty outside the context; all processes
                 must enter it together. Gather a few parameters at a time: they must fit in memory.
+            merge: Whether the adapters that a policy trains are merged into the weights that they
+                change; otherwise they are left out.
 
         Yields:
             A name and a weight without gradient, which is valid until the next one is requested.
@@ -220,6 +240,17 @@ class TrainablePolicy(Policy[SessionT]):
         for name, parameter in self.module.named_parameters():
             with whole([parameter]):
                 yield name, parameter.detach()
+
+    def adapter(
+        self,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+    ) -> Adapter | None:
+        """Return a copy of the adapter that is trained; None where the weights themselves are.
+
+        Args:
+            whole: As in `named_weights`.
+        """
+        return None
 
     @abstractmethod
     def train_mode(self, on: bool) -> None:
@@ -253,10 +284,12 @@ class EnginePolicy(Policy[SessionT]):
         version: Version of the weights that the engine samples with.
         stale: Whether the engine needs `load` before it can sample, because it died or because a
             transfer failed.
+        takes_adapters: Whether the engine has a method `load_adapter`.
     """
 
     version: int
     stale: bool
+    takes_adapters: bool = False
 
     @abstractmethod
     def load(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
@@ -273,6 +306,28 @@ class EnginePolicy(Policy[SessionT]):
             PolicyError: If a weight is missing, unknown or has another shape, or if the transfer
                 took too long. The engine then refuses to sample until a transfer succeeds.
         """
+
+    def load_adapter(
+        self,
+        adapter: Adapter,
+        version: int,
+        weights: Iterable[tuple[str, torch.Tensor]] | None = None,
+    ) -> None:
+        """Take over an adapter; nothing sampled with an earlier one is reused.
+
+        Otherwise this method is like `load`.
+
+        Args:
+            adapter: The adapter.
+            version: What tokens sampled from now on carry.
+            weights: The weights that the adapter changes, for an engine that is `stale` or has
+                never been sent them; None keeps those that were sent before.
+
+        Raises:
+            PolicyError: If the adapter does not fit the model or was not taken over whole; see also
+                `load`.
+        """
+        raise NotImplementedError("This engine takes whole weights.")
 
     @abstractmethod
     def sleep(self) -> None:

@@ -6,16 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from accelerate.utils import DistributedType
 from typing_extensions import override
 
-from visenv.errors import ConfigurationError, RunError
+from visenv.errors import ConfigurationError
 from visenv.policy import Policy, Scores, TrainablePolicy, as_they_are
 
 from .config import Optimisation
+from .optimizer_shards import Slot, load_shards, save_shard
 from .processes import Processes
 
 Accept = Callable[[float], bool]
@@ -30,12 +31,11 @@ class Backend(ABC):
     are added up over micro-batches and processes.
 
     Attributes:
-        kind: What it is, in a checkpoint's words.
         partitioned: Whether a process holds but a part of the weights.
     """
 
-    kind: str
     partitioned: bool = False
+    _policy: TrainablePolicy[Any]
 
     @abstractmethod
     def __call__(self, collated: Any) -> Scores:
@@ -59,16 +59,31 @@ class Backend(ABC):
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write what continuing needs beside the policy's weights; all processes together."""
+        """Write the state of the optimizer (`optimizer_shards`); all processes together.
+
+        Args:
+            folder: Gets one shard, or one of each process.
+        """
 
     @abstractmethod
     def load(self, folder: Path, policy: Path) -> None:
-        """Put weights and optimiser back to where they were; all processes together.
+        """Put weights and optimizer back to where they were; all processes together.
 
         Args:
-            folder: What `save` wrote.
+            folder: What `save` wrote, in any number of processes and by any backend.
             policy: What `TrainablePolicy.save` wrote.
+
+        Raises:
+            RunError: If a file is missing or cannot be read, or is of other parameters.
         """
+
+    def sizes(self) -> dict[str, int]:
+        """Return the number of elements of every trained parameter, by its name in the module."""
+        return {
+            name: int(getattr(parameter, "ds_numel", parameter.numel()))
+            for name, parameter in self._policy.module.named_parameters()
+            if parameter.requires_grad
+        }
 
     def whole(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[None]:
         """Return a context in which these parameters are whole on every process."""
@@ -147,15 +162,12 @@ class Replicated(Backend):
         processes: Who takes part.
     """
 
-    names: ClassVar = {False: "one process", True: "replicas"}
-
     def __init__(
         self, policy: TrainablePolicy[Any], optimisation: Optimisation, processes: Processes
     ) -> None:
         self._policy = policy
         self._processes = processes
         self._max_grad_norm = optimisation.max_grad_norm
-        self.kind = self.names[processes.count > 1]
         optimizer = make_optimizer(policy, optimisation)
         self._parameters = [each for group in optimizer.param_groups for each in group["params"]]
         _check_dtype(self._parameters)
@@ -200,16 +212,19 @@ class Replicated(Backend):
     def save(self, folder: Path) -> None:
         """Write AdamW's moments, which are the same in every process."""
         if self._processes.first:
-            torch.save(self._optimizer.state_dict(), folder / "optimizer.pt")
+            save_shard(folder, self._slots(), self._optimizer.optimizer, 0, 1)
 
     @override
     def load(self, folder: Path, policy: Path) -> None:
-        try:
-            moments = torch.load(folder / "optimizer.pt", weights_only=True)
-        except Exception as error:  # broken bytes lead torch.load anywhere
-            raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error
         self._policy.load_weights(policy)
-        self._optimizer.load_state_dict(moments)
+        load_shards(folder, self._slots(), self._optimizer.optimizer, self.sizes())
+
+    def _slots(self) -> list[Slot]:
+        return [
+            Slot(name, 0, parameter.numel(), parameter, 0)
+            for name, parameter in self._policy.module.named_parameters()
+            if parameter.requires_grad
+        ]
 
     @override
     def close(self) -> None:

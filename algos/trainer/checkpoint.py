@@ -4,11 +4,11 @@
 
     checkpoints/step_000123/
         policy/          what `TrainablePolicy.save` writes: a checkpoint of its own
-        optimizer.pt     AdamW's moments, where every process holds all of them
-        deepspeed/       otherwise: each process's parts, as accelerate and DeepSpeed write them
-        state.json       steps taken, the policy's version, who wrote it, the run's settings
+        optimizer/       the state of the optimizer, in shards (`optimizer_shards`)
+        state.json       steps taken, the policy's version, the run's settings
 
 No random state is kept: every step draws from streams made of the run's seed and its own number.
+Nothing depends on the number of processes, so a run may go on with another number of them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ class Checkpoints:
         self._guard = guard
         self._samples = samples
         self._processes = processes
-        self._writers = {"processes": processes.count, "weights": backend.kind}
 
     @property
     def latest(self) -> Path | None:
@@ -82,7 +81,7 @@ class Checkpoints:
             shutil.rmtree(partial, ignore_errors=True)
             (partial / "policy").mkdir(parents=True)
         self._processes.wait()
-        self._backend.save(partial)
+        self._backend.save(partial / "optimizer")
         with self._backend.reading():
             if self._processes.first:
                 self._policy.save(partial / "policy")
@@ -99,15 +98,14 @@ class Checkpoints:
         """Put the policy and the optimiser back to where they were; return the steps taken.
 
         Raises:
-            RunError: If the checkpoint is of another model or another run, was written by other
-                processes, or cannot be read.
+            RunError: If the checkpoint is of another model or another run, or cannot be read.
         """
         try:
             state = json.loads((path / "state.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise RunError(f"The checkpoint {path} cannot be read: {error}") from error
         self._check(path, state)
-        self._backend.load(path, path / "policy")
+        self._backend.load(path / "optimizer", path / "policy")
         self._policy.version = state["policy_version"]
         self._guard.remember(state["norms"])
         if self._samples is not None:
@@ -120,7 +118,6 @@ class Checkpoints:
             "policy_version": self._policy.version,
             "norms": self._guard.norms,
             "samples": None if self._samples is None else self._samples.state(step),
-            "written_by": self._writers,
             "identity": self._identity,
         }
 
@@ -129,12 +126,6 @@ class Checkpoints:
             raise RunError(
                 f"{path} is of a run with other settings: {'; '.join(changes)}. "
                 "Give the old ones to continue it, or another run name to start a new run."
-            )
-        if changes := differences(state["written_by"], self._writers):
-            raise RunError(
-                f"{path} was written by another set of processes: {'; '.join(changes)}. Launch the "
-                f"run as it was to continue it. Its weights alone are in {path / 'policy'}: a new "
-                "run may begin from them, launched in any way."
             )
 
 

@@ -29,7 +29,7 @@ from .identity import identify
 from .inspection import require_finite_rewards, save_step
 from .interrupt import collected_interrupts, uninterrupted
 from .journal import Journal
-from .metrics import measure, reduced
+from .metrics import measure, measure_by_env_and_kind, reduced
 from .observers import Observers
 from .processes import Processes
 from .reference import Reference
@@ -281,9 +281,12 @@ class Loop:
         except (DivergedError, EpisodeError) as error:  # a `SamplerError` too
             raise self._inspected(error, groups) from error
         self._sync.send()
+        parts = measure_by_env_and_kind(
+            everyones, lambda group: self._supply.env_of(self.step, group)
+        )
         if self._supply.samples is not None:
             self._supply.samples.observe(self.step, everyones)
-        return measure(everyones) | dict(given.metrics) | metrics
+        return measure(everyones) | dict(given.metrics) | metrics | parts
 
     def _inspected(
         self, error: DivergedError | EpisodeError, groups: Sequence[Group]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,36 @@ def measure(groups: Sequence[Group]) -> dict[str, float]:
         values["groups/alike"] = [len({each.reward for each in group}) == 1 for group in several]
     measures = {name: float(np.mean(each)) for name, each in values.items()}
     return measures | {"episodes/aborted": sum(map(len, groups)) - len(episodes)}
+
+
+def measure_by_env_and_kind(
+    groups: Sequence[Group], env_of: Callable[[Group], str]
+) -> dict[str, float]:
+    """Return `measure` of the groups of each environment and of each kind of sample.
+
+    Args:
+        groups: Of the whole step, those of all processes.
+        env_of: Returns the name of a group's environment; ``""`` where the run has only one.
+
+    Returns:
+        ``env/<environment>/<measure>``, and by kind ``env/<environment>/kind/<kind>/<measure>``; in
+        a run of one environment only the latter, as ``kind/<kind>/<measure>``. Samples without a
+        kind count in no kind.
+    """
+    parts: dict[str, list[Group]] = defaultdict(list)
+    for group in groups:
+        env = env_of(group)
+        prefix = f"env/{env}/" if env else ""
+        if env:
+            parts[prefix].append(group)
+        # An episode that was aborted before it knew its sample has no kind; the others have one.
+        if kind := next((episode.kind for episode in group if episode.kind), ""):
+            parts[f"{prefix}kind/{kind.replace(' ', '_')}/"].append(group)
+    return {
+        f"{prefix}{name}": value
+        for prefix, some in sorted(parts.items())
+        for name, value in measure(some).items()
+    }
 
 
 def _of_episode(episode: Episode) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Modules that DeepSpeed holds in parts (ZeRO-3): taken over, and given back as they were found."""
+"""What DeepSpeed holds in parts: modules (ZeRO-3), and the optimizer's state (every stage)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import deepspeed
 import torch
+
+from .optimizer_shards import Slot
 
 
 class PartedModule:
@@ -65,3 +67,31 @@ def frozen_config(config: dict[str, Any]) -> dict[str, Any]:
         # No weight stays whole: `load_weights` writes into the parts.
         "zero_optimization": {**kept, "stage3_param_persistence_threshold": 0},
     }
+
+
+def optimizer_slots(engine: Any) -> list[Slot]:
+    """Return the elements of each trained parameter whose optimizer state this process holds."""
+    named = [each for each in engine.module.named_parameters() if each[1].requires_grad]
+    zero = engine.optimizer
+    find = _slot_in_parts if is_in_parts(engine.module) else _slot_of_whole
+    found = [find(zero, name, parameter) for name, parameter in named]
+    return [slot for slot in found if slot is not None]
+
+
+def _slot_of_whole(zero: Any, name: str, parameter: Any) -> Slot | None:
+    """ZeRO-1 and 2: a process holds an interval of all parameters of a group in a row."""
+    mapping = parameter._hp_mapping  # noqa: SLF001 - nothing public says where it begins
+    if mapping is None:  # other processes hold all of it
+        return None
+    own, kept = mapping.lp_fragment_address, mapping.hp_fragment_address
+    master = zero.single_partition_of_fp32_groups[mapping.param_group_index]
+    return Slot(name, own.start, own.numel, master, kept.start)
+
+
+def _slot_in_parts(zero: Any, name: str, parameter: Any) -> Slot | None:
+    """ZeRO-3: the parts of a parameter are of one size; what fills up the last one is left out."""
+    group, offset, size = zero.grad_position[zero.get_param_id(parameter)]
+    start = torch.distributed.get_rank() * size
+    length = min(size, parameter.ds_numel - start)
+    master = zero.fp32_partitioned_groups_flat[group]
+    return Slot(name, start, length, master, int(offset)) if length > 0 else None

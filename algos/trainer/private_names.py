@@ -59,6 +59,23 @@ ZERO_NAMES: Final = (
         "parameter_offload:DeepSpeedZeRoOffload.setup_zero_stage3_hooks",
         "partition_parameters:Init.ds_active_sub_modules",
     ),
+    *members(
+        _ZERO,
+        "finds the optimizer's state of each parameter, for checkpoints",
+        "stage_1_and_2:DeepSpeedZeroOptimizer._hp_mapping",
+        "stage_1_and_2:DeepSpeedZeroOptimizer.single_partition_of_fp32_groups",
+        "stage3:DeepSpeedZeroOptimizer_Stage3.fp32_partitioned_groups_flat",
+        "stage3:DeepSpeedZeroOptimizer_Stage3.grad_position",
+        "stage3:DeepSpeedZeroOptimizer_Stage3.get_param_id",
+        "stage3:DeepSpeedZeroOptimizer_Stage3.checkpoint_event_prologue",
+        "stage3:DeepSpeedZeroOptimizer_Stage3.checkpoint_event_epilogue",
+    ),
+    *members(
+        "deepspeed.utils.tensor_fragment:",
+        "finds the optimizer's state of each parameter, for checkpoints",
+        *("tensor_fragment.lp_fragment_address", "tensor_fragment.hp_fragment_address"),
+        *("tensor_fragment.param_group_index", "fragment_address.start", "fragment_address.numel"),
+    ),
     PrivateName(_ZERO + "partition_parameters:Init.ds_id", "recognizes sharded weights by it"),
     PrivateName(
         _ENGINE + "set_gradient_accumulation_boundary",

@@ -1,4 +1,8 @@
-"""Keeping a sampling engine on the present weights, and alive."""
+"""Keeping a sampling engine on the present weights, and alive.
+
+An engine that takes adapters is sent the weights beneath a LoRA adapter once, and again if it has
+lost them; after each step it is sent the adapter alone.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any
 import torch
 
 from visenv.errors import PolicyError, RunError
-from visenv.policy import EnginePolicy, TrainablePolicy
+from visenv.policy import Adapter, EnginePolicy, TrainablePolicy
 
 from .backend import Backend
 from .config import Rollouts
@@ -45,6 +49,7 @@ class WeightSync:
         self._processes = processes
         self._sleeps = rollouts.sleep
         self._restarts = rollouts.restarts
+        self._sent = False  # whether every engine was sent whole weights
         self._changing = threading.Lock()
 
     def changing(self) -> AbstractContextManager[Any]:
@@ -89,21 +94,46 @@ class WeightSync:
             if self._restarts == 0:
                 raise PolicyError("The sampling engine failed too often to start it again.")
             self._restarts -= 1
-            self._engine.load(self._policy.named_weights(), self._policy.version)
+            policy = self._policy
+            adapter = policy.adapter() if self._engine.takes_adapters else None
+            weights = policy.named_weights(merge=adapter is None)
+            _load(self._engine, weights, adapter, policy.version)
 
-    def _all_weights(self) -> Iterator[tuple[str, torch.Tensor]]:
+    def _all_weights(self, *, merge: bool) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield the weights once all engines interrupted their turns: processes may share one."""
         self._processes.wait()
-        yield from self._policy.named_weights(self._backend.whole)
+        yield from self._policy.named_weights(self._backend.whole, merge=merge)
 
     def _send_all(self, engine: EnginePolicy[Any]) -> list[str]:
         """Try once to send the weights, and return the errors of all processes."""
         failure = None
-        weights = self._all_weights()
+        adapter = self._policy.adapter(self._backend.whole) if engine.takes_adapters else None
+        weights = None
+        if adapter is None or self._lacks_weights(engine):
+            weights = self._all_weights(merge=adapter is None)
         try:
-            engine.load(weights, self._policy.version)
+            _load(engine, weights, adapter, self._policy.version)
         except PolicyError as error:
             failure = str(error)
-        for _ in weights:  # those left: all processes gather all of them, or wait for ever
+        for _ in weights or ():  # those left: all processes gather all of them, or wait for ever
             pass
-        return [each for each in self._processes.gather(failure) if each is not None]
+        failures = [each for each in self._processes.gather(failure) if each is not None]
+        self._sent = not failures
+        return failures
+
+    def _lacks_weights(self, engine: EnginePolicy[Any]) -> bool:
+        """Whether the engine of any process needs the weights beneath an adapter."""
+        return any(self._processes.gather(engine.stale or not self._sent))
+
+
+def _load(
+    engine: EnginePolicy[Any],
+    weights: Iterator[tuple[str, torch.Tensor]] | None,
+    adapter: Adapter | None,
+    version: int,
+) -> None:
+    """Send weights, or an adapter with or without the weights that it changes."""
+    if adapter is not None:
+        engine.load_adapter(adapter, version, weights)
+    elif weights is not None:
+        engine.load(weights, version)

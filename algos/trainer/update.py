@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from .config import Optimisation
 from .credit import Credited, Credits, Size
 from .guard import Guard
 from .micro import MicroBatch, micro_batches
+from .prefetch import pinned, prefetched
 from .processes import Processes
 
 Metrics = dict[str, float]
@@ -31,6 +33,14 @@ class _Minibatch(NamedTuple):
 
     own: list[Credited]
     size: Size
+
+
+class _Ready(NamedTuple):
+    """A micro-batch with what its forward passes read: of the policy, and of the reference."""
+
+    part: MicroBatch
+    collated: Any
+    for_reference: Any = None
 
 
 class Updater:
@@ -136,11 +146,12 @@ class Updater:
         shares: list[Metrics] = [{"loss": 0.0}]
         self.latest = []
         self._backend.begin(learning_rate)
-        for number, part in enumerate(parts, start=1):
-            with self._backend.micro_batch(last=number == len(parts)):
-                loss, metrics = self._loss(part, minibatch.size, agreement)
-                shares.append({"loss": loss.item(), **metrics})
-                self._backend.backward(loss)
+        with closing(prefetched(self._ready, parts)) as made:
+            for number, ready in enumerate(made, start=1):
+                with self._backend.micro_batch(last=number == len(parts)):
+                    loss, metrics = self._loss(ready, minibatch.size, agreement)
+                    shares.append({"loss": loss.item(), **metrics})
+                    self._backend.backward(loss)
         if agreement is not None:
             agreement.require(self._processes, self._optimisation.max_sampler_distance)
         totals = _added(self._processes.gather(_added(shares)))
@@ -155,12 +166,23 @@ class Updater:
             self._policy.updated()
         return totals | {"grad_norm": norm, "skipped": float(norm == 0)}
 
+    def _ready(self, part: MicroBatch) -> _Ready:
+        """Make a micro-batch ready for the policy, and for the reference if there is one."""
+        ready = self._ready_for_policy(part)
+        if self._reference is None:
+            return ready
+        return ready._replace(for_reference=pinned(part.collated(self._reference)))
+
+    def _ready_for_policy(self, part: MicroBatch) -> _Ready:
+        return _Ready(part, pinned(part.collated(self._policy)))
+
     def _loss(
-        self, part: MicroBatch, size: Size, agreement: Agreement | None
+        self, ready: _Ready, size: Size, agreement: Agreement | None
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """Return the loss of a micro-batch and its metrics."""
-        reference = self._reference_logprobs(part)
-        scores, ballast = self._score(part)
+        part = ready.part
+        reference = self._reference_logprobs(ready)
+        scores, ballast = self._score(ready)
         if not part.own:
             return ballast, {}
         self.latest += zip(part.own, scores.logprobs.detach().cpu(), strict=True)
@@ -169,10 +191,10 @@ class Updater:
             self._compare(part.own, scores, agreement)
         return (loss.value if part.filler is None else loss.value + ballast), loss.metrics
 
-    def _score(self, part: MicroBatch) -> tuple[Scores, torch.Tensor]:
+    def _score(self, ready: _Ready) -> tuple[Scores, torch.Tensor]:
         """Return the scores of the segments, and a 0 from the filler, for the graph."""
-        scores = self._backend(part.collated(self._policy))
-        if part.filler is None:
+        scores = self._backend(ready.collated)
+        if ready.part.filler is None:
             return scores, scores.logprobs.new_zeros(())
         # [segments + 1, length]: the filler is the last row.
         return Scores(*(each[:-1] for each in scores)), scores.logprobs[-1].sum() * 0.0
@@ -203,26 +225,29 @@ class Updater:
             total_segments=size.segments,
         )
 
-    def _reference_logprobs(self, part: MicroBatch) -> torch.Tensor | None:
+    def _reference_logprobs(self, ready: _Ready) -> torch.Tensor | None:
         """Return what the reference says of a micro-batch's own segments.
 
         A filler is read too: where the reference is in parts, all processes must run it as often.
         """
         if self._reference is None:
             return None
-        scores = self._backend.refer(self._reference, part.collated(self._reference))
-        return scores.logprobs if part.filler is None else scores.logprobs[:-1]
+        scores = self._backend.refer(self._reference, ready.for_reference)
+        return scores.logprobs if ready.part.filler is None else scores.logprobs[:-1]
 
     def _with_old_logprobs(self, own: Sequence[Credited], agreement: Agreement) -> list[Credited]:
         """Return the segments with their log-probabilities under the present weights."""
         known: dict[int, NDArray[np.float32]] = {}
-        for part in micro_batches(self._policy, own, self._budget, self._processes):
-            with torch.no_grad():
-                scores, _ = self._score(part)
-            for each, row in zip(part.own, scores.logprobs.float().cpu().numpy(), strict=True):
-                known[id(each)] = row[: len(each.segment)]  # [tokens], without the padding
-            if part.own:
-                self._compare(part.own, scores, agreement)
+        parts = micro_batches(self._policy, own, self._budget, self._processes)
+        with closing(prefetched(self._ready_for_policy, parts)) as made:
+            for ready in made:
+                part = ready.part
+                with torch.no_grad():
+                    scores, _ = self._score(ready)
+                for each, row in zip(part.own, scores.logprobs.float().cpu().numpy(), strict=True):
+                    known[id(each)] = row[: len(each.segment)]  # [tokens], no padding
+                if part.own:
+                    self._compare(part.own, scores, agreement)
         return [replace(each, old_logprobs=known[id(each)]) for each in own]
 
     def _compare(self, part: Sequence[Credited], scores: Scores, agreement: Agreement) -> None:

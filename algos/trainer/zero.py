@@ -1,4 +1,4 @@
-"""DeepSpeed's ZeRO stages 2 and 3 as a `Backend`: optimiser, gradients, weights held in parts.
+"""DeepSpeed's ZeRO stages 1, 2 and 3 as a `Backend`: optimiser, gradients, weights held in parts.
 
 Read from DeepSpeed 0.19.8: `engine.backward` reduces the gradients of each micro-batch,
 `engine.step` changes the weights at the boundary that `set_gradient_accumulation_boundary` marked;
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -21,13 +20,14 @@ import torch
 from accelerate.utils import DummyOptim
 from typing_extensions import override
 
-from visenv.errors import ConfigurationError, RunError
+from visenv.errors import ConfigurationError
 from visenv.policy import Policy, Scores, TrainablePolicy
 from visenv.private_names import check_private_names
 
 from .backend import Accept, Backend, make_optimizer, parameter_groups
 from .config import Optimisation
-from .parts import PartedModule, frozen_config, is_in_parts
+from .optimizer_shards import load_shards, save_shard
+from .parts import PartedModule, frozen_config, is_in_parts, optimizer_slots
 from .private_names import ZERO_NAMES
 from .processes import Processes
 
@@ -60,7 +60,6 @@ class Partitioned(Backend):
         config = self._config = accelerator.deepspeed_plugin.deepspeed_config
         self._told = {name: config.get(name, "auto") for name in _DECIDED}
         self._stage = _configure(config, optimisation)
-        self.kind = f"ZeRO-{self._stage}"
         self.partitioned = self._stage == 3
         own = "optimizer" in config
         optimizer: Any = (
@@ -116,7 +115,7 @@ class Partitioned(Backend):
     def _guard(self) -> None:
         """Ask `accept` between the norm and the update; a refused norm is made an invalid one."""
         optimizer = self._engine.optimizer
-        name = "scaled_global_norm" if self._stage == 2 else "_get_norm_groups"
+        name = "_get_norm_groups" if self.partitioned else "scaled_global_norm"
         compute: Callable[..., Any] = getattr(optimizer, name)
 
         def asking(*arguments: Any, **options: Any) -> Any:
@@ -211,18 +210,20 @@ class Partitioned(Backend):
 
     @override
     def save(self, folder: Path) -> None:
-        """Write the partitions of each process, in the layout of accelerate and DeepSpeed."""
-        with _quiet():
-            self._processes.accelerator.save_state(str(folder / "deepspeed"))
+        """Write the optimizer's shard of each process."""
+        processes = self._processes
+        slots = optimizer_slots(self._engine)
+        save_shard(folder, slots, self._engine.optimizer.optimizer, processes.rank, processes.count)
 
     @override
     def load(self, folder: Path, policy: Path) -> None:
-        """Read what `save` wrote; the partitions hold the weights, too."""
-        try:
-            with _quiet():
-                self._processes.accelerator.load_state(str(folder / "deepspeed"))
-        except Exception as error:  # broken bytes lead torch.load anywhere
-            raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error
+        optimizer = self._engine.optimizer
+        if self.partitioned:
+            optimizer.checkpoint_event_prologue()
+        self._policy.load_weights(policy)
+        load_shards(folder, optimizer_slots(self._engine), optimizer.optimizer, self.sizes())
+        if self.partitioned:
+            optimizer.checkpoint_event_epilogue()  # small weights are also kept whole
 
     @override
     def close(self) -> None:
@@ -241,14 +242,24 @@ def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
         ConfigurationError: If it says otherwise, or what cannot be done.
     """
     stage = config.get("zero_optimization", {}).get("stage")
-    if stage not in (2, 3):
+    if stage not in (1, 2, 3):
         raise ConfigurationError(
-            f"zero_optimization.stage must be 2 or 3, got {stage!r}; for replicas launch without "
-            "DeepSpeed."
+            f"zero_optimization.stage must be 1, 2 or 3, got {stage!r}; for replicas launch "
+            "without DeepSpeed."
         )
     if config.get("bf16", {}).get("enabled") is True:
+        if stage == 1:
+            raise ConfigurationError(
+                "ZeRO-1 is refused with bf16: DeepSpeed has another optimizer for it. Take stage 2."
+            )
         # The gradients of many micro-batches are added up; in bf16 small ones would be lost.
         config.setdefault("data_types", {}).setdefault("grad_accum_dtype", "fp32")
+    offload = config["zero_optimization"].get("offload_optimizer") or {}
+    if offload.get("device") == "nvme":
+        raise ConfigurationError(
+            "An optimizer on NVMe is refused: checkpoints read its state in memory. Offload it to "
+            '"cpu".'
+        )
     if config.get("fp16", {}).get("enabled") is True:
         raise ConfigurationError(
             "fp16 is refused: its scaled losses skip steps without a word. Use bf16 or float32."
@@ -265,11 +276,3 @@ def _configure(config: dict[str, Any], optimisation: Optimisation) -> int:
         told = {"betas": [optimisation.beta1, optimisation.beta2], "weight_decay": 0.0}
         config["optimizer"].setdefault("params", {}).update(told)
     return int(stage)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the deprecation warnings that accelerate and DeepSpeed cause in each other."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -70,6 +70,10 @@ class ImageEncoder:
                 self._known[sha256] = made
         return [patches for image in images if (patches := known[image.sha256]) is not None]
 
+    def forget(self) -> None:
+        """Drop the processed images."""
+        self._known.clear()
+
     def span(self, image: Image, offset: int, placeholder_id: int) -> ImageSpan:
         """Return the placeholders of an image whose first placeholder stands at `offset`."""
         grid = self.encode([image])[0].grid

@@ -7,7 +7,7 @@ sequence, only with the chunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -79,9 +79,16 @@ class Places(NamedTuple):
     exclusions: Exclusions
 
     def to(self, device: torch.device) -> Places:
-        """Return the same places on a device."""
-        exclusions = Exclusions(*(each.to(device) for each in self.exclusions))
-        return Places(self.tokens.to(device), self.temperature.to(device), exclusions)
+        """Return the same places on a device; copies from pinned memory do not wait."""
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin_memory(self) -> Places:
+        """Return a copy in pinned memory."""
+        return self._each(torch.Tensor.pin_memory)
+
+    def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Places:
+        exclusions = Exclusions(*map(change, self.exclusions))
+        return Places(change(self.tokens), change(self.temperature), exclusions)
 
     def at(self, part: slice) -> Places:
         """Return the places of a slice."""

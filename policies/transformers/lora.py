@@ -1,14 +1,15 @@
 """LoRA adapters through peft: a few weights learn (Hu et al., 2021, arXiv 2106.09685).
 
 Adapters are put into the model in place, beside the weights they change: ``W + alpha/rank B A``.
-What leaves the policy, for an engine or a checkpoint, is whole weights, merged on the way out.
+What leaves the policy for a checkpoint is whole weights, merged on the way out; an engine is sent
+the same, or the adapters alone (`read_adapter`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ import safetensors.torch
 import torch
 
 from visenv.errors import ConfigurationError, RunError
+from visenv.policy import Adapter
+
+from . import shards
 
 # peft takes seconds to import, so it is where it is used.
 
@@ -80,6 +84,27 @@ def adapters(model: Any) -> dict[str, torch.nn.Parameter]:
         for name, weight in model.named_parameters()
         if ".lora_" in name
     }
+
+
+def read_adapter(
+    model: Any, whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]]
+) -> Adapter:
+    """Return a copy of the adapters.
+
+    Args:
+        model: With adapters.
+        whole: Gives a context in which parameters are whole.
+    """
+    weights: dict[str, torch.Tensor] = {}
+    for name, weight in adapters(model).items():
+        with whole([weight]):
+            weights[name] = weight.detach().to("cpu", copy=True)
+    config = model.peft_config[_NAME].to_dict()
+    return Adapter(json.loads(json.dumps(config, default=_as_json)), weights)
+
+
+def _as_json(value: Any) -> Any:
+    return sorted(value) if isinstance(value, set) else str(value)
 
 
 def layers(model: Any) -> dict[str, Any]:
@@ -153,8 +178,8 @@ def load_adapters(model: Any, folder: Path) -> None:
         )
     with torch.no_grad():
         for name, weight in ours.items():
-            weight.copy_(weights[name])
+            shards.assign(weight, weights[name])
 
 
 def _shapes(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
-    return {name: weight.shape for name, weight in weights.items()}
+    return {name: shards.shape_of(weight) for name, weight in weights.items()}

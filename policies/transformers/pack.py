@@ -7,7 +7,7 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -49,6 +49,18 @@ class Packed:
     before: torch.Tensor
     places: Places
     mask: torch.Tensor
+
+    def pin_memory(self) -> Packed:
+        """Return a copy in pinned memory, as PyTorch's DataLoader asks of a batch."""
+        images = {
+            sha256: patches._replace(values=patches.values.pin_memory())
+            for sha256, patches in self.images.items()
+        }
+        tensors = {
+            name: getattr(self, name).pin_memory()
+            for name in ("token_ids", "positions", "before", "places", "mask")
+        }
+        return replace(self, images=images, **tensors)
 
 
 def pack(

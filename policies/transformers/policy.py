@@ -13,7 +13,7 @@ import torch
 from typing_extensions import override
 
 from visenv.errors import ConfigurationError, PolicyError
-from visenv.policy import Budget, TrainablePolicy, as_they_are
+from visenv.policy import Adapter, Budget, TrainablePolicy, as_they_are
 from visenv.types import Episode, Reply, Sampling, Segment, TurnRequest, Visual
 
 from ..tokens.codec import Codec, VideoMode
@@ -23,7 +23,7 @@ from .attention import ATTENTION
 from .batch import Batcher
 from .checkpoint import frozen, holds, load_model, named_weights, restore, save_model
 from .decode import Decoder
-from .lora import LoraSettings, adapt
+from .lora import LoraSettings, adapt, read_adapter
 from .network import Network
 from .pack import Packed, pack
 from .parts import split
@@ -226,9 +226,20 @@ class TransformersPolicy(TrainablePolicy[TokenSession]):
     def named_weights(
         self,
         whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+        *,
+        merge: bool = True,
     ) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield the weights with LoRA adapters merged into them; the model itself is not merged."""
-        return named_weights(self.network.model, whole, merge=not self._bare)
+        """Yield the weights; merging LoRA adapters into them leaves the model as it is."""
+        return named_weights(self.network.model, whole, merge=merge and not self._bare)
+
+    @override
+    def adapter(
+        self,
+        whole: Callable[[Sequence[torch.nn.Parameter]], AbstractContextManager[None]] = as_they_are,
+    ) -> Adapter | None:
+        if self._lora is None or self._bare:
+            return None
+        return read_adapter(self.network.model, whole)
 
     @override
     def save(self, folder: Path) -> None:

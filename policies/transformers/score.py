@@ -31,15 +31,17 @@ class Scorer(torch.nn.Module):
         device = network.device
         seen = network.vision.look(packed.images, in_step=True)
         hidden = network.read(
-            packed.token_ids.to(device),
-            packed.positions.to(device),
+            packed.token_ids.to(device, non_blocking=True),
+            packed.positions.to(device, non_blocking=True),
             [seen[span.sha256].of(span) for span in packed.shown],
             layout=packed.layout,
         )
-        before = hidden[0].index_select(0, packed.before.to(device))  # [places, width]
+        before = packed.before.to(device, non_blocking=True)
+        before = hidden[0].index_select(0, before)  # [places, width]
         picked, entropy = network.head(before, packed.places.to(device))  # [places] each
         if BLANK in seen:
             picked = picked + seen[BLANK].none_of_it()
-        mask = packed.mask.to(device)  # [segments, length], True in `places` cells
+        # [segments, length], True in `places` cells.
+        mask = packed.mask.to(device, non_blocking=True)
         zeros = picked.new_zeros(mask.shape)
         return Scores(zeros.masked_scatter(mask, picked), zeros.masked_scatter(mask, entropy), mask)

@@ -79,6 +79,17 @@ def take(weight: Any, other: Any) -> None:
         weight.copy_(other)
 
 
+def assign(weight: Any, value: torch.Tensor) -> None:
+    """Give a weight, whole or in shards, the values of a whole tensor."""
+    if not hasattr(weight, "ds_tensor"):
+        weight.copy_(value)
+        return
+    size = weight.ds_tensor.ds_numel
+    start = torch.distributed.get_rank() * size
+    part = value.flatten()[start : start + size]
+    weight.ds_tensor.data[: len(part)].copy_(part)
+
+
 def equal(weight: Any, other: Any) -> bool:
     """Return whether two weights, both whole or both in shards, are equal on all processes."""
     if not hasattr(weight, "ds_tensor"):

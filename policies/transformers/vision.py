@@ -96,7 +96,7 @@ class Vision:
             return {}
         device = self._model.device
         # [patches of all images, channels * temporal size * patch size**2] and [images, 3].
-        values = torch.cat([image.values for image in images.values()]).to(device)
+        values = torch.cat([each.values.to(device, non_blocking=True) for each in images.values()])
         grids = torch.tensor([image.grid for image in images.values()], device=device)
         with _constant() if self.frozen else nullcontext():
             seen = self._model.model.get_image_features(values, grids, return_dict=True)

@@ -25,10 +25,12 @@ import numpy as np
 import torch
 
 from visenv.errors import PolicyError
+from visenv.policy import Adapter
 from visenv.private_names import check_private_names
 from visenv.types import FinishReason, Video, Visual
 
 from ..tokens.video import facts_of, pixels_of
+from .adapter import AdapterSlot
 from .launch import alone
 from .private_names import ENGINE_NAMES
 from .request import Piece, Request
@@ -91,6 +93,7 @@ class Engine:
         self._sleep_level = 0 if self.packs else sleep_level
         self._whole = config.parallel_config.world_size == 1
         self.transfer: Transfer = connect(self._engine, transfer)
+        self._adapter = AdapterSlot(self._engine)
 
     @property
     def is_inside(self) -> bool:
@@ -131,7 +134,9 @@ class Engine:
             flat_logprobs=True,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        self._names[name] = self._engine.add_request(name, rendered, parameters)
+        self._names[name] = self._engine.add_request(
+            name, rendered, parameters, lora_request=self._adapter.request
+        )
 
     def step(self) -> list[tuple[str, Piece]]:
         """Sample one token for each request that fits; the requests that ended with it."""
@@ -168,12 +173,25 @@ class Engine:
 
     # ------------------------------------------------------------------ weights and memory
 
-    def load(self, delivery: Delivery) -> None:
-        """Take over weights, forget what was computed with others, and compare sums.
+    def load(self, delivery: Delivery | None, adapter: Adapter | None = None) -> None:
+        """Take over weights, an adapter of them, or both; forget what was computed with others.
+
+        Args:
+            delivery: The weights; None keeps those that are there.
+            adapter: The adapter; None samples with the weights alone.
 
         Raises:
             PolicyError: If a weight is wrong or missing, or the engine holds others in the end.
         """
+        if delivery is not None:
+            self._load_weights(delivery)
+        if adapter is None:
+            self._adapter.clear()
+        else:
+            self._adapter.put(adapter)
+            self.forget()
+
+    def _load_weights(self, delivery: Delivery) -> None:
         self.transfer.send(delivery)
         self.forget()
         if problem := delivery.problem():

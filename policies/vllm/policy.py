@@ -12,9 +12,11 @@ import torch
 from typing_extensions import override
 
 from visenv.errors import PolicyError
+from visenv.policy import Adapter
 
 from ..tokens.codec import VideoMode
 from . import environment
+from .adapter import arguments as adapter_arguments
 from .launch import own_gpu
 from .restartable import RestartableSampler
 from .rules import share
@@ -51,6 +53,8 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         sleep_level: See `EngineSettings`.
         timeout: Most seconds for one step of the engine.
         transfer_timeout: Most seconds for a weight transfer.
+        lora_rank: The rank of the LoRA adapters that a trainer sends in the place of merged
+            weights; None takes merged weights.
         options: Further arguments of vLLM's `EngineArgs`, which win over ours.
 
     Launched as one of several processes (``accelerate launch``), each makes an engine of its own,
@@ -83,6 +87,7 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         sleep_level: int = 2,
         timeout: float = 300.0,
         transfer_timeout: float = 600.0,
+        lora_rank: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         settings = EngineSettings(
@@ -105,6 +110,9 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         codec = settings.codec()
         super().__init__(str(model), codec, max_images, max_videos, patience=min(1.0, timeout))
         arguments = own_arguments(settings.options) | settings.arguments(codec, transfer)
+        self.takes_adapters = lora_rank is not None
+        if lora_rank is not None:
+            arguments |= adapter_arguments(lora_rank)
         share(str(model), self.rules)
         gpu = None if split else own_gpu()
         build = partial(_engine, arguments, codec.end_id, transfer, sleep_level, gpu)
@@ -112,6 +120,21 @@ class VLLMPolicy(RestartableSampler[EngineThread]):
         self._gpu = gpu
         self._new = partial(EngineThread, build, tokens, timeout, transfer_timeout)
         self._start()
+
+    @override
+    def load_adapter(
+        self,
+        adapter: Adapter,
+        version: int,
+        weights: Iterable[tuple[str, torch.Tensor]] | None = None,
+    ) -> None:
+        client = self._alive(restart=True)
+        if weights is None and (client.stale or not self._loaded):
+            raise PolicyError("The engine lacks the weights that the adapter changes: send both.")
+        delivery = None if weights is None else self._delivery(weights)
+        self._loaded = True
+        client.load_adapter(adapter, version, delivery)
+        self.version = version
 
     @override
     def _begin(self, previous: EngineThread | None) -> EngineThread:

@@ -54,6 +54,15 @@ WORKER_NAMES: Final = (
         parameters=("weights_iterator", "weights_path"),
     ),
     *members(
+        "vllm.lora.",
+        "reads the LoRA adapter that a worker holds",
+        "worker_manager:WorkerLoRAManager._adapter_manager",
+        "model_manager:LoRAModelManager.get_adapter",
+        "lora_model:LoRAModel.loras",
+        "lora_weights:LoRALayerWeights.lora_a",
+        "lora_weights:LoRALayerWeights.lora_b",
+    ),
+    *members(
         _LAYERS,
         "reads weights that the CPU build has packed",
         "linear:UnquantizedLinearMethod.cpu_linear",
@@ -72,6 +81,12 @@ ENGINE_NAMES: Final = (
         _ENGINE,
         "forgets what was computed with old weights",
         *("reset_prefix_cache", "reset_encoder_cache", "reset_mm_cache"),
+    ),
+    *members(_ENGINE, "exchanges LoRA adapters with it", "add_lora", "remove_lora"),
+    PrivateName(
+        "vllm.lora.request:LoRARequest",
+        "names the LoRA adapter that a turn is sampled with",
+        parameters=("lora_name", "lora_int_id", "lora_path"),
     ),
     *members(_ENGINE, "releases and takes GPU memory with it", "sleep", "wake_up"),
     PrivateName(_ENGINE + "vllm_config", "reads dtype and devices from it"),

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from visenv.errors import PolicyError
+from visenv.policy import Adapter
 
 from .engine import Engine
 from .line import Line, Watch
@@ -110,7 +111,11 @@ class EngineThread:
 
     def load(self, delivery: Delivery, version: int) -> None:
         """Load the weights in the thread."""
-        self._call(partial(self._load, delivery, version), self._transfer_timeout)
+        self._call(partial(self._load, delivery, None, version), self._transfer_timeout)
+
+    def load_adapter(self, adapter: Adapter, version: int, delivery: Delivery | None) -> None:
+        """Load an adapter in the thread; see `EnginePolicy.load_adapter`."""
+        self._call(partial(self._load, delivery, adapter, version), self._transfer_timeout)
 
     def sleep(self) -> None:
         """Put the engine to sleep; turns in progress and new ones wait until it wakes."""
@@ -247,13 +252,13 @@ class EngineThread:
         for name, piece in self._engine.interrupt():
             self._answer(name, piece)
 
-    def _load(self, delivery: Delivery, version: int) -> None:
+    def _load(self, delivery: Delivery | None, adapter: Adapter | None, version: int) -> None:
         with self._cache:
             self._epoch += 1
             self._interrupt()
             self.stale = True
             try:
-                self._engine.load(delivery)
+                self._engine.load(delivery, adapter)
             except Exception as error:
                 if self._engine.transfer.broken:
                     self._die(f"lost its trainer: {error}")

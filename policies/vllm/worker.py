@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 
+from .adapter import sums
 from .weights import bits_of, columns, part_of, plain_name, sum_of
 
 _FIRST = 64
@@ -58,6 +59,22 @@ class WeightSums:
         return {"same": same}
 
     @torch.inference_mode()
+    def visenv_adapter_sums(self, number: int) -> dict[str, Any]:
+        """Return the sums of an adapter's matrices, and their dtype.
+
+        Args:
+            number: The adapter's number (`LoRARequest.lora_int_id`).
+        """
+        adapter = self.model_runner.lora_manager._adapter_manager.get_adapter(number)  # noqa: SLF001
+        layers = list(adapter.loras.values())
+        found = {
+            "lora_A": _matrices(layer.lora_a for layer in layers),
+            "lora_B": _matrices(layer.lora_b for layer in layers),
+        }
+        dtype = str(found["lora_A"][0].dtype).removeprefix("torch.")
+        return {"dtype": dtype, **{name: sums(each) for name, each in found.items()}}
+
+    @torch.inference_mode()
     def visenv_sums(self) -> dict[str, int]:
         """Return the sums of this worker's weights, by part of the model.
 
@@ -68,10 +85,17 @@ class WeightSums:
         sums: dict[str, int] = defaultdict(int)
         for prefix, module in self.model_runner.get_model().named_modules():
             for name, total in _sums(module, self.model_config.dtype):
-                full = plain_name(f"{prefix}.{name}")
+                # Where adapters are taken, a layer holds its own weight as that of its base layer.
+                full = plain_name(f"{prefix}.{name}".replace(".base_layer.", "."))
                 if whole or "norm" in full:
                     sums[part_of(full) if whole else full] += total
         return dict(sums)
+
+
+def _matrices(given: Iterable[Any]) -> list[torch.Tensor]:
+    """Return the matrices of layers; fused layers have a list of them, with None for some."""
+    lists = [each if isinstance(each, list) else [each] for each in given]
+    return [matrix for each in lists for matrix in each if matrix is not None]
 
 
 @torch.inference_mode()

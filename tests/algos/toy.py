@@ -62,7 +62,7 @@ class Echo(gym.Env[Any, str]):
         self._seed = seed
         self._letters = [LETTERS[index] for index in self.np_random.integers(4, size=2)]
         self._turn = 0
-        self.sample = Sample("".join(self._letters), "Which capital?")
+        self.sample = Sample("".join(self._letters), "Which capital?", kind=self._letters[0])
         return None, self._info(
             StepResult((Message("user", (self._letters[0],)),), (), TurnRequest())
         )

@@ -62,6 +62,18 @@ class Supply(ABC):
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
         """Return the groups of that step, counted from 0, aborted episodes included."""
 
+    def env_of(self, step: int, group: Group) -> str:
+        """Return the name of the environment of a group of a step.
+
+        Args:
+            step: The step, counted from 0; the present one.
+            group: One of its groups, of any process.
+
+        Returns:
+            Its name in the mixture; ``""`` where there is only one environment.
+        """
+        return "" if self.samples is None else self.samples.env_of(step, group[0].group)
+
     def report(self) -> dict[str, float]:
         """Return what was measured since the last report, by names that begin with ``rollout/``."""
         return {}

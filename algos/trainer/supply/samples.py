@@ -85,6 +85,10 @@ class SampleOrder:
         with self._lock:
             return self._choose(step, number)
 
+    def env_of(self, step: int, number: int) -> str:
+        """Return the name of a group's environment; ``""`` if the mixture has only one."""
+        return self.choose(step, number).env if len(self._mixture.make_envs) > 1 else ""
+
     def _choose(self, step: int, number: int) -> SampleChoice:
         if number < self._groups:
             return self._step(step)[number]

@@ -48,6 +48,7 @@ class Taken(Supply):
         self._episodes = episodes
         self._seed = seed
         self._share = share
+        self._is_mixture = len({episode.env_id for episode in episodes}) > 1
 
     @override
     def groups(self, step: int, on_episode: OnEpisode) -> list[Group]:
@@ -59,6 +60,10 @@ class Taken(Supply):
         for episode in taken:
             on_episode(episode)
         return [[episode] for episode in taken]
+
+    def env_of(self, step: int, group: Group) -> str:
+        """Return the registered id; ``""`` where all episodes are of one environment."""
+        return group[0].env_id if self._is_mixture else ""
 
     def _order(self, epoch: int) -> list[int]:
         rng = np.random.default_rng(random_stream(self._seed, _ORDER, epoch))

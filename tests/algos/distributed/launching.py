@@ -11,11 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 _ACCELERATE = ["-m", "accelerate.commands.accelerate_cli", "launch"]
 _ACCELERATE += ["--main_process_port", "0", "--config_file"]  # any port: others test beside us
+_ONE = ["--num_processes", "1"]
 _LAUNCHERS = {
     "alone": [],
     "replicas": ["-m", "torch.distributed.run", "--nproc_per_node", "2"],
+    "ZeRO-1": [*_ACCELERATE, "tests/algos/distributed/cpu_zero1.yaml"],
     "ZeRO-2": [*_ACCELERATE, "configs/cpu_zero2.yaml"],
     "ZeRO-3": [*_ACCELERATE, "configs/cpu_zero3.yaml"],
+    "ZeRO-1, one process": [*_ACCELERATE, "tests/algos/distributed/cpu_zero1.yaml", *_ONE],
+    "ZeRO-2, one process": [*_ACCELERATE, "configs/cpu_zero2.yaml", *_ONE],
+    "ZeRO-3, one process": [*_ACCELERATE, "configs/cpu_zero3.yaml", *_ONE],
 }
 
 

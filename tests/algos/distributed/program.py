@@ -16,6 +16,7 @@ from visenv.algos.trainer.processes import Processes
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.algos.distributed.gradients import check
 from tests.algos.distributed.training import (
+    StopAfterTheFirst,
     die_while_saving_the_second,
     train,
     train_flat,
@@ -48,12 +49,17 @@ def main() -> None:
             train_long(folder / task)
         elif task == "flat":
             train_flat(folder / task)
-        elif task == "resume":
-            train(model, folder / "killed", resume=True)
-        else:  # the name of a run
-            if task == "killed":
-                die_while_saving_the_second()
-            train(model, folder / task)
+        else:
+            run(model, folder, task)
+
+
+def run(model: str, folder: Path, task: str) -> None:
+    """Train: a run by its name, its first step alone, or what is left of it."""
+    if task == "killed":
+        die_while_saving_the_second()
+    words = ["killed"] if task == "resume" else task.split()
+    begins, resumes = task.startswith("begin "), task.startswith(("resume", "go on with "))
+    train(model, folder / words[-1], resumes, [StopAfterTheFirst()] if begins else [])
 
 
 if __name__ == "__main__":

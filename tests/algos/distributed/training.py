@@ -68,6 +68,13 @@ def train(
         torch.save(weights, folder / "final.pt")
 
 
+class StopAfterTheFirst(Callback):
+    """Ends the run after its first step, with a checkpoint."""
+
+    def on_step_end(self, state: Any, *_: Any, **__: Any) -> None:
+        state.should_stop = True
+
+
 class _Flat(GRPO):
     """No episode is better than another."""
 

@@ -63,6 +63,61 @@ def test_measures_by_hand() -> None:
     )
 
 
+def test_measures_by_environment_and_kind_by_hand() -> None:
+    from visenv.algos.trainer.metrics import measure_by_env_and_kind
+
+    def group(number: int, kind: str, *episodes: Episode) -> list[Episode]:
+        return [replace(each, group=number, kind=kind) for each in episodes]
+
+    unread = _episode(0, status="aborted")  # its sample was never read
+    groups = [
+        group(0, "color", _episode(1.0, calls=(True,)), _episode(0.0)),
+        group(1, "left of", _episode(0.5, 3), _episode(0.5)),
+        group(2, "color", _episode(0.25), _episode(0.25)),
+        [replace(unread, group=3), *group(3, "page", _episode(0.75))],
+    ]
+    envs = {0: "scenes", 1: "scenes", 2: "photos", 3: "photos"}
+
+    def found(env_of: dict[int, str]) -> dict[str, float]:
+        return measure_by_env_and_kind(groups, lambda group: env_of[group[0].group])
+
+    def named(prefix: str, *values: float) -> dict[str, float]:
+        reward, tokens, turns, truncated, aborted, used, calls, failed = values
+        return {
+            f"{prefix}/reward": reward,
+            f"{prefix}/terms/right": reward,
+            f"{prefix}/metrics/accuracy": 2 * reward,
+            f"{prefix}/episodes/tokens": tokens,
+            f"{prefix}/episodes/turns": turns,
+            f"{prefix}/episodes/truncated": truncated,
+            f"{prefix}/episodes/aborted": aborted,
+            f"{prefix}/tools/used_tools": used,
+            f"{prefix}/tools/tool_calls": calls,
+            f"{prefix}/tools/failed_calls": failed,
+        }
+
+    assert found(envs) == pytest.approx(
+        {
+            # scenes: rewards 1, 0, .5, .5; turns 1, 1, 3, 1; a tool once; alike: the second of two
+            **named("env/scenes", 2.0 / 4, 0, 6 / 4, 0, 0, 1 / 4, 1 / 4, 0),
+            "env/scenes/groups/alike": 1 / 2,
+            **named("env/scenes/kind/color", 1 / 2, 0, 1, 0, 0, 1 / 2, 1 / 2, 0),
+            "env/scenes/kind/color/groups/alike": 0,
+            **named("env/scenes/kind/left_of", 1 / 2, 0, 2, 0, 0, 0, 0, 0),
+            "env/scenes/kind/left_of/groups/alike": 1,
+            # photos: rewards .25, .25, .75 without the aborted one; one group has several left
+            **named("env/photos", 1.25 / 3, 0, 1, 0, 1, 0, 0, 0),
+            "env/photos/groups/alike": 1,
+            **named("env/photos/kind/color", 0.25, 0, 1, 0, 0, 0, 0, 0),
+            "env/photos/kind/color/groups/alike": 1,
+            **named("env/photos/kind/page", 0.75, 0, 1, 0, 1, 0, 0, 0),
+        }
+    )
+    alone = found(dict.fromkeys(envs, ""))
+    assert {name.split("/")[1] for name in alone} == {"color", "left_of", "page"}
+    assert alone["kind/color/reward"] == pytest.approx(1.5 / 4)
+
+
 def test_advantages_by_the_outcome_of_the_tool_by_hand() -> None:
     from visenv.algos.trainer.metrics import advantages_by_tool
 

@@ -14,6 +14,7 @@ from tests.algos import toy
 from tests.algos.runs import Sloped, metrics
 from visenv.algos.trainer import Optimisation, Rollouts, Trainer, TrainerConfig, loop
 from visenv.errors import ConfigurationError, RunError, SamplerError
+from visenv.policy import Adapter
 
 pytestmark = pytest.mark.component("torch", "tensorboard")
 
@@ -134,6 +135,65 @@ def test_engine_that_dies_while_sampling_is_revived_with_its_weights(tmp_path: P
     # what it was about to say was said after all
     assert policy.weights() == _train(tmp_path / "plain", None).weights()
     assert [row["episodes/aborted"] for row in metrics(tmp_path / "run")] == [0, 0, 0]
+
+
+class Adapted(toy.ToyPolicy):
+    """A policy whose bias is its adapter."""
+
+    @override
+    def named_weights(self, whole: Any = None, *, merge: bool = True) -> Any:
+        for name, weight in self.module.named_parameters():
+            yield name, torch.zeros_like(weight) if not merge and "bias" in name else weight
+
+    @override
+    def adapter(self, whole: Any = None) -> Adapter:
+        return Adapter({}, {"bias": self.network.bias.detach().clone()})
+
+
+class Adaptable(toy.ToyEngine):
+    """An engine that takes adapters."""
+
+    takes_adapters = True
+
+    @override
+    def load_adapter(self, adapter: Adapter, version: int, weights: Any = None) -> None:
+        if weights is not None:
+            self.load(weights, version)
+        self.log.append(f"adapter {version}")
+        self._inner.network.bias.data = adapter.weights["bias"].clone()
+        self.version = self._inner.version = version
+
+
+def _train_adapter(folder: Path, engine: Any) -> Any:
+    policy = Adapted()
+    policy.network.weight.requires_grad_(False)
+    Trainer(policy, Sloped(), _config(), folder=folder, sampler=engine).train(toy.Echo)
+    return policy
+
+
+def test_an_engine_that_takes_adapters_is_sent_the_weights_beneath_once(tmp_path: Path) -> None:
+    engine = Adaptable()
+    policy = _train_adapter(tmp_path / "run", engine)
+    assert engine.log == ["load 0", *(f"adapter {version}" for version in range(4))]
+    assert all(row["sampler/largest"] < 1e-6 for row in metrics(tmp_path / "run"))
+    # an engine that does not take adapters is sent merged weights, and samples the same
+    merged = toy.ToyEngine()
+    assert policy.weights() == _train_adapter(tmp_path / "merged", merged).weights()
+    assert merged.log == ["load 0", "load 1", "load 2", "load 3"]
+
+
+def test_an_engine_that_lost_its_weights_is_sent_them_beneath_the_adapter(tmp_path: Path) -> None:
+    engine = Adaptable(dies_at=60)  # in the second step: each has 48 turns
+    policy = _train_adapter(tmp_path / "run", engine)
+    revived = ["load 1", "adapter 1"]
+    assert engine.log == ["load 0", "adapter 0", "adapter 1", *revived, "adapter 2", "adapter 3"]
+    assert policy.weights() == _train_adapter(tmp_path / "plain", None).weights()
+
+
+def test_first_transfer_that_fails_is_tried_again_with_all_weights(tmp_path: Path) -> None:
+    engine = Adaptable(failures=1)
+    _train_adapter(tmp_path / "run", engine)
+    assert engine.log[:4] == ["load 0", "load 0", "adapter 0", "adapter 1"]
 
 
 def test_engine_that_keeps_dying_aborts_episodes_until_none_is_left(tmp_path: Path) -> None:

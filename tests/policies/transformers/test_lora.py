@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from visenv.errors import ConfigurationError, RunError
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 peft = pytest.importorskip("peft")
+safetensors = pytest.importorskip("safetensors.torch")
 
 from tests.policies.transformers import naive
 from visenv.policies import transformers as package
+from visenv.policies.transformers import shards
 
 pytestmark = pytest.mark.component("torch", "transformers", "peft")
 
@@ -286,3 +289,48 @@ def test_settings_that_cannot_be_are_refused(qwen3_folder: Path) -> None:
     unknown = package.LoraSettings(targets=("nothing",))
     with pytest.raises(ConfigurationError, match="LoRA cannot be applied"):
         package.TransformersPolicy(qwen3_folder, lora=unknown)
+
+
+def test_an_adapter_that_leaves_the_policy_is_what_peft_reads(
+    taught: Any, folder: Path, tmp_path: Path
+) -> None:
+    policy, lesson = taught
+    sent = policy.adapter()
+    (tmp_path / "adapter_config.json").write_text(json.dumps(sent.config))
+    safetensors.save_file(sent.weights, tmp_path / "adapter_model.safetensors")
+    saved = tmp_path / "saved"
+    policy.save(saved)
+    read = safetensors.load_file(saved / "adapter" / "adapter_model.safetensors")
+    assert read.keys() == sent.weights.keys()
+    assert all(torch.equal(read[name], sent.weights[name]) for name in read)
+    config = peft.LoraConfig.from_pretrained(str(tmp_path))
+    assert (config.r, config.lora_alpha) == (SETTINGS.rank, SETTINGS.alpha)
+    # It is a copy, and the weights beneath are those of the checkpoint.
+    before = {name: weight.clone() for name, weight in sent.weights.items()}
+    lesson.teach(policy)
+    assert all(torch.equal(before[name], sent.weights[name]) for name in before)
+    plain = package.TransformersPolicy(folder, threads=1)
+    beneath = dict(policy.named_weights(merge=False))
+    for name, weight in plain.named_weights():
+        assert torch.equal(beneath[name], weight), name
+    assert plain.adapter() is None
+    assert policy.copy_frozen().adapter() is not None
+
+
+def test_a_weight_in_shards_takes_its_part_of_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 5 values, two processes hold 3 and 2; the rest of the second shard is padding."""
+
+    class Sharded:
+        def __init__(self) -> None:
+            self.ds_tensor = torch.full((3,), -1.0)
+            self.ds_tensor.ds_numel = 3
+
+    value = torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    for rank, expected in enumerate(([1.0, 2.0, 3.0], [4.0, 5.0, -1.0])):
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda rank=rank: rank)
+        weight = Sharded()
+        shards.assign(weight, value)
+        assert weight.ds_tensor.tolist() == expected
+    whole = torch.zeros(1, 5)
+    shards.assign(whole, value)
+    assert torch.equal(whole, value)

@@ -1,0 +1,168 @@
+"""The state of the optimizer in a checkpoint, in shards that any number of processes can read.
+
+::
+
+    optimizer/shard_00000_of_00002.pt    what process 0 of 2 held
+
+A shard says which elements of which parameters it holds: their float32 weights, and what the
+optimizer keeps for each weight (AdamW: two moments). A process that goes on copies the elements
+that it holds itself from all shards. So the number of processes and the stage of ZeRO may be others
+than those that wrote the checkpoint, and no value is computed anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from visenv.errors import ConfigurationError, RunError
+
+_WEIGHTS = "weights"
+"""The key of the float32 weights among the values of a parameter."""
+
+
+class Slot(NamedTuple):
+    """The elements of one parameter that this process holds.
+
+    Attributes:
+        name: The name of the parameter in its module.
+        start: The first of the elements, in the flattened parameter.
+        length: How many they are, at least 1.
+        master: The tensor that holds them in float32; the optimizer's state has it as a key.
+        offset: The first of the elements, in the flattened `master`.
+    """
+
+    name: str
+    start: int
+    length: int
+    master: torch.Tensor
+    offset: int
+
+    def values_in(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the elements, as a view ``[length]``, in a tensor of the shape of `master`."""
+        return tensor.detach().view(-1)[self.offset : self.offset + self.length]
+
+
+def save_shard(
+    folder: Path, slots: Sequence[Slot], optimizer: torch.optim.Optimizer, rank: int, count: int
+) -> None:
+    """Write what this process holds.
+
+    Args:
+        folder: The folder of all shards; it is made if it is not there.
+        slots: What this process holds.
+        optimizer: The optimizer, whose state has the `Slot.master` as keys.
+        rank: The number of this shard, from 0.
+        count: The number of shards.
+
+    Raises:
+        ConfigurationError: If the optimizer keeps a tensor that is neither one number nor has one
+            value for each weight.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    parameters = {slot.name: _entry(slot, optimizer.state.get(slot.master, {})) for slot in slots}
+    shard = {"step": optimizer.param_groups[0].get("step"), "parameters": parameters}
+    torch.save(shard, folder / f"shard_{rank:05d}_of_{count:05d}.pt")
+
+
+def load_shards(
+    folder: Path,
+    slots: Sequence[Slot],
+    optimizer: torch.optim.Optimizer,
+    sizes: Mapping[str, int],
+) -> None:
+    """Read what this process holds from the shards of all processes that wrote a checkpoint.
+
+    Args:
+        folder: The folder of the shards.
+        slots: What this process holds; it is overwritten.
+        optimizer: The optimizer; it has not taken a step yet.
+        sizes: The number of elements of every trained parameter, by name.
+
+    Raises:
+        RunError: If a shard is missing or cannot be read, or the shards are of other parameters.
+    """
+    shards = _read(folder)
+    own = {slot.name: slot for slot in slots}
+    found: Counter[str] = Counter()
+    for shard in shards:
+        for name, entry in shard["parameters"].items():
+            found[name] += entry["length"]
+            if name in own:
+                _copy(entry, own[name], optimizer.state)
+    different = [name for name in {*found, *sizes} if found[name] != sizes.get(name, 0)]
+    if different:
+        name = min(different)
+        raise RunError(
+            f"{folder} does not fit what is trained here: {len(different)} of {len(sizes)} "
+            f"parameters differ; {name} has {sizes.get(name, 0)} weights here and {found[name]} "
+            "there. The model, LoRA and freeze_vision must be those of the run."
+        )
+    for group in optimizer.param_groups:
+        if shards[0]["step"] is not None:  # some optimizers count steps in their groups
+            group["step"] = shards[0]["step"]
+
+
+def _entry(slot: Slot, state: Mapping[str, Any]) -> dict[str, Any]:
+    values = {_WEIGHTS: slot.master} | {
+        key: value for key, value in state.items() if _is_by_weight(value, slot.master)
+    }
+    numbers = {key: value for key, value in state.items() if key not in values}
+    for key, value in numbers.items():
+        if isinstance(value, torch.Tensor) and value.numel() != 1:
+            raise ConfigurationError(
+                f"The optimizer keeps {key!r} of shape {list(value.shape)} for weights of shape "
+                f"{list(slot.master.shape)}. Checkpoints hold numbers, and tensors with one value "
+                "for each weight: use AdamW."
+            )
+    return {
+        "start": slot.start,
+        "length": slot.length,
+        # A copy: of a view, the whole tensor beneath would be written.
+        "values": {
+            key: slot.values_in(value).to("cpu", copy=True) for key, value in values.items()
+        },
+        "numbers": numbers,
+    }
+
+
+def _is_by_weight(value: Any, master: torch.Tensor) -> bool:
+    return isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape == master.shape
+
+
+def _copy(entry: Mapping[str, Any], slot: Slot, states: Any) -> None:
+    """Copy the elements that a shard and a slot have in common."""
+    begin = max(slot.start, entry["start"])
+    end = min(slot.start + slot.length, entry["start"] + entry["length"])
+    if begin >= end:
+        return
+    for key, value in entry["values"].items():
+        state = states[slot.master]
+        if key != _WEIGHTS and key not in state:
+            state[key] = torch.zeros_like(slot.master, dtype=value.dtype, requires_grad=False)
+        whole = slot.master if key == _WEIGHTS else state[key]
+        part = value[begin - entry["start"] : end - entry["start"]]
+        slot.values_in(whole)[begin - slot.start : end - slot.start].copy_(part)
+    for key, value in entry["numbers"].items():
+        own = value.clone() if isinstance(value, torch.Tensor) else value
+        states[slot.master].setdefault(key, own)
+
+
+def _read(folder: Path) -> list[Any]:
+    paths = sorted(folder.glob("shard_*_of_*.pt"))
+    counts = {int(path.stem.rpartition("_")[2]) for path in paths}
+    if counts != {len(paths)}:
+        raise RunError(
+            f"{folder} must hold every shard of one checkpoint, but holds "
+            f"{', '.join(path.name for path in paths) or 'none'}."
+        )
+    try:
+        return [
+            torch.load(path, map_location="cpu", weights_only=True, mmap=True) for path in paths
+        ]
+    except Exception as error:  # broken bytes lead torch.load anywhere
+        raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error

@@ -1,0 +1,112 @@
+"""Seconds of an update with and without micro-batches that are made ahead in another thread.
+
+    python benchmarks/prefetch.py
+    python benchmarks/prefetch.py --device cuda --dtype bfloat16 --size 3b --groups 8
+
+Each group is a micro-batch: two images in the prompt and a tool image of each member. Images are
+processed anew in every round, as where an engine has sampled (it processes images itself). Rounds
+take turns with and without prefetching; medians of the wall time count, because what overlaps does
+not show in processor time.
+
+The share is the part of the time without prefetching in which micro-batches were made. Prefetching
+hides at most that much: ``1 / (1 - share)`` bounds the ratio.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+import tyro
+
+from benchmarks.random_vlm import SHAPES, build, group
+from visenv.algos.trainer.prefetch import pinned, prefetched
+from visenv.policies.transformers import TransformersPolicy
+
+Way = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+WAYS: dict[str, Way] = {"in turn": map, "prefetched": prefetched}
+
+
+class Round(NamedTuple):
+    """What one round took, in seconds: whole, and to make micro-batches (on whichever thread)."""
+
+    whole: float
+    making: float
+
+
+def take(policy: TransformersPolicy, parts: Sequence[Any], way: Way) -> Round:
+    """Forward and backward of all micro-batches."""
+    policy.codec.encoder.forget()
+    making = 0.0
+
+    def make(part: Any) -> Any:
+        nonlocal making
+        begun = time.perf_counter()
+        collated = pinned(policy.collate(*part))
+        making += time.perf_counter() - begun
+        return collated
+
+    begun = time.perf_counter()
+    for collated in way(make, parts):
+        policy.module(collated).logprobs.sum().backward()
+        policy.module.zero_grad()
+    if policy.network.device.type == "cuda":
+        torch.cuda.synchronize()
+    return Round(time.perf_counter() - begun, making)
+
+
+def main(
+    size: str = "8m",
+    groups: int = 4,
+    members: int = 4,
+    rounds: int = 5,
+    device: str = "cpu",
+    dtype: Literal["float32", "bfloat16"] = "float32",
+    threads: int = 1,
+) -> None:
+    """Time updates with and without prefetching.
+
+    Args:
+        size: A key of `benchmarks.random_vlm.SIZES`.
+        groups: Micro-batches in an update.
+        members: Episodes in a group.
+        rounds: Rounds of each way.
+        device: Where the model computes.
+        dtype: Of its weights.
+        threads: CPU threads of PyTorch.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        policy = TransformersPolicy(
+            build(Path(folder), size), device=device, dtype=dtype, freeze_vision=False,
+            threads=threads,
+        )  # fmt: skip
+        policy.train_mode(True)
+        parts = [group(policy, SHAPES[0], members) for _ in range(groups)]
+        taken: dict[str, list[Round]] = {name: [] for name in WAYS}
+        for number in range(rounds + 1):
+            for name, way in WAYS.items():
+                one = take(policy, parts, way)
+                if number:  # the first round warms up
+                    taken[name].append(one)
+    load = "/".join(f"{each:.0f}" for each in os.getloadavg())
+    print(
+        f"{size}, {device}, {dtype}, {groups} groups of {members}, {threads} threads, load {load}"
+    )
+    medians = {name: statistics.median(one.whole for one in each) for name, each in taken.items()}
+    for name, each in taken.items():
+        print(f"{name:12} {medians[name]:7.2f} s  rounds {[round(one.whole, 2) for one in each]}")
+    share = statistics.median(one.making / one.whole for one in taken["in turn"])
+    ratio = medians["in turn"] / medians["prefetched"]
+    print(
+        f"making takes {share:.0%}; in turn takes {ratio:.2f} x (at most {1 / (1 - share):.2f} x)"
+    )
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
