@@ -31,7 +31,7 @@ PUBLIC_MODULES: Final = frozenset(
 )
 """Modules whose names are documented."""
 
-SIMULATOR_FOLDER: Final = "simulator"
+SIMULATOR_FOLDERS: Final = frozenset({"simulator", "habitat"})
 """Folders of code that runs in a simulator's interpreter, at versions that it checks when it starts
 (`SetupError`); their packages offer some of what is needed under private names only."""
 
