@@ -75,7 +75,7 @@ def unlisted(names: Iterable[PrivateName], folders: Sequence[str] = FOLDERS) -> 
         file.relative_to(ROOT).as_posix(): ast.parse(file.read_text())
         for folder in folders
         for file in sorted((ROOT / folder).rglob("*.py"))
-        if file.name != "private_names.py" and file.parent.name != SIMULATOR_FOLDER
+        if file.name != "private_names.py" and file.parent.name not in SIMULATOR_FOLDERS
     }
     own = {name for tree in trees.values() for name in definitions(tree)}
     uses = [
