@@ -31,7 +31,7 @@ PUBLIC_MODULES: Final = frozenset(
 )
 """Modules whose names are documented."""
 
-SIMULATOR_FOLDER: Final = "simulator"
+SIMULATOR_FOLDERS: Final = frozenset({"simulator", "habitat"})
 """Folders of code that runs in a simulator's interpreter, at versions that it checks when it starts
 (`SetupError`); their packages offer some of what is needed under private names only."""
 
@@ -75,7 +75,7 @@ def unlisted(names: Iterable[PrivateName], folders: Sequence[str] = FOLDERS) -> 
         file.relative_to(ROOT).as_posix(): ast.parse(file.read_text())
         for folder in folders
         for file in sorted((ROOT / folder).rglob("*.py"))
-        if file.name != "private_names.py" and file.parent.name != SIMULATOR_FOLDER
+        if file.name != "private_names.py" and file.parent.name not in SIMULATOR_FOLDERS
     }
     own = {name for tree in trees.values() for name in definitions(tree)}
     uses = [

@@ -31,7 +31,7 @@ def is_reachable(item: Any, robot: Any, sim_info: Any) -> bool:
 
 def is_holding(item: Any, robot: Any, sim_info: Any) -> bool:
     """Return whether the robot holds an object."""
-    return _state(sim_info).held == item.name
+    return bool(_state(sim_info).held == item.name)
 
 
 def is_hand_empty(robot: Any, sim_info: Any) -> bool:
@@ -41,7 +41,7 @@ def is_hand_empty(robot: Any, sim_info: Any) -> bool:
 
 def is_in(item: Any, holder: Any, sim_info: Any) -> bool:
     """Return whether an object is directly in or on a receptacle."""
-    return _state(sim_info).holder_of(item.name) == holder.name
+    return bool(_state(sim_info).holder_of(item.name) == holder.name)
 
 
 def was_never_in(item: Any, holder: Any, sim_info: Any) -> bool:
