@@ -25,6 +25,7 @@ LISTS: Final = (
     "visenv.algos.trainer",
     "visenv.algos.bridges.trl",
     "visenv.algos.bridges.verl",
+    "visenv.policies.tokens",
     "visenv.policies.transformers",
     "visenv.policies.vllm",
 )

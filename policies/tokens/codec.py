@@ -116,7 +116,7 @@ class Codec:
         try:
             self.template.require_video()
             return VideoEncoder(self.processor, getattr(vision, "tokens_per_second", 1.0))
-        except PolicyError as error:
+        except (PolicyError, ConfigurationError) as error:
             if required:
                 raise PolicyError(
                     f"{model} cannot show videos natively, only as frames (video='frames'): {error}"

@@ -19,9 +19,11 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from visenv.errors import ImageError, PolicyError
+from visenv.private_names import check_private_names
 from visenv.types import Image, Video, VideoSpan
 
 from .positions import Span
+from .private_names import VIDEO_NAMES
 from .vision import Patches, check_shape
 
 _TICKS = 1000
@@ -54,15 +56,15 @@ class VideoEncoder:
         fingerprint: Names the processor and all its settings.
 
     Raises:
-        PolicyError: If the processor cannot read or write videos; says why.
+        PolicyError: If the checkpoint has no video processor here.
+        ConfigurationError: If transformers lacks a private name that is used for videos.
     """
 
     def __init__(self, processor: Any, tokens_per_second: float, capacity: int = 2**30) -> None:
         video_processor = getattr(processor, "video_processor", None)
         if video_processor is None:
             raise PolicyError("Its processor has no video processor: torchvision is missing.")
-        if not hasattr(processor, "replace_video_token"):
-            raise PolicyError("Its processor does not say which tokens stand for a video.")
+        check_private_names(VIDEO_NAMES)
         self._processor = processor
         self._frames: Any = video_processor
         self._known: LRUCache[str, Patches] = LRUCache(capacity, lambda one: one.values.nbytes)
