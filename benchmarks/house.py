@@ -22,10 +22,12 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+from typing_extensions import override
 
 import visenv  # noqa: F401 - registers the ids
 from visenv.envs.embodied.simulation import HouseSimulation
@@ -45,6 +47,7 @@ class Took(NamedTuple):
     busy: float
     elapsed: float
 
+    @override
     def __str__(self) -> str:
         return f"{self.busy:7.1f} CPU ms {self.elapsed:7.1f} ms"
 
@@ -164,7 +167,7 @@ def show_eight(rounds: int = 3) -> None:
     play_together(pool, script)
     bounds, ratios = [], []
     for _ in range(rounds):
-        each = [took(lambda seed=seed: play(env, seed, script[seed])) for seed in range(EPISODES)]
+        each = [took(partial(play, env, seed, script[seed])) for seed in range(EPISODES)]
         alone = Took(*map(sum, zip(*each, strict=True)))
         before = busy_children()
         together = took(lambda: play_together(pool, script))

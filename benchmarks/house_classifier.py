@@ -127,7 +127,7 @@ class Photographer:
         margin = 3 + max(right - left, bottom - top) // 8
         frame = self.renderer.frame(state, SIDE)
         cut = frame[max(0, top - margin) : bottom + margin, max(0, left - margin) : right + margin]
-        pixels = cv2.resize(cut, (CROP, CROP), interpolation=cv2.INTER_AREA)
+        pixels = np.asarray(cv2.resize(cut, (CROP, CROP), interpolation=cv2.INTER_AREA), np.uint8)
         yield Crop(pixels, [labels.get(head, UNASKED) for head in HEADS])
 
 

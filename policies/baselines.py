@@ -192,6 +192,7 @@ class DirectPolicy(_Baseline):
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.answer, "<answer>")
 
+    @override
     async def _plan(
         self,
         session: BaselineSession,
@@ -211,6 +212,7 @@ class ChainOfThoughtPolicy(_Baseline):
     async def _turn(self, session: BaselineSession, sampling: Sampling) -> ParsedTurn:
         return await self._answer(session, sampling, self.prompts.reason, "<think>")
 
+    @override
     async def _plan(
         self,
         session: BaselineSession,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-def prefetched(make: Callable[[Item], Made], items: Sequence[Item]) -> Iterator[Made]:
+def prefetched(make: Callable[[Item], Made], items: Sequence[Item]) -> Generator[Made]:
     """Yield ``make(item)`` for each item, in their order.
 
     While the caller works with one, the next is made by another thread; none is made earlier than

@@ -147,6 +147,7 @@ class House(RebuiltPrompt):
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward, terminated, truncated, {**info, "simulator": self.simulator}
 
+    @override
     def close(self) -> None:
         """Close the environment and what plays its world."""
         super().close()
@@ -446,6 +447,7 @@ class EBHabitat(House):
     v0: first release.
     """
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -453,6 +455,7 @@ class EBHabitat(House):
         observation, info = super().reset(seed=seed, options=options)
         return observation, {**info, **self._placeholders()}
 
+    @override
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take a turn: run a plan."""
         observation, reward, terminated, truncated, info = super().step(action)

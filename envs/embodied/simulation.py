@@ -157,6 +157,7 @@ class Act(Tool[ActArguments]):
         """Begin the episode of a sample; a control without tools needs its world, too."""
         self.simulation = self.world.begin(sample)
 
+    @override
     def close(self) -> None:
         """Close the world."""
         self.world.close()

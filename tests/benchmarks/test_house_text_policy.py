@@ -17,7 +17,7 @@ THINGS = ("mug", "apple", "book", "pan", "vase", "watch", "candle", "fork")
 NAMES = [f"find a {thing.capitalize()}" for thing in THINGS]
 
 
-def test_a_policy_learns_to_find_what_the_instruction_names_also_what_it_never_heard_of() -> None:
+def test_policy_learns_to_find_what_the_instruction_names_also_what_it_never_heard_of() -> None:
     made = []
     for right, thing in enumerate(THINGS[:-2]):
         context = Context(f"Bring the {thing} to the sofa.")
@@ -48,13 +48,13 @@ def test_features_change_with_the_instruction_the_history_and_the_feedback() -> 
     assert seen() == seen()
 
 
-def test_the_oracle_s_decisions_begin_with_its_action_and_follow_its_plan() -> None:
+def test_oracle_s_decisions_begin_with_its_action_and_follow_its_plan() -> None:
     sample = house_sample(0, TaskOptions("alfred", "base", "train"))
-    plan = sample.ground_truth.plan  # type: ignore[attr-defined]
+    plan = sample.ground_truth.plan
     made = [*labeled(sample, None, np.random.default_rng(0))]
     assert len(made) == len(plan)
     assert all(2 <= len(actions) <= 26 for actions in made)
 
 
-def test_a_policy_that_has_learned_nothing_fails_within_the_limits() -> None:
+def test_policy_that_has_learned_nothing_fails_within_the_limits() -> None:
     assert not play(TextPolicy(), house_sample(1, TaskOptions("habitat", "spatial", "eval")))

@@ -61,6 +61,7 @@ class Taken(Supply):
             on_episode(episode)
         return [[episode] for episode in taken]
 
+    @override
     def env_of(self, step: int, group: Group) -> str:
         """Return the registered id; ``""`` where all episodes are of one environment."""
         return group[0].env_id if self._is_mixture else ""

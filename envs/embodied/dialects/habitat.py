@@ -46,7 +46,6 @@ class HabitatDialect(Dialect):
         """Return the names of the receptacles, by fixture."""
         return fixture_words(self.house)
 
-    @override
     def item_word(self, kind: str) -> str:
         """Return the word for a type of objects."""
         return word_of(kind)

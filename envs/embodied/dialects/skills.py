@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar
 
+from typing_extensions import override
+
 from .base import Action
 from .habitat import HabitatDialect, fixture_words
 
@@ -63,15 +65,18 @@ class SkillsDialect(HabitatDialect):
     open_at_first = ("Drawer",)
 
     @cached_property
+    @override
     def words(self) -> Mapping[str, str]:
         """What the receptacles are called, by the name of the fixture."""
         named = {word: name for name, word in fixture_words(self.house).items()}
         return {named[word]: skill for skill, word in RECEPTACLES.items()}
 
+    @override
     def item_word(self, kind: str) -> str:
         """Return the category of a type of objects."""
         return next(word for word, each in OBJECTS.items() if (each or word) == kind)
 
+    @override
     def make_actions(self) -> list[Action]:
         """Return the 70 skills.
 

@@ -71,6 +71,7 @@ def train(
 class StopAfterTheFirst(Callback):
     """Ends the run after its first step, with a checkpoint."""
 
+    @override
     def on_step_end(self, state: Any, *_: Any, **__: Any) -> None:
         state.should_stop = True
 

@@ -69,7 +69,7 @@ def _save(folder: Path, cuts: list[int], steps: int = 2) -> None:
         Holder(begin, end, steps).save(folder, rank, len(pairs))
 
 
-def test_a_second_moment_by_hand_is_where_it_belongs(tmp_path: Path) -> None:
+def test_second_moment_by_hand_is_where_it_belongs(tmp_path: Path) -> None:
     # The first step's gradients are 1 to 8, so the second moments are 0.001 times their squares.
     _save(tmp_path, [0, 4, 8], steps=1)
     third = Holder(3, 6)  # weights 4 and 5 of a, 6 of b: from both shards
@@ -105,7 +105,7 @@ def test_any_number_of_readers_gets_what_any_number_of_writers_held(
                 assert torch.equal(found[key], whole[key][begin:end]), key
 
 
-def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+def test_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     import torch
 
     _save(tmp_path, [0, 3, 8])
@@ -123,7 +123,7 @@ def test_before_the_first_step_there_are_only_weights(tmp_path: Path) -> None:
     assert not reader.optimizer.state[reader.master]
 
 
-def test_a_missing_shard_one_too_many_and_broken_bytes_are_refused(tmp_path: Path) -> None:
+def test_missing_shard_one_too_many_and_broken_bytes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"must hold every shard .* holds none"):
         Holder(0, 8).load(tmp_path)
     _save(tmp_path, [0, 4, 8])
@@ -157,7 +157,7 @@ def test_shards_of_other_parameters_are_refused(
         Holder(0, 8).load(tmp_path, sizes)
 
 
-def test_a_state_that_cannot_be_shared_out_is_refused(tmp_path: Path) -> None:
+def test_state_that_cannot_be_shared_out_is_refused(tmp_path: Path) -> None:
     import torch
 
     holder: Any = Holder(0, 8, steps=1)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.component("torch")
 SECONDS = 60.0
 
 
-def test_the_next_is_made_while_the_caller_works_with_one_and_no_more() -> None:
+def test_next_is_made_while_the_caller_works_with_one_and_no_more() -> None:
     from visenv.algos.trainer.prefetch import prefetched
 
     begun = [threading.Event() for _ in range(4)]
@@ -64,7 +64,7 @@ def test_at_most_two_exist() -> None:
     assert len(alive) == 20
 
 
-def test_an_error_comes_in_its_place_and_the_thread_ends() -> None:
+def test_error_comes_in_its_place_and_the_thread_ends() -> None:
     from visenv.algos.trainer.prefetch import prefetched
 
     def make(item: int) -> int:
@@ -109,6 +109,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
     from visenv.algos.trainer import Optimisation, update
     from visenv.algos.trainer.backend import preparing
     from visenv.algos.trainer.credit import credit
+    from visenv.algos.trainer.prefetch import prefetched
     from visenv.algos.trainer.processes import Processes
     from visenv.registration import load
     from visenv.rollout import Collector
@@ -121,7 +122,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
     groups: Any = None
     found: list[list[torch.Tensor]] = []
     made: list[int] = []
-    real = update.prefetched
+    real = prefetched
 
     def counting(make: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
         made.append(len(items))
@@ -148,7 +149,7 @@ def test_weights_are_to_the_bit_those_without_prefetching(
     assert all(map(torch.equal, *found))
 
 
-def test_a_packed_row_in_pinned_memory_is_the_same(
+def test_packed_row_in_pinned_memory_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import gymnasium as gym

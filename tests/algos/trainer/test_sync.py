@@ -171,7 +171,7 @@ def _train_adapter(folder: Path, engine: Any) -> Any:
     return policy
 
 
-def test_an_engine_that_takes_adapters_is_sent_the_weights_beneath_once(tmp_path: Path) -> None:
+def test_engine_that_takes_adapters_is_sent_the_weights_beneath_once(tmp_path: Path) -> None:
     engine = Adaptable()
     policy = _train_adapter(tmp_path / "run", engine)
     assert engine.log == ["load 0", *(f"adapter {version}" for version in range(4))]
@@ -182,7 +182,7 @@ def test_an_engine_that_takes_adapters_is_sent_the_weights_beneath_once(tmp_path
     assert merged.log == ["load 0", "load 1", "load 2", "load 3"]
 
 
-def test_an_engine_that_lost_its_weights_is_sent_them_beneath_the_adapter(tmp_path: Path) -> None:
+def test_engine_that_lost_its_weights_is_sent_them_beneath_the_adapter(tmp_path: Path) -> None:
     engine = Adaptable(dies_at=60)  # in the second step: each has 48 turns
     policy = _train_adapter(tmp_path / "run", engine)
     revived = ["load 1", "adapter 1"]

@@ -56,7 +56,7 @@ def played(policy: Any) -> Episode:
     ("made", "thought", "instruction"),
     [(DirectPolicy, "", PROMPTS.answer), (ChainOfThoughtPolicy, "So it is.", PROMPTS.reason)],
 )
-def test_the_wrapped_model_writes_the_plan_and_reads_how(
+def test_wrapped_model_writes_the_plan_and_reads_how(
     made: type[DirectPolicy], thought: str, instruction: str
 ) -> None:
     model = Model(oracle_plan(thought))
@@ -68,7 +68,7 @@ def test_the_wrapped_model_writes_the_plan_and_reads_how(
     assert episode.segments == ()
 
 
-def test_a_constrained_direct_turn_has_no_reasoning_and_one_with_reasoning_may_have() -> None:
+def test_constrained_direct_turn_has_no_reasoning_and_one_with_reasoning_may_have() -> None:
     silent, thinking = oracle_plan(""), oracle_plan("So it is.")
     asked = []
     for made in (DirectPolicy, ChainOfThoughtPolicy):
@@ -81,6 +81,6 @@ def test_a_constrained_direct_turn_has_no_reasoning_and_one_with_reasoning_may_h
     assert re.fullmatch(cot, thinking)
 
 
-def test_a_baseline_without_plans_is_refused() -> None:
+def test_baseline_without_plans_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="direct or cot"):
         played(RetrievalPolicy(ScriptedPolicy(["x"]), prompts=PROMPTS))

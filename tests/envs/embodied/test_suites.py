@@ -31,7 +31,7 @@ NAME = "tests.envs.embodied.test_suites:SMALL"
 
 
 @pytest.mark.parametrize("suite", [EB_ALFRED, EB_HABITAT])
-def test_a_cell_is_the_mean_of_150_held_out_episodes_at_the_papers_temperature(
+def test_cell_is_the_mean_of_150_held_out_episodes_at_the_papers_temperature(
     suite: Suite,
 ) -> None:
     assert [column.options["subset"] for column in suite.columns] == [*SUBSETS]
@@ -74,7 +74,7 @@ def test_one_command_prints_every_policy_with_and_without_vision(
 
 
 @pytest.mark.component("mujoco", "osmesa")
-def test_the_defaults_of_a_suite_can_be_changed(tmp_path: Path) -> None:
+def test_defaults_of_a_suite_can_be_changed(tmp_path: Path) -> None:
     words = ["suite", NAME, "--episodes", "1", "--repeats", "1", "--temperature", "0"]
     assert main([*words, "--option", "preset=tiny", "--out", str(tmp_path)]) == 0
     [oracle, _] = json.loads((tmp_path / "suite.json").read_text())["rows"]

@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from visenv.policies.tokens import codec as codec_module
+from visenv.policies.tokens import processor
 from visenv.policies.tokens import video as video_module
 from visenv.policies.tokens.positions import rope_positions
 
@@ -114,7 +115,7 @@ def test_foreign_text_beside_a_video_stays_text(policy: Any, talk: Any) -> None:
     assert counts[0] == counts[1] > 0
 
 
-def test_the_words_around_the_frames_of_qwen3_by_hand(qwen3: Any, talk: Any) -> None:
+def test_words_around_the_frames_of_qwen3_by_hand(qwen3: Any, talk: Any) -> None:
     """Frames at 0, 0.5 and 1.3 s: the steps are at their means, the odd frame counts twice.
 
     The mean of 0 and 0.5 is written ``0.2``: Python rounds 0.25 to even.
@@ -134,7 +135,7 @@ def test_the_words_around_the_frames_of_qwen3_by_hand(qwen3: Any, talk: Any) -> 
     assert one.seconds_per_step == two.seconds_per_step == pytest.approx(1.3, rel=1e-6)
 
 
-def test_a_video_of_qwen2_5_is_one_run(qwen2_5: Any, talk: Any) -> None:
+def test_video_of_qwen2_5_is_one_run(qwen2_5: Any, talk: Any) -> None:
     (segment,) = qwen2_5.encode(said(Message("user", ("see", talk.clip(1, 3, 56, 56))))).segments
     (span,) = segment.videos
     assert (span.grid, span.length, span.first_step) == ((2, 4, 4), 8, 0)
@@ -183,7 +184,7 @@ def test_positions_are_those_of_the_model(policy: Any, talk: Any) -> None:
 
 @given(st.integers(1, 9), st.integers(1, 200), st.integers(1, 200))
 @settings(max_examples=40, deadline=None)
-def test_a_video_is_measured_as_it_is_processed(
+def test_video_is_measured_as_it_is_processed(
     qwen3: Any, qwen2_5: Any, frames: int, width: int, height: int
 ) -> None:
     frame = Image.from_pixels(np.zeros((height, width, 3), np.uint8))
@@ -230,7 +231,7 @@ def test_frames_of_several_sizes_are_refused(policy: Any, talk: Any) -> None:
     ],
     ids=["narrow", "broken", "missing"],
 )
-def test_a_frame_that_cannot_be_shown_is_the_episodes_own_error(
+def test_frame_that_cannot_be_shown_is_the_episodes_own_error(
     policy: Any, talk: Any, frame: Image, why: str
 ) -> None:
     asked = [Message("user", (Video((frame,) * 2, (0.0, 1.0)),))]
@@ -278,7 +279,7 @@ def test_videos_are_shown_as_frames_if_that_is_wanted(
     assert not encoded[0][0].videos
 
 
-def test_a_segment_without_videos_is_the_same_for_both(
+def test_segment_without_videos_is_the_same_for_both(
     qwen3: Any, qwen3_folder: Path, talk: Any
 ) -> None:
     """Episodes that were saved before videos were native stay readable."""
@@ -291,7 +292,7 @@ def test_a_segment_without_videos_is_the_same_for_both(
     assert filmed.processor not in (one.processor, "")
 
 
-def test_the_fingerprint_knows_the_settings_of_videos(policy: Any) -> None:
+def test_fingerprint_knows_the_settings_of_videos(policy: Any) -> None:
     processor = policy.codec.processor
     before = video_module.VideoEncoder(processor, 4.0).fingerprint
     assert before == policy.codec.media.videos.fingerprint
@@ -307,7 +308,7 @@ def test_the_fingerprint_knows_the_settings_of_videos(policy: Any) -> None:
     ("lacking", "why"),
     [("template", "does not show a part of the type 'video'"), ("processor", "torchvision")],
 )
-def test_a_checkpoint_that_cannot_show_videos_shows_frames(
+def test_checkpoint_that_cannot_show_videos_shows_frames(
     qwen3: Any,
     qwen3_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -315,7 +316,7 @@ def test_a_checkpoint_that_cannot_show_videos_shows_frames(
     lacking: str,
     why: str,
 ) -> None:
-    load = codec_module.load_processor
+    load = processor.load_processor
 
     def load_less(name: str) -> Any:
         processor = load(name)

@@ -291,7 +291,7 @@ def test_settings_that_cannot_be_are_refused(qwen3_folder: Path) -> None:
         package.TransformersPolicy(qwen3_folder, lora=unknown)
 
 
-def test_an_adapter_that_leaves_the_policy_is_what_peft_reads(
+def test_adapter_that_leaves_the_policy_is_what_peft_reads(
     taught: Any, folder: Path, tmp_path: Path
 ) -> None:
     policy, lesson = taught
@@ -317,7 +317,7 @@ def test_an_adapter_that_leaves_the_policy_is_what_peft_reads(
     assert policy.copy_frozen().adapter() is not None
 
 
-def test_a_weight_in_shards_takes_its_part_of_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weight_in_shards_takes_its_part_of_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 5 values, two processes hold 3 and 2; the rest of the second shard is padding."""
 
     class Sharded:

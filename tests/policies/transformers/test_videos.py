@@ -83,7 +83,7 @@ def policy_turns(talk: Any, policy: Any, seed: int, turns: Any, sampling: Any) -
     return talk.converse(policy, seed, turns, sampling=sampling)
 
 
-def test_the_time_of_frames_reaches_the_model(policy: Any, talk: Any) -> None:
+def test_time_of_frames_reaches_the_model(policy: Any, talk: Any) -> None:
     """The same frames at other times give other log-probabilities."""
     video = talk.clip(1, 6)
     slow = Video(video.frames, tuple([4 * time for time in video.times]))
@@ -116,7 +116,7 @@ def test_members_of_a_group_read_their_video_once(
 
 
 @pytest.mark.parametrize(("videos", "parts"), [(1.9, [[0, 1], [2]]), (2.0, [[0, 1, 2]])])
-def test_a_budget_of_patches_counts_each_video_once(
+def test_budget_of_patches_counts_each_video_once(
     policy: Any, talk: Any, videos: float, parts: list[list[int]]
 ) -> None:
     """A video of 5 frames of 64 x 64 has 3 steps: of 8 x 8 patches for Qwen3-VL, 192 in all."""
@@ -130,7 +130,7 @@ def test_a_budget_of_patches_counts_each_video_once(
     assert sorted(map(sorted, found)) == parts
 
 
-def test_an_episode_of_argos_video_is_trained_on_as_it_was_sampled(
+def test_episode_of_argos_video_is_trained_on_as_it_was_sampled(
     policy: Any, tmp_path: Path
 ) -> None:
     """Played, saved, read back, credited and put into micro-batches: its scores are its own."""

@@ -62,7 +62,7 @@ def send(vllm: Any, policy: Any, version: int, *, weights: bool = True) -> None:
     vllm.load_adapter(policy.adapter(), version, given)
 
 
-def test_an_adapter_alone_changes_what_is_said_to_what_the_trainer_says(
+def test_adapter_alone_changes_what_is_said_to_what_the_trainer_says(
     vllm: Any, trained: Any, exam: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = exam.images(range(4))
@@ -93,7 +93,8 @@ def test_keys_and_values_of_an_earlier_version_are_not_read_even_if_they_are_kep
     images = {picture.sha256: picture}
     send(vllm, trained, 1)
     inner = vllm._present.engine._engine
-    step, kept = inner.step, []
+    step = inner.step
+    kept: list[Any] = []
 
     def watched() -> Any:
         outputs = step()
@@ -122,7 +123,7 @@ def test_merged_weights_take_the_place_of_an_adapter(vllm: Any, trained: Any, ex
     assert exam.error(trained, segments, exam.images(range(2))) < BOUND
 
 
-def test_a_wrong_adapter_is_refused_and_nothing_is_sampled_until_one_is_right(
+def test_wrong_adapter_is_refused_and_nothing_is_sampled_until_one_is_right(
     vllm: Any, trained: Any, exam: Any
 ) -> None:
     send(vllm, trained, 1)
@@ -142,7 +143,7 @@ def test_a_wrong_adapter_is_refused_and_nothing_is_sampled_until_one_is_right(
     assert exam.error(trained, segments, exam.images(range(2))) < BOUND
 
 
-def test_an_adapter_that_arrives_as_another_is_noticed(vllm: Any, trained: Any) -> None:
+def test_adapter_that_arrives_as_another_is_noticed(vllm: Any, trained: Any) -> None:
     send(vllm, trained, 1)
     given = trained.adapter()
     (held,) = vllm._present.engine._engine.collective_rpc(

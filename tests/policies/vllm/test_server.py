@@ -71,7 +71,7 @@ def test_server_says_what_transformers_says(served: Any, qwen3: Any, exam: Any) 
     assert exam.error(qwen3, segments, exam.images(range(4))) < BOUND
 
 
-def test_the_server_reads_videos_frame_by_frame(
+def test_server_reads_videos_frame_by_frame(
     served: Any, qwen3: Any, talk: Any, exam: Any, bodies: Any
 ) -> None:
     """Uneven times, an odd number of frames, an image between; each goes over the wire once."""

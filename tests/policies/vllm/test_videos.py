@@ -68,7 +68,7 @@ def test_sampled_log_probabilities_are_those_of_score(pair: Any, talk: Any, exam
     assert exam.error(transformers, play(talk, vllm, Sampling(1.0, 12)), shown) < BOUND
 
 
-def test_a_video_too_many_is_named(vllm3: Any, talk: Any) -> None:
+def test_video_too_many_is_named(vllm3: Any, talk: Any) -> None:
     shown = [talk.shown("a", *(talk.clip(k, 2, 16, 16) for k in range(5)))]
     with pytest.raises(PolicyError, match=r"5 videos.*at most 4 \(max_videos\)"):
         talk.alone(vllm3, 0, shown)
@@ -77,7 +77,7 @@ def test_a_video_too_many_is_named(vllm3: Any, talk: Any) -> None:
 # ---------------------------------------------------------------------------------- to a server
 
 
-def test_a_packed_video_comes_out_as_it_was(talk: Any) -> None:
+def test_packed_video_comes_out_as_it_was(talk: Any) -> None:
     video = Video(talk.clip(1, 3, 5, 7).frames, (-0.1, 1 / 3, 1e5))
     data = videos.packed(video)
     assert videos.unpacked(data) == video
@@ -87,7 +87,7 @@ def test_a_packed_video_comes_out_as_it_was(talk: Any) -> None:
     assert metadata == facts_of(video) | {"do_sample_frames": False}
 
 
-def test_a_packed_video_is_no_pickle() -> None:
+def test_packed_video_is_no_pickle() -> None:
     buffer = io.BytesIO()
     np.savez(buffer, times=np.array([print], object))
     with pytest.raises(ValueError, match="allow_pickle=False"):

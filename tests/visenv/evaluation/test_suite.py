@@ -86,7 +86,7 @@ def test_page_lists_what_was_left_out() -> None:
     assert row["average"] == [None, None, None]
 
 
-def test_a_row_has_the_aborted_episodes_of_every_policy() -> None:
+def test_row_has_the_aborted_episodes_of_every_policy() -> None:
     suite = Suite("One", (Column("A", "ArmVQA-v0"),), metric="success")
     rows = [
         TableRow(label, (ColumnResult("A", Mean(share, share, share), 10, aborted),))

@@ -101,7 +101,7 @@ def test_video_of_unknown_length_or_rate_is_refused(facts: VideoFacts) -> None:
         frame_numbers(facts, "a.mp4", 32)
 
 
-def test_a_shrunk_frame_is_that_of_its_pixels_and_the_frame_is_not_kept(tmp_path: Path) -> None:
+def test_shrunk_frame_is_that_of_its_pixels_and_the_frame_is_not_kept(tmp_path: Path) -> None:
     """Colors are exchanged after shrinking; the file is red on the left and blue on the right."""
     path = tmp_path / "colors.avi"
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 20.0, (64, 48))

@@ -18,6 +18,8 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 NAMES = ("magnum", "corrade", "habitat_sim")
 """The modules that may be replaced; corrade is a part of the bindings of magnum."""
 
@@ -31,6 +33,7 @@ class _PlaceholderType(type):
 
     _are_closed = False
 
+    @override
     def __call__(cls, *_args: Any, **_kwargs: Any) -> Any:
         if cls._are_closed:
             raise PlaceholderError(f"{cls.__module__}.{cls.__name__} is a placeholder: {_REASON}")
@@ -39,6 +42,7 @@ class _PlaceholderType(type):
     def __getattr__(cls, name: str) -> Any:
         return _make(f"{cls.__module__}.{cls.__name__}", name)
 
+    @override
     def __or__(cls, other: Any) -> Any:
         return cls
 
@@ -62,6 +66,7 @@ def _make(module: str, name: str) -> Any:
 class _Module(types.ModuleType):
     """A module with a placeholder for every name."""
 
+    @override
     def __getattr__(self, name: str) -> Any:
         made = _make(self.__name__, name)
         setattr(self, name, made)
@@ -74,6 +79,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
 
+    @override
     def find_spec(
         self, fullname: str, path: Any, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -82,10 +88,12 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
+    @override
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Return the placeholder."""
         return _Module(spec.name)
 
+    @override
     def exec_module(self, module: types.ModuleType) -> None:
         """Do nothing: there is no code."""
 

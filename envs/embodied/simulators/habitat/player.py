@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.errors import ConfigurationError
 from visenv.simulators.host import SimulatorReply
 from visenv.simulators.session import SimulatorSession
@@ -97,6 +99,7 @@ class HabitatSimulation(HouseSimulation):
         }
         self._follow(session.reset(task, self._frames))
 
+    @override
     def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
         """Carry out a skill; return whether it was valid, and facts about it.
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.simulators.session import SimulatorSession
 from visenv.types import Sample, Video
 
@@ -42,6 +44,7 @@ class ReplicaWorld(HabitatWorld):
 
     name = "habitat:replica_cad"
 
+    @override
     def start(self, sample: Sample) -> HouseSimulation:
         """Begin the episode of a task."""
         return ReplicaSimulation(sample.truth_as(PublishedTruth), self.session, self.side)
@@ -66,10 +69,12 @@ class ReplicaSimulation(HabitatSimulation):
         task = {"world": {"scene": published.scene}, "episode": episode}
         self._follow(session.reset(task, self._frames))
 
+    @override
     def films(self) -> tuple[Video, ...]:
         """Return nothing: there is no map of a scene."""
         return ()
 
+    @override
     def read(self, facts: Mapping[str, Any]) -> State:
         """Return what is known of the state: the category in the hand."""
         state = State(self.house)

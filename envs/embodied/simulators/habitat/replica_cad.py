@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from visenv.simulators.protocol import Facts, SetupError
 
 from .simulator import HabitatSimulator, import_habitat
@@ -35,6 +37,7 @@ _DOWNLOAD = (
 class ReplicaCADSimulator(HabitatSimulator):
     """habitat-lab's `Env` over habitat-sim."""
 
+    @override
     def start(self, options: Mapping[str, Any]) -> Facts:
         """Import habitat-lab and habitat-sim.
 
@@ -66,12 +69,14 @@ class ReplicaCADSimulator(HabitatSimulator):
         self._options = dict(options)
         return import_habitat()
 
+    @override
     def episode_of(self, task: Mapping[str, Any]) -> Any:
         """Return the episode of a task."""
         from .replica_task import read_dataset, read_episode
 
         return read_episode(task["episode"], *read_dataset(str(self._options["dataset"])))
 
+    @override
     def config(self) -> Any:
         """Return habitat-lab's configuration for frames of the wanted size."""
         import habitat
@@ -87,6 +92,7 @@ class ReplicaCADSimulator(HabitatSimulator):
                 del cameras["head_rgb_sensor"]
         return config
 
+    @override
     def read_state(self) -> Facts:
         """Return poses, joints and what is held; ``held`` is the category."""
         sim, task = self.env.sim, self.env.task
@@ -103,6 +109,7 @@ class ReplicaCADSimulator(HabitatSimulator):
             "snapped": None if held not in names else sim.scene_obj_ids.index(held),
         }  # fmt: skip
 
+    @override
     def write_state(self, state: Facts) -> None:
         """Return to poses and joints."""
         import magnum

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from visenv.data.source import IndexedSource
 from visenv.errors import DataError
 from visenv.simulators.session import SimulatorSession
@@ -59,6 +61,7 @@ class LabeledTasks:
 class PublishedWorld(ThorWorld):
     """Plays published tasks with ai2thor and a Unity player."""
 
+    @override
     def begin(self, sample: Sample) -> HouseSimulation:
         """Begin the episode of a task.
 
@@ -97,10 +100,12 @@ class PublishedSimulation(ThorSimulation):
         self.goal, self.progress = goal, Progress(goal, latched=False)
         self._take_over(session, facts)
 
+    @override
     def films(self) -> tuple[Video, ...]:
         """Return nothing: there is no map of a scene."""
         return ()
 
+    @override
     def read(self, facts: Mapping[str, Any]) -> State:
         """Return the state that the simulator reports."""
         return read_scene_state(self.house, facts)

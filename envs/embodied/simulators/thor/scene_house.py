@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from typing_extensions import override
+
 from ...world.fixtures import FIXTURES, FixtureType, Role
 from ...world.house import Fixture, House, Item
 from ...world.items import ItemType, Look
@@ -33,6 +35,7 @@ class SceneFixture(Fixture):
     abilities: FixtureType = field(kw_only=True)
 
     @property
+    @override
     def type(self) -> FixtureType:
         """Its abilities; it has no sizes."""
         return self.abilities
@@ -45,6 +48,7 @@ class SceneItem(Item):
     abilities: ItemType = field(kw_only=True)
 
     @property
+    @override
     def type(self) -> ItemType:
         """Its abilities; it has no parts."""
         return self.abilities

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.simulators.session import SimulatorSession
 from visenv.simulators.settings import SimulatorSpec
@@ -44,6 +45,7 @@ class ThorDialect(AlfredDialect):
         self._listed = names
         super().__init__(house)
 
+    @override
     def make_actions(self) -> list[Action]:
         """Return the actions of the list."""
         return [Action(*parse_action(name)) for name in self._listed]
@@ -96,6 +98,7 @@ class ThorSimulation(HouseSimulation):
         task = {"scene": scene, "more": list(self.dialect.names), "forgets": forgets}
         self._take_over(session, session.reset(task).facts)
 
+    @override
     def act(self, action_id: int) -> tuple[bool, dict[str, Any]]:
         """Carry out an action; return whether it was valid, and facts about it."""
         facts = self.session.act({"action_id": action_id}).facts
@@ -114,6 +117,7 @@ class ThorSimulation(HouseSimulation):
         self.state = self.read(facts["state"])
         self.progress.update(self.state)
 
+    @override
     def _draw(self, side: int, antialias: bool) -> Pixels:
         frame: Pixels = self.session.frames({})["agent"]
         return frame

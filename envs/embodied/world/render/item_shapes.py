@@ -137,6 +137,8 @@ def _dots(core: Part, scale: float, ink: Color) -> Iterator[Geom]:
     wide, *_, high = (each * scale for each in core.size)
     deep = core.size[1] * scale if core.shape == "box" else wide
     reach = 0.62 if core.shape == "box" else 0.5  # a disc has no corners
+    along: tuple[float, ...]
+    across: tuple[float, ...]
     if max(wide, deep) > 2.5 * min(wide, deep):  # a row along a handle
         along, across, dot = (-1.0, -0.5, 0.0, 0.5, 1.0), (0.0,), 0.7 * min(wide, deep)
     else:

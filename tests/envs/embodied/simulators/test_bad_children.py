@@ -100,7 +100,7 @@ def plan(env: EBHabitat) -> str:
     return json.dumps(dict.fromkeys(TEXT_KEYS, "a") | {"executable_plan": [entry]})
 
 
-def test_a_child_that_prints_is_heard(fake: str) -> None:
+def test_child_that_prints_is_heard(fake: str) -> None:
     env = make(fake, do="print")
     env.reset(seed=0)
     assert env.step(plan(env))[4]["aborted"] == ""
@@ -108,7 +108,7 @@ def test_a_child_that_prints_is_heard(fake: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_bad_child_costs_one_episode(case: str, fake: str) -> None:
+def test_bad_child_costs_one_episode(case: str, fake: str) -> None:
     options, reason = CASES[case]
     env = make(fake, **options)
     env.reset(seed=0)
@@ -120,7 +120,7 @@ def test_a_bad_child_costs_one_episode(case: str, fake: str) -> None:
     env.close()
 
 
-def test_a_child_that_fails_at_a_reset_raises(fake: str, tmp_path: Path) -> None:
+def test_child_that_fails_at_a_reset_raises(fake: str, tmp_path: Path) -> None:
     file = tmp_path / "fake_habitat/fake.py"
     file.write_text(file.read_text().replace("return self.facts()\n", "return {}\n", 1))
     env = make(fake)

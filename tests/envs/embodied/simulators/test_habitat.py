@@ -110,7 +110,7 @@ def wandering(seed: int, share: float) -> Callable[[Any], Iterator[str]]:
 
 
 @pytest.mark.parametrize("subset", SUBSETS)
-def test_the_oracle_succeeds_alike_with_habitat_lab_and_with_house(subset: str) -> None:
+def test_oracle_succeeds_alike_with_habitat_lab_and_with_house(subset: str) -> None:
     envs = make_both(skills="embodiedbench", subset=subset, **SMALL)
     turns = turns_of(envs[1], "oracle", 3)
     agree(envs, 3, lambda env: iter(turns), subset)
@@ -191,21 +191,21 @@ def test_hostile_turns_agree(both: Envs) -> None:
         agree(both, number % 3, lambda env, text=text: iter([text]))  # type: ignore[misc]
 
 
-def test_the_list_of_the_house_agrees_too() -> None:
+def test_list_of_the_house_agrees_too() -> None:
     envs = make_both(skills="house", **SMALL)
     for seed in range(6):
         agree(envs, seed, wandering(seed, 0.6))
     envs[0].close()
 
 
-def test_a_frame_of_500_pixels_is_equal_to_that_of_house() -> None:
+def test_frame_of_500_pixels_is_equal_to_that_of_house() -> None:
     envs = make_both(skills="embodiedbench")
     agree(envs, 0, wandering(0, 1.0))
     assert envs[0].reset(seed=1)[0]["images"][0].shape == (500, 500, 3)
     envs[0].close()
 
 
-def test_the_skills_are_the_70_of_eb_habitat_in_their_order(both: Envs) -> None:
+def test_skills_are_the_70_of_eb_habitat_in_their_order(both: Envs) -> None:
     both[0].reset(seed=0)
     names = habitat_of(both[0]).simulation.dialect.names
     assert len(names) == 70
@@ -246,7 +246,7 @@ def test_success_is_what_habitat_labs_goal_says(both: Envs) -> None:
         assert found[-1]["holds"]
 
 
-def test_a_copy_in_mid_episode_goes_on_to_the_bit(both: Envs) -> None:
+def test_copy_in_mid_episode_goes_on_to_the_bit(both: Envs) -> None:
     env = both[0]
     env.reset(seed=4)
     base = habitat_of(env)
@@ -259,7 +259,7 @@ def test_a_copy_in_mid_episode_goes_on_to_the_bit(both: Envs) -> None:
     copied.close()
 
 
-def test_a_killed_child_costs_one_episode(both: Envs) -> None:
+def test_killed_child_costs_one_episode(both: Envs) -> None:
     env = both[0]
     env.reset(seed=0)
     os.kill(host_of(env).pid, signal.SIGKILL)
@@ -277,7 +277,7 @@ def test_placeholders_are_in_the_child_alone(both: Envs) -> None:
     assert all(type(finder).__name__ != "_Finder" for finder in sys.meta_path)
 
 
-def test_a_blind_policy_needs_no_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blind_policy_needs_no_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "crayons")
     env = gym.make(ID, simulator="habitat", blind=True, **SMALL)
     assert np.all(env.reset(seed=0)[0]["images"][0] == 128)
@@ -287,7 +287,7 @@ def test_a_blind_policy_needs_no_opengl(monkeypatch: pytest.MonkeyPatch) -> None
         env.reset(seed=0)
 
 
-def test_an_interpreter_without_habitat_lab_says_what_to_run() -> None:
+def test_interpreter_without_habitat_lab_says_what_to_run() -> None:
     env = gym.make(ID, simulator="habitat", interpreter=sys.executable, **SMALL)
     with pytest.raises(ConfigurationError, match=r"lacks the package 'habitat-lab'.*make simul"):
         env.reset(seed=0)

@@ -132,7 +132,7 @@ def test_options_that_published_tasks_lack_are_refused(
         gym.make("visenv/EBHabitat-v0", data=published(tmp_path), simulator="habitat", **options)
 
 
-def test_a_missing_list_of_categories_is_named(tmp_path: Path) -> None:
+def test_missing_list_of_categories_is_named(tmp_path: Path) -> None:
     data = published(tmp_path)
     (tmp_path / "dataset.yaml").unlink()
     with pytest.raises(DataError, match=r"dataset\.yaml"):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from visenv.envs.embodied.simulators.thor.player import HousePlayer, main
 
@@ -24,6 +25,7 @@ class HostilePlayer(HousePlayer):
 
     count = 0
 
+    @override
     def answer(self, action: Mapping[str, Any]) -> tuple[str, Any]:
         if BEHAVIOR == "floor plan":
             if action["action"] == "GetScenesInBuild":
@@ -43,6 +45,7 @@ class HostilePlayer(HousePlayer):
                 os.kill(os.getpid(), signal.SIGKILL)
         return super().answer(action)
 
+    @override
     def event(self, action: Mapping[str, Any], error: str, result: Any) -> dict[str, Any]:
         found = super().event(action, error, result)
         if self.count > AFTER:
@@ -52,6 +55,7 @@ class HostilePlayer(HousePlayer):
                 del found["agents"][0]["objects"]
         return found
 
+    @override
     def frame(self) -> Any:
         drawn = super().frame()
         small = self.count > AFTER and BEHAVIOR == "small frame"

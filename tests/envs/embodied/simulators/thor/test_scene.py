@@ -85,7 +85,7 @@ def test_objects_are_numbered_by_type_and_basins_belong_to_their_sinks() -> None
     ]  # fmt: skip
 
 
-def test_the_actions_of_a_scene_name_further_objects() -> None:
+def test_actions_of_a_scene_name_further_objects() -> None:
     names = all_actions(Scene(kitchen()).names, ["turn on the Faucet", "find a TVStand"])
     assert names[162:] == ["find a Mug_2", "find a TVStand"]
     assert parse_action("open the Cabinet_2")[1:] == ("open_up", "Cabinet_2", False)
@@ -94,7 +94,7 @@ def test_the_actions_of_a_scene_name_further_objects() -> None:
         parse_action("dance")
 
 
-def test_a_slice_has_the_name_of_what_was_sliced() -> None:
+def test_slice_has_the_name_of_what_was_sliced() -> None:
     scene = Scene(kitchen())
     whole = scene.id_of("Apple")
     cut = [thing("AppleSliced", 3.0 + k, id=f"{whole}|AppleSliced_{k}", pickupable=True)
@@ -150,7 +150,7 @@ def test_putting_down_turns_a_little_before_it_gives_up() -> None:
     assert [each["action"] for each in recorder.actions] == ["PutObject"]
 
 
-def test_the_receptacle_is_forgotten_as_in_embodiedbench() -> None:
+def test_receptacle_is_forgotten_as_in_embodiedbench() -> None:
     for forgets, target in ((True, ""), (False, "Sink")):
         recorder = Recorder(kitchen())
         skills = Skills(recorder, Scene(kitchen()), [(1.0, 0.9, -1.0)], forgets)
@@ -201,7 +201,7 @@ def fresh() -> State:
     return State(scene_house(OBJECTS))
 
 
-def test_the_conditions_of_alfreds_tasks() -> None:
+def test_conditions_of_alfreds_tasks() -> None:
     state = fresh()
     assert met("pick_and_place_simple", state) == [False]
     assert met("pick_clean_then_place_in_recep", state) == [False] * 3
@@ -241,7 +241,7 @@ def test_stacking_and_light() -> None:
     [("fly", {}), ("pick_and_place_simple", {"object_target": "Egg"}),
      ("pick_and_place_simple", {"parent_target": None})],
 )  # fmt: skip
-def test_a_task_that_does_not_fit_the_scene_is_refused(task: str, params: Any) -> None:
+def test_task_that_does_not_fit_the_scene_is_refused(task: str, params: Any) -> None:
     with pytest.raises(DataError):
         alfred_goal(scene_house(OBJECTS), task, {**PARAMS, **params})
 

@@ -191,9 +191,7 @@ def test_ai2thor_and_house_agree_on_episodes(
     assert seen >= CODES
 
 
-def test_the_list_has_the_162_actions_and_those_of_the_scene(
-    thor: EBAlfred, house: EBAlfred
-) -> None:
+def test_list_has_the_162_actions_and_those_of_the_scene(thor: EBAlfred, house: EBAlfred) -> None:
     for env in (thor, house):
         env.reset(seed=3)
     names, own = thor.simulation.dialect.names, house.simulation.dialect.names
@@ -215,7 +213,7 @@ def test_episodes_name_the_player(thor: EBAlfred, tmp_path: Path) -> None:
     assert thor.step("no plan")[4]["simulator"] == "thor:house"
 
 
-def test_a_pickle_in_mid_episode_goes_on_with_the_same_frames(thor: EBAlfred) -> None:
+def test_pickle_in_mid_episode_goes_on_with_the_same_frames(thor: EBAlfred) -> None:
     turns = turns_of(make(**THOR, plan_actions=4), "oracle", 3)
     thor.reset(seed=3)
     thor.step(turns[0])
@@ -254,7 +252,7 @@ def task_of(env: EBAlfred, **scene: Any) -> dict[str, Any]:
     return {**task, "scene": {**task["scene"], **scene}}
 
 
-def test_a_scene_is_restored_with_poses_switches_and_dirt(thor: EBAlfred) -> None:
+def test_scene_is_restored_with_poses_switches_and_dirt(thor: EBAlfred) -> None:
     thor.reset(seed=2)
     built: House = thor.simulation.house
     first = poses(built)
@@ -300,7 +298,7 @@ def look(env: EBAlfred) -> str:
 
 
 @pytest.mark.parametrize("victim", ["child", "player"])
-def test_a_kill_costs_one_episode_and_leaves_nothing(thor: EBAlfred, victim: str) -> None:
+def test_kill_costs_one_episode_and_leaves_nothing(thor: EBAlfred, victim: str) -> None:
     before = leftovers()
     thor.reset(seed=0)
     turn, host = look(thor), host_of(session_of(thor))
@@ -331,7 +329,7 @@ def take(session: SimulatorSession, actions: int) -> None:
         ("small frame", "Error encountered when running action"),
     ],
 )
-def test_a_player_that_fails_ends_the_episode(thor: EBAlfred, behavior: str, reason: str) -> None:
+def test_player_that_fails_ends_the_episode(thor: EBAlfred, behavior: str, reason: str) -> None:
     thor.reset(seed=0)
     session = SimulatorSession(spec_of(behavior, "12", call_s=15.0))
     session.reset(task_of(thor))
@@ -343,7 +341,7 @@ def test_a_player_that_fails_ends_the_episode(thor: EBAlfred, behavior: str, rea
     wait_until_gone(player)
 
 
-def test_a_player_that_prints_changes_nothing(thor: EBAlfred) -> None:
+def test_player_that_prints_changes_nothing(thor: EBAlfred) -> None:
     thor.reset(seed=0)
     session = SimulatorSession(spec_of("print", "0"))
     printed = session.reset(task_of(thor)).facts
@@ -434,7 +432,7 @@ def params_of(kind: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("kind", "params", "conditions"), TASKS, ids=lambda each: str(each)[:30])
-def test_the_oracle_solves_each_type_of_published_task(
+def test_oracle_solves_each_type_of_published_task(
     unity: Path, tmp_path: Path, kind: str, params: dict[str, Any], conditions: int
 ) -> None:
     data = published(tmp_path, params_of(kind, params), kind, poses(FLOOR_PLAN))
@@ -480,7 +478,7 @@ def test_published_tasks_and_players_must_fit(
         make(simulator="thor", data=data)
 
 
-def test_an_annotation_that_does_not_fit_its_scene_is_an_error_of_the_data(
+def test_annotation_that_does_not_fit_its_scene_is_an_error_of_the_data(
     unity: Path, tmp_path: Path
 ) -> None:
     params = {"object_target": "Elephant", "parent_target": "Bed"}
