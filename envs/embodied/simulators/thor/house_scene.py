@@ -11,40 +11,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...world.house import House, Point
-from ...world.render.camera import camera_of, item_position
-from ...world.state import FLOOR, OK, Place, State
+from ...world.house import Point
+from ...world.state import OK, Place
+from .house_metadata import AGENT_HEIGHT, HouseMetadata, elevation
 
-CAMERA_HEIGHT = 1.575
-"""Meters above the floor, as in AI2-THOR; House's own camera moves up and down to see."""
-
-AGENT_HEIGHT = 0.9
-"""Meters of the middle of the agent above the floor."""
-
-_FLOOR_ID = "Floor|+00.00|+00.00|+00.00"
 _SAME_PLACE = 0.02
-_HAND = 0.4
 
 Answer = tuple[str, Any]
 """Why an action failed, ``""`` if it did not; and what it returns."""
 
 
-class HouseScene:
+class HouseScene(HouseMetadata):
     """Serves one house.
 
-    Args:
-        house: The house, whose objects must be named as ai2thor's are numbered.
-
-    Attributes:
-        state: Its state.
+    The arguments and attributes are those of `HouseMetadata`.
     """
-
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.state = State(house)
-        self._names = sorted([*house.fixtures, *house.items], key=_order)
-        self._ids = {name: self._id(name) for name in self._names}
-        self._by_id = {identity: name for name, identity in self._ids.items()}
 
     def perform(self, action: Mapping[str, Any]) -> Answer:
         """Carry out an action of ai2thor."""
@@ -53,137 +34,6 @@ class HouseScene:
         if method is None:
             return f"Invalid action: {name}", None
         return method(self, action)
-
-    # ------------------------------------------------------------------ metadata
-
-    def agent(self) -> dict[str, Any]:
-        """Return the pose of the agent."""
-        x, y = self._standing()
-        target = self._looked_at()
-        turn = math.degrees(math.atan2(target[0] - x, target[1] - y)) % 360
-        down = _elevation((x, y), target)
-        return {
-            "position": {"x": x, "y": AGENT_HEIGHT, "z": y},
-            "rotation": {"x": 0.0, "y": turn, "z": 0.0},
-            "cameraHorizon": down,
-            "isStanding": True,
-        }
-
-    def objects(self) -> list[dict[str, Any]]:
-        """Return the metadata of all objects, those of a type in the order of their numbers."""
-        floor = {
-            **self._common("Floor", _FLOOR_ID, (0.0, 0.0, 0.0), visible=False),
-            "receptacle": True,
-            "receptacleObjectIds": [
-                self._ids[name]
-                for fixture in self.house.fixtures
-                for name in self.state.contents(f"{FLOOR}{fixture}")
-            ],
-        }
-        return [floor, *map(self._object, self._names)]
-
-    def inventory(self) -> list[dict[str, Any]]:
-        """Return what is in hand."""
-        held = self.state.held
-        kind = self.house.items[held].kind if held else ""
-        return [{"objectId": self._ids[held], "objectType": kind}] if held else []
-
-    def _object(self, name: str) -> dict[str, Any]:
-        state, identity = self.state, self._ids[name]
-        seen = name == state.held or self._is_usable(name)
-        if name in self.house.fixtures:
-            kind, spec = self.house.fixtures[name].kind, self.house.fixtures[name].type
-            abilities = {
-                "openable": bool(spec.opening),
-                "isOpen": name in state.open,
-                "toggleable": spec.switch,
-                "isToggled": name in state.on,
-            }
-        else:
-            kind, item = self.house.items[name].kind, self.house.items[name].type
-            abilities = {
-                "pickupable": True,
-                "isPickedUp": name == state.held,
-                "sliceable": item.sliced,
-                "isSliced": name in state.sliced,
-                "dirtyable": item.washed,
-                "isDirty": name in state.dirty,
-            }
-        heat = "Hot" if name in state.hot else "Cold" if name in state.cold else "RoomTemp"
-        return {
-            **self._common(kind, identity, self._position(name), seen),
-            "receptacle": state.can_hold(name),
-            "receptacleObjectIds": [self._ids[each] for each in state.contents(name)],
-            "parentReceptacles": self._parents(name),
-            "temperature": heat,
-            "ObjectTemperature": heat,
-            **abilities,
-        }
-
-    def _common(self, kind: str, identity: str, at: Point, visible: bool) -> dict[str, Any]:
-        x, y, up = at
-        agent = self._standing()
-        return {
-            "objectId": identity,
-            "objectType": kind,
-            "name": self._by_id.get(identity, kind),
-            "position": {"x": x, "y": up, "z": y},
-            "rotation": {"x": 0.0, "y": 0.0, "z": 0.0},
-            "visible": visible,
-            "distance": math.dist(agent, (x, y)),
-            "pickupable": False,
-            "openable": False,
-            "toggleable": False,
-            "sliceable": False,
-            "parentReceptacles": None,
-        }
-
-    def _parents(self, name: str) -> list[str] | None:
-        holder = self.state.holder_of(name) if name in self.house.items else ""
-        if not holder:
-            return None
-        if holder.startswith(FLOOR):
-            return [_FLOOR_ID]
-        return [self._ids[holder], *(self._parents(holder) or [])]
-
-    def _id(self, name: str) -> str:
-        fixture = self.house.fixtures.get(name)
-        kind = fixture.kind if fixture else self.house.items[name].kind
-        x, y, up = self._position(name)
-        return f"{kind}|{x:+06.2f}|{up:+06.2f}|{y:+06.2f}"
-
-    # ------------------------------------------------------------------ places, as House has them
-
-    def _position(self, name: str) -> Point:
-        fixture = self.house.fixtures.get(name)
-        if fixture is not None:
-            height = fixture.type.height
-            return fixture.place((0.0, 0.0, height + 0.1 if fixture.host else height / 2))
-        found = item_position(self.state, name)
-        if found is not None:
-            return found[0], found[1], found[2] + 0.05
-        x, y = self._standing()  # in hand, or in what is in hand
-        return x, y, AGENT_HEIGHT + _HAND
-
-    def _standing(self) -> tuple[float, float]:
-        if self.state.at:
-            return self.house.fixtures[self.state.at].standpoint
-        x, y, _ = camera_of(self.state).eye
-        return x, y
-
-    def _looked_at(self) -> Point:
-        focus = self.state.focus
-        if not self.state.at:
-            return camera_of(self.state).target
-        return self._position(self.state.at if focus == self.state.held else focus)
-
-    def _at(self, name: str) -> bool:
-        """Return whether something belongs to where the agent stands."""
-        return bool(self.state.at) and self.state.fixture_of(name) == self.state.at
-
-    def _is_usable(self, name: str) -> bool:
-        is_shut_in = name in self.house.items and self.state.is_shut_in(name)
-        return self._at(name) and not is_shut_in
 
     # ------------------------------------------------------------------ actions
 
@@ -315,19 +165,8 @@ def _answer(code: str) -> Answer:
     return ("", None) if code == OK else (f"The house refuses: {code}.", None)
 
 
-def _order(name: str) -> tuple[str, int]:
-    kind, _, number = name.partition("_")
-    return kind, int(number or 1)
-
-
-def _elevation(eye: tuple[float, float], target: Point) -> float:
-    """Return how far down a target is, in degrees."""
-    away = math.dist(eye, target[:2])
-    return math.degrees(math.atan2(CAMERA_HEIGHT - target[2], away))
-
-
 def _angle(eye: tuple[float, float], turn: float, down: float, target: Point) -> float:
     """Return the angle between a direction of view and a target, in degrees."""
     ahead = math.degrees(math.atan2(target[0] - eye[0], target[1] - eye[1]))
     sideways = (ahead - turn + 180) % 360 - 180
-    return math.hypot(sideways, _elevation(eye, target) - down)
+    return math.hypot(sideways, elevation(eye, target) - down)

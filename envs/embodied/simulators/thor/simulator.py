@@ -8,9 +8,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from .actions import all_actions, parse_action
+from .body import Result
 from .controller import Player
 from .scene import Point, Scene
-from .skills import Result, Skills
+from .skills import Skills
 
 if TYPE_CHECKING:
     import numpy as np

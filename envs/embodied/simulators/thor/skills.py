@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from .actions import Skill
+from .body import Actor, Body, Result
 from .scene import Point, Scene
 from .tracker import Tracker
 
@@ -18,33 +19,9 @@ _NUDGES = ((0.0, 0.0), (0.0, 15.0), (0.0, -15.0), (15.0, 0.0), (-15.0, 0.0), (30
 """Turns to the right and down, in degrees, from which putting down is tried."""
 
 _KNIVES = ("Knife", "ButterKnife")
-_CAMERA_HEIGHT = 0.675
-"""Meters from ai2thor's agent position to its camera."""
 
 
-class Result(NamedTuple):
-    """What came of an action.
-
-    Attributes:
-        code: ``""`` if it succeeded, else why not: a code of
-            `visenv.envs.embodied.dialects.alfred`, ``"not_found"``, ``"unreachable"`` or
-            ``"refused"``.
-        message: What ai2thor said, with names instead of ids.
-    """
-
-    code: str = ""
-    message: str = ""
-
-
-class Actor(Protocol):
-    """Carries out ai2thor's actions."""
-
-    def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
-        """Carry out an action and return the metadata of its event."""
-        ...
-
-
-class Skills:
+class Skills(Body):
     """Carries out the actions of a scene.
 
     Args:
@@ -64,9 +41,7 @@ class Skills:
     def __init__(
         self, actor: Actor, scene: Scene, reachable: Sequence[Point], forgets: bool = False
     ) -> None:
-        self.actor = actor
-        self.scene = scene
-        self.reachable = list(reachable)
+        super().__init__(actor, scene, reachable)
         self.forgets = forgets
         self.tracker = Tracker(scene)
         self.found = self.focus = self.target = ""
@@ -108,34 +83,18 @@ class Skills:
         )
         first: Point | None = None
         for position in nearest[:TRIES]:
-            if not self._teleport(position, at):
+            if not self.teleport(position, at):
                 continue
             first = first or position
             if self.is_visible(seen):
                 break
         else:
-            if first is None or not self._teleport(first, at):
+            if first is None or not self.teleport(first, at):
                 return Result("unreachable")
         self.found = self.focus = name
         if self.scene.is_receptacle(identity):
             self.target = name
         return Result()
-
-    def _teleport(self, position: Point, at: Point) -> bool:
-        turn = math.degrees(math.atan2(at[0] - position[0], at[2] - position[2])) % 360
-        away = math.hypot(at[0] - position[0], at[2] - position[2])
-        down = math.degrees(math.atan2(position[1] + _CAMERA_HEIGHT - at[1], away))
-        return self._pose(position, turn, down)
-
-    def _pose(self, position: Point, turn: float, down: float) -> bool:
-        x, y, z = position
-        return not self._do(
-            "TeleportFull", x=x, y=y, z=z, rotateOnTeleport=True, rotation=turn, horizon=down
-        ).code
-
-    def is_visible(self, identity: str) -> bool:
-        """Return whether an object can be used from where the agent stands."""
-        return bool(self.scene.by_id[identity].get("visible"))
 
     # ------------------------------------------------------------------ the hand
 
@@ -148,7 +107,7 @@ class Skills:
             return Result("hand_full")
         if not self.is_visible(identity):
             return Result("shut_in")
-        return self._do("PickupObject", objectId=identity)
+        return self.do("PickupObject", objectId=identity)
 
     def _meant(self, kind: str) -> str:
         """Return the id of the object that a type means here, ``""`` if there is none."""
@@ -194,9 +153,9 @@ class Skills:
         position = (agent["position"]["x"], agent["position"]["y"], agent["position"]["z"])
         turn, down = agent["rotation"]["y"], agent["cameraHorizon"]
         for right, lower in _NUDGES:
-            if (right or lower) and not self._pose(position, turn + right, down + lower):
+            if (right or lower) and not self.pose(position, turn + right, down + lower):
                 continue
-            result = self._do(
+            result = self.do(
                 "PutObject",
                 objectId=held,
                 receptacleObjectId=receptacle,
@@ -205,7 +164,7 @@ class Skills:
             )
             if not result.code:
                 return True
-        self._pose(position, turn, down)
+        self.pose(position, turn, down)
         return False
 
     def drop(self) -> Result:
@@ -213,7 +172,7 @@ class Skills:
         held = self.scene.held
         if not held:
             return Result("hand_empty")
-        if self._do("DropHandObject", forceAction=True).code:
+        if self.do("DropHandObject", forceAction=True).code:
             return Result("full")
         self._release(held)
         return Result()
@@ -234,7 +193,7 @@ class Skills:
             return Result("already_open")
         if each.get("toggleable") and each.get("isToggled"):
             return Result("is_on")
-        result = self._do("OpenObject", objectId=each["objectId"])
+        result = self.do("OpenObject", objectId=each["objectId"])
         if not result.code:
             self.target = name
             inside = self.scene.holders_of(self.scene.id_of(self.found)) if self.found else []
@@ -249,7 +208,7 @@ class Skills:
             return Result(reason)
         if not each["isOpen"]:
             return Result("already_closed")
-        result = self._do("CloseObject", objectId=each["objectId"])
+        result = self.do("CloseObject", objectId=each["objectId"])
         if not result.code:
             self.focus = name
             self.tracker.closed(each["objectId"])
@@ -265,7 +224,7 @@ class Skills:
             return Result("already_on" if on else "already_off")
         if on and each.get("openable") and each.get("isOpen"):
             return Result("is_open")
-        result = self._do("ToggleObjectOn" if on else "ToggleObjectOff", objectId=each["objectId"])
+        result = self.do("ToggleObjectOn" if on else "ToggleObjectOff", objectId=each["objectId"])
         if not result.code:
             self.focus = name
             if on:
@@ -288,7 +247,7 @@ class Skills:
         if each.get("isSliced"):
             return Result("already_sliced")
         name = scene.name_of(identity)
-        result = self._do("SliceObject", objectId=identity)
+        result = self.do("SliceObject", objectId=identity)
         if not result.code:
             self.focus = name
         return result
@@ -300,19 +259,3 @@ class Skills:
         if not each.get(ability):
             return code
         return "" if self.is_visible(each["objectId"]) else "not_near"
-
-    # ------------------------------------------------------------------ ai2thor
-
-    def _do(self, action: str, **arguments: Any) -> Result:
-        """Carry out one of ai2thor's actions and read what it reports."""
-        metadata = self.actor.do(action, **arguments)
-        self.scene.update(metadata)
-        if metadata["lastActionSuccess"]:
-            return Result()
-        return Result("refused", self._readable(str(metadata.get("errorMessage") or action)))
-
-    def _readable(self, message: str) -> str:
-        """Return a message with the names of objects instead of their ids."""
-        for identity in sorted(self.scene.by_id, key=len, reverse=True):
-            message = message.replace(identity, self.scene.name_of(identity))
-        return message[:300]

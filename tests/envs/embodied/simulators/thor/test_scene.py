@@ -22,7 +22,16 @@ from visenv.envs.embodied.world.goals import is_met, is_reached
 from visenv.envs.embodied.world.state import Place, State
 from visenv.errors import DataError
 
-CHILD_MODULES = ("simulator", "controller", "skills", "scene", "tracker", "actions", "launch")
+CHILD_MODULES = (
+    "simulator",
+    "controller",
+    "skills",
+    "body",
+    "scene",
+    "tracker",
+    "actions",
+    "launch",
+)
 
 
 def thing(kind: str, x: float, parents: list[str] | None = None, **more: Any) -> dict[str, Any]:

@@ -331,7 +331,7 @@ def take(session: SimulatorSession, actions: int) -> None:
 )
 def test_player_that_fails_ends_the_episode(thor: EBAlfred, behavior: str, reason: str) -> None:
     thor.reset(seed=0)
-    session = SimulatorSession(spec_of(behavior, "12", call_s=15.0))
+    session = SimulatorSession(spec_of(behavior, "12", call_s=10.0))
     session.reset(task_of(thor))
     host = host_of(session)
     player = int(host.facts["player"])

@@ -1,0 +1,81 @@
+"""Body: moves the agent with ai2thor's actions, and reads what ai2thor reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from .scene import Point, Scene
+
+_CAMERA_HEIGHT = 0.675
+"""Meters from ai2thor's agent position to its camera."""
+
+
+class Result(NamedTuple):
+    """What came of an action.
+
+    Attributes:
+        code: ``""`` if it succeeded, else why not: a code of
+            `visenv.envs.embodied.dialects.alfred`, ``"not_found"``, ``"unreachable"`` or
+            ``"refused"``.
+        message: What ai2thor said, with names instead of ids.
+    """
+
+    code: str = ""
+    message: str = ""
+
+
+class Actor(Protocol):
+    """Carries out ai2thor's actions."""
+
+    def do(self, action: str, **arguments: Any) -> Mapping[str, Any]:
+        """Carry out an action and return the metadata of its event."""
+        ...
+
+
+class Body:
+    """The agent in a scene.
+
+    Args:
+        actor: Carries out ai2thor's actions.
+        scene: The scene.
+        reachable: The positions where the agent can stand.
+    """
+
+    def __init__(self, actor: Actor, scene: Scene, reachable: Sequence[Point]) -> None:
+        self.actor = actor
+        self.scene = scene
+        self.reachable = list(reachable)
+
+    def teleport(self, position: Point, at: Point) -> bool:
+        """Stand at a position and face another; return whether that worked."""
+        turn = math.degrees(math.atan2(at[0] - position[0], at[2] - position[2])) % 360
+        away = math.hypot(at[0] - position[0], at[2] - position[2])
+        down = math.degrees(math.atan2(position[1] + _CAMERA_HEIGHT - at[1], away))
+        return self.pose(position, turn, down)
+
+    def pose(self, position: Point, turn: float, down: float) -> bool:
+        """Stand at a position and look in a direction, in degrees to the right and down."""
+        x, y, z = position
+        return not self.do(
+            "TeleportFull", x=x, y=y, z=z, rotateOnTeleport=True, rotation=turn, horizon=down
+        ).code
+
+    def is_visible(self, identity: str) -> bool:
+        """Return whether an object can be used from where the agent stands."""
+        return bool(self.scene.by_id[identity].get("visible"))
+
+    def do(self, action: str, **arguments: Any) -> Result:
+        """Carry out one of ai2thor's actions and read what it reports."""
+        metadata = self.actor.do(action, **arguments)
+        self.scene.update(metadata)
+        if metadata["lastActionSuccess"]:
+            return Result()
+        return Result("refused", self._readable(str(metadata.get("errorMessage") or action)))
+
+    def _readable(self, message: str) -> str:
+        """Return a message with the names of objects instead of their ids."""
+        for identity in sorted(self.scene.by_id, key=len, reverse=True):
+            message = message.replace(identity, self.scene.name_of(identity))
+        return message[:300]
