@@ -165,4 +165,4 @@ def _read(folder: Path) -> list[Any]:
             torch.load(path, map_location="cpu", weights_only=True, mmap=True) for path in paths
         ]
     except Exception as error:  # broken bytes lead torch.load anywhere
-        raise RunError(f"The checkpoint {folder} cannot be read: {error}") from error
+        raise RunError(f"The checkpoint {folder.parent} cannot be read: {error}") from error

@@ -344,7 +344,7 @@ def test_save_interval_may_change(tmp_path: Path) -> None:
     assert trainer.step == 6
 
 
-@pytest.mark.parametrize("name", ["state.json", "optimizer.pt"])
+@pytest.mark.parametrize("name", ["state.json", "optimizer/shard_00000_of_00001.pt"])
 def test_broken_checkpoint_is_named(tmp_path: Path, name: str) -> None:
     _run(tmp_path / "run", GRPO())
     broken = tmp_path / "run" / "checkpoints" / "step_000006"
