@@ -47,8 +47,8 @@ DOCUMENTED: Final = frozenset(
         *("Init", "initialize", "MIN"),
         *("GatheredParameters", "deepspeed_plugin", "free_memory"),
         *("param_groups", "zero"),
-        # urllib, numpy.random, Pillow, hashlib.
-        *("hostname", "port", "get_state", "set_state", "fromarray", "hexdigest"),
+        # urllib, numpy.random, Pillow, hashlib, io.
+        *("hostname", "port", "get_state", "set_state", "fromarray", "hexdigest", "getvalue"),
     }
 )
 """Attributes that the files with an engine use, and that are documented."""

@@ -19,9 +19,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from visenv.policies.tokens import codec as codec_module
-from visenv.policies.tokens import processor
 from visenv.policies.tokens import video as video_module
 from visenv.policies.tokens.positions import rope_positions
+from visenv.policies.tokens.processor import load_processor
 
 pytestmark = pytest.mark.component("torch", "transformers")
 
@@ -316,10 +316,8 @@ def test_checkpoint_that_cannot_show_videos_shows_frames(
     lacking: str,
     why: str,
 ) -> None:
-    load = processor.load_processor
-
     def load_less(name: str) -> Any:
-        processor = load(name)
+        processor = load_processor(name)
         if lacking == "processor":
             processor.video_processor = None
         else:
