@@ -124,8 +124,8 @@ def test_run_goes_on_with_another_number_of_processes(tmp_path: Path, how: str) 
         for row, other in rows:
             assert other == pytest.approx(row, rel=1e-4, abs=1e-6)
         weights = _weights(resumed)
-        # The order of sums differs. Where a gradient is nearly 0, AdamW makes more of its rounding; a
-        # moment or a step that was lost would change weights by a step, the learning rate of 0.01.
+        # The order of sums differs. Where a gradient is nearly 0, AdamW makes more of its rounding;
+        # a moment that was lost would change weights by a step, the learning rate of 0.01.
         for name, expected in _weights(straight).items():
             torch.testing.assert_close(weights[name], expected, rtol=0, atol=1e-3 * 0.01)
 
